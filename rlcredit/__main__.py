@@ -1,0 +1,6 @@
+"""``python -m rlcredit``."""
+
+from rlcredit.cli import main
+
+if __name__ == "__main__":
+    main()

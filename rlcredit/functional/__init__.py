@@ -1,0 +1,1 @@
+"""Ground floor: tensors in, tensors out; imports torch and nothing else."""

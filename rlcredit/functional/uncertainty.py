@@ -1,0 +1,103 @@
+"""How undecided the policy was: surprisal and true entropy, from logits or straight from hidden states."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+CHUNK = 1024
+"""Positions whose logits exist at one time; 1024 x 151,936 float32 logits are 593 MiB."""
+
+
+def surprisal(logprobs: Tensor) -> Tensor:
+    r"""Return :math:`-\log \pi(o_t)` in nats: how unexpected the sampled token was.
+
+    Surprisal is one draw whose mean is the entropy; it is not the entropy.
+    """
+    return -logprobs
+
+
+def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Score ``targets`` under ``softmax(logits)``.
+
+    .. math:: \log \pi(o) = z_o - \mathrm{lse}(z), \qquad H = \mathrm{lse}(z) - \sum_i p_i z_i
+
+    Args:
+        logits: of the distribution meant, temperature already applied, shape ``(..., V)``.
+        targets: token ids, shape ``(...)``.
+
+    Returns:
+        Log-probability of the targets and Shannon entropy over the whole vocabulary, in nats, float32, shape ``(...)``.
+
+    Example:
+        >>> logprob, entropy = logprobs_and_entropy_from_logits(torch.zeros(1, 4), torch.tensor([2]))
+        >>> logprob.item() == -entropy.item()  # uniform: both are log 4
+        True
+
+    """
+    logits = logits.float()
+    normalizer = logits.logsumexp(-1)
+    chosen = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    probabilities = (logits - normalizer.unsqueeze(-1)).exp()
+    # 0 * -inf: a token excluded by the model has probability zero and no share in the entropy.
+    expected = (probabilities * logits.where(probabilities > 0, 0)).sum(-1)
+    return chosen - normalizer, normalizer - expected
+
+
+class _ChunkedHead(torch.autograd.Function):
+    """The output head and its scores, chunk by chunk, forwards and backwards."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int
+    ) -> tuple[Tensor, Tensor]:
+        scores = [
+            logprobs_and_entropy_from_logits((h @ weight.T).float() / temperature, t)
+            for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True)
+        ]
+        logprobs, entropy = (torch.cat(parts) for parts in zip(*scores, strict=True))
+        ctx.save_for_backward(hidden, weight, targets, entropy)
+        ctx.temperature, ctx.chunk = temperature, chunk
+        return logprobs, entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_logprobs: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, weight, targets, entropy = ctx.saved_tensors
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        for start in range(0, len(hidden), ctx.chunk):
+            part = slice(start, start + ctx.chunk)
+            log_p = ((hidden[part] @ weight.T).float() / ctx.temperature).log_softmax(-1)
+            # d log pi(o) / dz_i = 1[i = o] - p_i ;  dH / dz_i = -p_i (log p_i + H)
+            inner = grad_logprobs[part, None] + grad_entropy[part, None] * (log_p + entropy[part, None])
+            grad = log_p.exp().mul_(inner).neg_()
+            grad.scatter_add_(1, targets[part, None], grad_logprobs[part, None])
+            grad = (grad / ctx.temperature).to(hidden.dtype)
+            grad_hidden[part] = grad @ weight
+            if grad_weight is not None:
+                grad_weight += (grad.T @ hidden[part]).float()
+        return grad_hidden, None if grad_weight is None else grad_weight.to(weight.dtype), None, None, None
+
+
+def logprobs_and_entropy_from_hidden(
+    hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float = 1.0, chunk: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    r"""Score ``targets`` under ``softmax(hidden @ weight.T / temperature)`` without ever holding all logits.
+
+    Both results are differentiable; the backward pass computes the logits of each chunk again, with
+    :math:`\partial H / \partial z_i = -p_i (\log p_i + H)`.
+
+    Args:
+        hidden: last hidden states, shape ``(N, D)``.
+        weight: output embedding, shape ``(V, D)``.
+        targets: token ids, shape ``(N,)``.
+        temperature: T; logits are divided by it.
+        chunk: positions per chunk; changes memory, not results.
+
+    Returns:
+        Log-probability of the targets and Shannon entropy in nats, float32, shape ``(N,)``.
+
+    """
+    return _ChunkedHead.apply(hidden, weight, targets, temperature, chunk)  # pyright: ignore[reportReturnType]

@@ -1,0 +1,79 @@
+"""The one data type: what was sampled (facts) and what credit it deserves (the ledger).
+
+Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T completion tokens. Log-quantities in nats.
+
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from rlcredit.functional.uncertainty import surprisal
+
+
+@dataclass
+class Rollout:
+    """Sampled completions with their rewards, and the ledger that the credit stack edits.
+
+    Operators rebind ledger fields (``rollout.signal = ...``) and never mutate a tensor: a probe higher in the stack may
+    still hold the old one. A fresh ledger is neutral, so that the empty stack is REINFORCE.
+
+    Attributes:
+        step: optimizer steps taken when sampled; schedules are functions of it.
+        group_size: G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
+        prompt_ids: left-padded, ``(B, L)`` int64.
+        completion_ids: right-padded, ``(B, T)`` int64.
+        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
+        entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
+        rewards: the verifier's verdict, ``(B,)`` float32.
+        tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
+        signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
+        plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
+        sepa_lambda: pooling strength in [0, 1]; neutral: 0.
+        advantages: credit, ``(B, T)`` float32; neutral: the reward on every token.
+        logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step, ``old_logprobs`` before.
+
+    """
+
+    step: int
+    group_size: int
+    prompt_ids: Tensor
+    completion_ids: Tensor
+    mask: Tensor
+    old_logprobs: Tensor
+    entropy: Tensor
+    rewards: Tensor
+    tokens: list[list[str]]
+    signal: Tensor = field(init=False)
+    plan_mask: Tensor = field(init=False)
+    sepa_lambda: float = field(init=False)
+    advantages: Tensor = field(init=False)
+    logprobs: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open a neutral ledger."""
+        for name, neutral in NEUTRAL.items():
+            setattr(self, name, neutral(self))
+
+
+FACTS = frozenset(
+    ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "rewards", "tokens"]
+)
+"""Fields that sampling and verification fix; no operator writes them."""
+
+NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
+    "signal": lambda rollout: surprisal(rollout.old_logprobs),
+    "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
+    "sepa_lambda": lambda _: 0.0,
+    "advantages": lambda rollout: rollout.rewards[:, None].expand(rollout.mask.shape),
+    "logprobs": lambda rollout: rollout.old_logprobs,
+}
+"""The ledger and the values it opens with."""
+
+FIELDS = FACTS | frozenset(NEUTRAL)
+"""Everything an operator may name in ``reads``."""
+
+MEANINGFUL = FACTS | {"signal", "advantages"}
+"""Fields worth reading although no operator has written them: facts, surprisal, the reward itself."""
