@@ -1,0 +1,26 @@
+"""Credit as callbacks: episode, planning, schedules, signals, tokens, probes, in the order of a stack.
+
+Importing the package imports every operator below it, so that a configuration can say ``- GRPO``.
+"""
+
+import importlib
+import pkgutil
+
+from callbacks.base import CreditOperator, StackError, check_stack
+
+for _module in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
+    importlib.import_module(_module.name)
+
+
+def every_operator() -> list[type[CreditOperator]]:
+    """Return all operator classes of this package, by name."""
+    found, queue = [], CreditOperator.__subclasses__()
+    while queue:
+        cls = queue.pop()
+        queue.extend(cls.__subclasses__())
+        if cls.__module__.startswith(f"{__name__}."):
+            found.append(cls)
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+__all__ = ["CreditOperator", "StackError", "check_stack", "every_operator"]

@@ -1,0 +1,1 @@
+"""Episode level: rewards to advantages, one number per completion."""

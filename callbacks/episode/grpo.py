@@ -1,0 +1,56 @@
+"""GRPO: a completion is worth what it earns above its group."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.rollout import Rollout
+
+
+def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = False) -> Tensor:
+    r"""Subtract the group's mean reward; optionally divide by its standard deviation.
+
+    .. math:: A_i = r_i - \bar r \qquad\text{or}\qquad A_i = \frac{r_i - \bar r}{s_r + 10^{-6}}
+
+    Mean-only is the form of Dr. GRPO (Liu et al., 2025, arXiv:2503.20783); the division is that of Shao et al. (2024,
+    arXiv:2402.03300), with the unbiased standard deviation. With r in {0, 1} the mean-only form never exceeds
+    (G - 1) / G. A group of equal rewards gets zeros.
+
+    Args:
+        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        group_size: G.
+        normalize_std: divide by the standard deviation of the group.
+
+    Returns:
+        Advantages, shape ``(B,)``; they sum to zero in every group.
+
+    Example:
+        >>> import torch
+        >>> grpo_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), group_size=4)
+        tensor([ 0.7500, -0.2500, -0.2500, -0.2500])
+
+    """
+    groups = rewards.view(-1, group_size)
+    advantages = groups - groups.mean(-1, keepdim=True)
+    if normalize_std:
+        # A group of one has no unbiased deviation; its advantage is zero either way.
+        advantages = advantages / (groups.std(-1, keepdim=True, correction=min(1, group_size - 1)) + 1e-6)
+    return advantages.flatten()
+
+
+class GRPO(CreditOperator, reads="rewards", writes="advantages"):
+    """Give every token of a completion :func:`grpo_advantages`.
+
+    Args:
+        normalize_std: divide by the standard deviation of the group, as the first GRPO did.
+
+    """
+
+    def __init__(self, normalize_std: bool = False) -> None:
+        super().__init__()
+        self.normalize_std = normalize_std
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace the advantages; log their largest size."""
+        advantages = grpo_advantages(rollout.rewards, rollout.group_size, self.normalize_std)
+        rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
+        return {"advantage_max": advantages.abs().max()}

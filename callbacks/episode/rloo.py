@@ -1,0 +1,45 @@
+"""RLOO: a completion is worth what it earns above the others of its group."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.rollout import Rollout
+
+
+def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
+    r"""Subtract the mean reward of the *other* completions, an unbiased baseline.
+
+    .. math:: A_i = r_i - \frac{1}{G-1} \sum_{j \ne i} r_j = \frac{G}{G-1} (r_i - \bar r)
+
+    Ahmadian et al. (2024, arXiv:2402.14740). It is mean-only GRPO times G / (G - 1).
+
+    Args:
+        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        group_size: G, at least 2.
+
+    Returns:
+        Advantages, shape ``(B,)``; they sum to zero in every group.
+
+    Raises:
+        ValueError: a group of one leaves nothing out.
+
+    Example:
+        >>> import torch
+        >>> rloo_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), group_size=4)
+        tensor([ 1.0000, -0.3333, -0.3333, -0.3333])
+
+    """
+    if group_size < 2:
+        raise ValueError(f"RLOO expects group_size >= 2, got {group_size}. Set model.sampling.completions.")
+    groups = rewards.view(-1, group_size)
+    return (group_size / (group_size - 1) * (groups - groups.mean(-1, keepdim=True))).flatten()
+
+
+class RLOO(CreditOperator, reads="rewards", writes="advantages"):
+    """Give every token of a completion :func:`rloo_advantages`."""
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace the advantages; log their largest size."""
+        advantages = rloo_advantages(rollout.rewards, rollout.group_size)
+        rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
+        return {"advantage_max": advantages.abs().max()}

@@ -1,0 +1,1 @@
+"""Token level: advantages reshaped inside a completion."""

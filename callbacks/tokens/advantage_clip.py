@@ -1,0 +1,47 @@
+"""Advantage clipping: no token may earn or owe more than a limit."""
+
+import math
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def clip_advantages(advantages: Tensor, limit: float) -> Tensor:
+    r"""Clip advantages to ``[-limit, limit]``.
+
+    With r in {0, 1} and mean-only GRPO, :math:`|A| \le (G-1)/G`: any limit of one or more changes nothing.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        limit: largest size allowed; infinity is the identity.
+
+    Example:
+        >>> import torch
+        >>> clip_advantages(torch.tensor([[0.0, 15.0, -1.0, 7.0]]), limit=5.0)
+        tensor([[ 0.,  5., -1.,  5.]])
+
+    """
+    return advantages.clamp(-limit, limit)
+
+
+class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
+    """Apply :func:`clip_advantages` to the ledger.
+
+    Args:
+        limit: largest size allowed.
+
+    """
+
+    def __init__(self, limit: float = math.inf) -> None:
+        super().__init__()
+        if not limit > 0:
+            raise ValueError(f"AdvantageClip expects limit > 0, got {limit}. A limit of zero would erase all credit.")
+        self.limit = limit
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Clip the advantages; log the share of tokens it touched."""
+        before, rollout.advantages = rollout.advantages, clip_advantages(rollout.advantages, self.limit)
+        return {"clipped_fraction": masked_mean((before.abs() > self.limit).float(), rollout.mask)}
