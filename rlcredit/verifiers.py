@@ -1,0 +1,177 @@
+"""Verifiers: is the final answer right, wrong, or could nobody tell?"""
+
+import contextlib
+import multiprocessing
+import re
+import weakref
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+
+
+class Verdict(Enum):
+    """What a verifier says. ``UNJUDGED`` is not a zero: such a completion neither earns nor owes."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNJUDGED = "could not judge"
+
+
+_PHRASE = re.compile(r"the answer is:?\s*(.+?)\s*(?:\.(?=\s|$)|\n|$)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?")
+_LATEX_FRACTION = re.compile(r"([+-]?)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+
+
+def final_answer(text: str) -> str | None:
+    r"""Return the content of the last ``\boxed{}``; without one, what follows the last "the answer is".
+
+    Example:
+        >>> final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}"), final_answer("The answer is 3.5. Done.")
+        ('\\frac{1}{2}', '3.5')
+        >>> final_answer("I do not know") is None
+        True
+
+    """
+    start = text.rfind(r"\boxed{")
+    if start >= 0:
+        depth = 0
+        for end in range(start + len(r"\boxed"), len(text)):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            if depth == 0:
+                return text[start + len(r"\boxed{") : end].strip()
+    phrases = _PHRASE.findall(text)
+    return phrases[-1] if phrases else None
+
+
+def number(text: str) -> Fraction | None:
+    r"""Read an integer, decimal or fraction exactly; None if it is something else.
+
+    Example:
+        >>> number("1,000") == 1000, number("0.5") == number(r"\frac{1}{2}") == number("2/4"), number("x") is None
+        (True, True, True)
+
+    """
+    text = text.strip().strip("$").strip().replace("\N{MINUS SIGN}", "-")
+    latex = _LATEX_FRACTION.fullmatch(text)
+    top, slash, bottom = ("".join(latex.group(1, 2)), "/", latex[3]) if latex else text.partition("/")
+    parts = [top.strip(), bottom.strip()] if slash else [top]
+    if not all(part.strip("+-.") and _NUMBER.fullmatch(part) for part in parts):
+        return None
+    values = [Fraction(part.replace(",", "")) for part in parts]
+    if len(values) == 1:
+        return values[0]
+    return values[0] / values[1] if values[1] else None
+
+
+def exact_verdict(answer: str, reference: str) -> Verdict | None:
+    """Compare as strings, then as numbers; None if neither decides."""
+    if _plain(answer) == _plain(reference):
+        return Verdict.RIGHT
+    ours, theirs = number(answer), number(reference)
+    if ours is not None and theirs is not None:
+        return Verdict.RIGHT if ours == theirs else Verdict.WRONG
+    return None
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+|\\[,!;: ]|\$", "", text).casefold()
+
+
+class MathVerifier:
+    """Exact comparison first; what it cannot decide goes to math-verify in a process that is killed when it hangs.
+
+    math-verify interrupts itself with alarm signals, which work in a main thread only and not inside compiled code;
+    a process of its own, ended from outside, always returns.
+
+    Args:
+        timeout: seconds that one comparison may take before it counts as *could not judge*.
+
+    """
+
+    def __init__(self, timeout: float = 5.0) -> None:
+        if not timeout > 0:
+            raise ValueError(f"MathVerifier expects timeout > 0 seconds, got {timeout}.")
+        self.timeout = timeout
+        self._worker: _Worker | None = None
+
+    def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
+        """Judge each completion against its reference; an empty reference never matches."""
+        return [self.verdict(text, reference) for text, reference in zip(completions, references, strict=True)]
+
+    def verdict(self, completion: str, reference: str) -> Verdict:
+        """Judge one completion; without a final answer it is wrong."""
+        answer = final_answer(completion)
+        if not reference.strip() or not answer:
+            return Verdict.WRONG
+        return exact_verdict(answer, reference) or self._symbolic(answer, reference)
+
+    def _symbolic(self, answer: str, reference: str) -> Verdict:
+        if self._worker is None:
+            self._worker = _Worker()
+        verdict = self._worker.ask(answer, reference, self.timeout)
+        if verdict is None:
+            self._worker.end()
+            self._worker = None
+        return verdict or Verdict.UNJUDGED
+
+
+class _Worker:
+    """A process that compares expressions, one pair at a time."""
+
+    start_timeout = 60.0
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.end = weakref.finalize(self, _end, self.process, self.pipe)
+        if not self.pipe.poll(self.start_timeout):
+            raise RuntimeError(f"The math-verify process did not start within {self.start_timeout} s.")
+        self.pipe.recv()
+
+    def ask(self, answer: str, reference: str, timeout: float) -> Verdict | None:
+        """Return a verdict, or None if the process hung or died."""
+        try:
+            self.pipe.send((answer, reference))
+            return self.pipe.recv() if self.pipe.poll(timeout) else None
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return None
+
+
+def _end(process: SpawnProcess, pipe: Connection) -> None:
+    process.kill()
+    process.join()
+    pipe.close()
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer until the pipe closes; runs in the worker's main thread."""
+    import logging  # noqa: PLC0415
+
+    import math_verify  # noqa: F401, PLC0415  (imported before "ready", so that no comparison pays for it)
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    pipe.send("ready")
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(_symbolic_verdict(*pipe.recv()))
+
+
+def _symbolic_verdict(answer: str, reference: str) -> Verdict:
+    """Compare as mathematical expressions; what math-verify stumbles over is not judged."""
+    from math_verify import parse, verify  # noqa: PLC0415
+
+    try:
+        gold, ours = (
+            parse(f"${text.strip('$')}$", parsing_timeout=None, raise_on_error=True)  # pyright: ignore[reportArgumentType]
+            for text in (reference, answer)
+        )
+        if not gold:
+            return Verdict.UNJUDGED
+        return Verdict.RIGHT if verify(gold, ours, timeout_seconds=None, raise_on_error=True) else Verdict.WRONG
+    except Exception:  # noqa: BLE001  (whatever a computer algebra system may raise, it is not a wrong answer)
+        return Verdict.UNJUDGED
