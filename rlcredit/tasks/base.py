@@ -1,0 +1,104 @@
+"""What a task is: questions, answers, their order, and who judges."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lightning.pytorch import LightningDataModule
+from torch.utils.data import DataLoader
+
+from rlcredit.tasks.example import Example
+from rlcredit.tasks.order import PromptOrder
+from rlcredit.verifiers import MathVerifier, Verdict
+
+
+@dataclass
+class Prompts:
+    """A batch of questions.
+
+    Attributes:
+        numbers: of the examples in their set; they name the sampling noise.
+        questions: as the policy reads them, P strings.
+        examples: the same P examples, for the verifier.
+
+    """
+
+    numbers: list[int]
+    questions: list[str]
+    examples: list[Example]
+
+
+class Task(LightningDataModule):
+    """Questions for training and, disjoint from them, questions held out.
+
+    Args:
+        prompts_per_step: P, over all processes.
+        validation_size: held-out questions used; all of them if None.
+        validation_batch: questions answered at a time in validation, per process.
+        instruction: what the policy reads; ``{question}`` stands for the question.
+        seed: of the order; the questions themselves do not depend on it.
+
+    """
+
+    def __init__(
+        self,
+        prompts_per_step: int = 8,
+        validation_size: int | None = 512,
+        validation_batch: int = 64,
+        instruction: str = "{question}",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if "{question}" not in instruction:
+            raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+        self.prompts_per_step = prompts_per_step
+        self.validation_size = validation_size
+        self.validation_batch = validation_batch
+        self.instruction = instruction
+        self.seed = seed
+        self.verifier = MathVerifier()
+        self.train: list[Example] = []
+        self.held_out: list[Example] = []
+
+    @abstractmethod
+    def examples(self) -> tuple[list[Example], list[Example]]:
+        """Return training and held-out examples, disjoint by question."""
+
+    def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
+        """Judge each completion against its example."""
+        return self.verifier.judge(completions, [example.answer for example in examples])
+
+    def setup(self, stage: str = "fit") -> None:
+        """Read the examples, once; a malformed one fails here, before any weight is loaded."""
+        if not self.train and not self.held_out:
+            self.train, self.held_out = self.examples()
+            PromptOrder(len(self.train), self.prompts_per_step, self.seed, step=lambda: 0)
+
+    def train_dataloader(self) -> DataLoader[Prompts]:
+        """Yield P prompts per step, continued at the trainer's global step."""
+        assert self.trainer is not None
+        trainer = self.trainer
+        order = PromptOrder(
+            len(self.train),
+            self.prompts_per_step,
+            self.seed,
+            step=lambda: trainer.global_step,
+            rank=trainer.global_rank,
+            world=trainer.world_size,
+        )
+        return DataLoader(self._numbered(self.train), batch_sampler=order, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
+
+    def val_dataloader(self) -> DataLoader[Prompts]:
+        """Yield the held-out questions, every process its share."""
+        assert self.trainer is not None
+        mine = self._numbered(self.held_out)[self.trainer.global_rank :: self.trainer.world_size]
+        return DataLoader(mine, batch_size=self.validation_batch, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
+
+    @staticmethod
+    def _numbered(examples: list[Example]) -> list[tuple[int, Example]]:
+        return list(enumerate(examples))
+
+    def _prompts(self, batch: list[tuple[int, Example]]) -> Prompts:
+        numbers, examples = (list(column) for column in zip(*batch, strict=True))
+        questions = [self.instruction.replace("{question}", example.question) for example in examples]
+        return Prompts(numbers, questions, examples)

@@ -1,0 +1,57 @@
+"""In which order prompts are drawn: a pure function of seed and step."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from torch.utils.data import Sampler
+
+
+class PromptOrder(Sampler[list[int]]):
+    """Batches of prompt numbers, shuffled anew in every epoch, continued at the step the trainer has reached.
+
+    Nothing is stored and nothing can be forgotten: a resumed run asks for batch ``step`` and gets what the first would
+    have got. A batch never crosses the end of an epoch, so no prompt occurs in it twice; the remainder rests until the
+    next shuffle.
+
+    Args:
+        size: number of prompts.
+        batch: prompts per step over all processes, at most ``size``.
+        seed: of the run.
+        step: returns the number of batches drawn before; asked when an iteration begins.
+        rank: of this process; it gets every ``world``-th prompt of a batch.
+        world: number of processes; divides ``batch``.
+
+    Raises:
+        ValueError: the batch is larger than the data or does not divide among the processes.
+
+    Example:
+        >>> order = PromptOrder(size=6, batch=2, seed=0, step=lambda: 4)
+        >>> len(order), len(list(order)), sorted(order.numbers(0) + order.numbers(1) + order.numbers(2))
+        (3, 2, [0, 1, 2, 3, 4, 5])
+
+    """
+
+    def __init__(
+        self, size: int, batch: int, seed: int, step: Callable[[], int], *, rank: int = 0, world: int = 1
+    ) -> None:
+        if not 1 <= batch <= size:
+            raise ValueError(f"data.prompts_per_step is {batch}, but there are {size} training prompts.")
+        if batch % world:
+            raise ValueError(f"data.prompts_per_step is {batch}, which {world} processes cannot share evenly.")
+        self.size, self.batch, self.seed, self.step, self.rank, self.world = size, batch, seed, step, rank, world
+
+    def __len__(self) -> int:
+        """Batches per epoch."""
+        return self.size // self.batch
+
+    def numbers(self, step: int) -> list[int]:
+        """Return this process's prompts of batch ``step``."""
+        epoch, place = divmod(step, len(self))
+        bits = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
+        shuffled = np.random.Generator(bits).permutation(self.size)
+        return shuffled[place * self.batch : (place + 1) * self.batch][self.rank :: self.world].tolist()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the batches that remain of the current epoch."""
+        start = self.step()
+        return (self.numbers(step) for step in range(start, (start // len(self) + 1) * len(self)))

@@ -1,0 +1,73 @@
+"""Procedural tasks of reasoning-gym, by name, with their own configuration and scorer."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rlcredit.tasks.base import Task
+from rlcredit.tasks.example import Example
+from rlcredit.tasks.split import split
+from rlcredit.verifiers import Verdict, final_answer
+
+
+class ReasoningGym(Task):
+    """Any data set of reasoning-gym.
+
+    Rewards are binary: right is what the data set's own scorer gives at least ``solved_at``.
+    Partial credit for answers that merely contain the right one is no verdict.
+
+    Args:
+        name: of the data set, for example ``chain_sum``.
+        config: its parameters; those not named keep reasoning-gym's defaults.
+        train_size: training questions generated.
+        solved_at: score from which an answer counts as right.
+        generator_seed: of the questions; the same for all runs, so that they are compared on the same ones.
+        kwargs: see :class:`~rlcredit.tasks.base.Task`.
+
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: dict[str, Any] | None = None,
+        train_size: int = 4096,
+        solved_at: float = 1.0,
+        generator_seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        import reasoning_gym  # noqa: PLC0415
+
+        self.name, self.train_size, self.solved_at = name, train_size, solved_at
+        # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
+        size = 50 * (train_size + (self.validation_size or 512))
+        self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **(config or {}))
+
+    def examples(self) -> tuple[list[Example], list[Example]]:
+        """Generate distinct questions; a hash of the text decides which are held out."""
+        validation_size = self.validation_size or 512
+        train, held_out = split(self._generated(), self.train_size, validation_size)
+        if len(train) < self.train_size or len(held_out) < validation_size:
+            raise ValueError(
+                f"{self.name} with this configuration has too few distinct questions: {len(train)} for training and "
+                f"{len(held_out)} held out, wanted {self.train_size} and {validation_size}. Lower data.train_size and "
+                "data.validation_size, or make the questions longer."
+            )
+        return train, held_out
+
+    def _generated(self) -> Iterator[Example]:
+        for entry in self.source:
+            yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
+
+    def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
+        """Ask the data set's own scorer; what it stumbles over is not judged."""
+        return [self._verdict(text, example) for text, example in zip(completions, examples, strict=True)]
+
+    def _verdict(self, completion: str, example: Example) -> Verdict:
+        answer = final_answer(completion)
+        if answer is None:
+            return Verdict.WRONG
+        try:
+            score = self.source.score_answer(answer, example._asdict())
+        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands: an exception is not a wrong answer)
+            return Verdict.UNJUDGED
+        return Verdict.RIGHT if score >= self.solved_at else Verdict.WRONG

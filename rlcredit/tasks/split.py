@@ -1,0 +1,47 @@
+"""Which questions are held out: a property of the text alone."""
+
+import math
+import zlib
+from collections.abc import Iterable
+
+from rlcredit.tasks.example import Example
+
+
+def held_out(question: str, share: float = 0.1) -> bool:
+    """Decide by a hash whether a question belongs to the held-out ``share``, whatever the seed, size or order.
+
+    Because nothing but the text decides, no training set, of whatever seed, can contain a held-out question.
+
+    Example:
+        >>> held_out("4 - 1 ="), held_out("any", share=1.0), held_out("any", share=0.0)
+        (False, True, False)
+
+    """
+    return zlib.crc32(question.encode()) < share * 2**32
+
+
+def split(
+    examples: Iterable[Example], train_size: int | None, validation_size: int | None, share: float = 0.1
+) -> tuple[list[Example], list[Example]]:
+    """Deal distinct questions to a training and a held-out set until both are full or the examples end.
+
+    Args:
+        examples: in a fixed order; repeated questions are dropped.
+        train_size: wanted, or None for all.
+        validation_size: wanted, or None for all.
+        share: of all questions that is held out.
+
+    """
+    wanted = [math.inf if size is None else size for size in (train_size, validation_size)]
+    dealt: tuple[list[Example], list[Example]] = ([], [])
+    seen: set[str] = set()
+    for example in examples:
+        if example.question in seen:
+            continue
+        seen.add(example.question)
+        place = int(held_out(example.question, share))
+        if len(dealt[place]) < wanted[place]:
+            dealt[place].append(example)
+        if all(len(part) >= size for part, size in zip(dealt, wanted, strict=True)):
+            break
+    return dealt
