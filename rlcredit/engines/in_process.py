@@ -1,0 +1,176 @@
+"""The embedded engine: decode with the training weights themselves, in this process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcredit.engines.noise import inverse_cdf, uniforms
+from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits
+from rlcredit.policy import Policy
+
+ROW_MULTIPLE = 16
+"""Decoding batches are filled up to a multiple of this many rows: matrix kernels for a handful of rows add in another
+order than those for many, and a completion must not depend on which others are decoded beside it."""
+
+
+@dataclass
+class Sampling:
+    """How completions are drawn.
+
+    Args:
+        completions: per prompt; G in training.
+        max_tokens: a completion that has not ended by then is cut (and counted as truncated).
+        temperature: T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
+        top_p: must stay 1.
+        top_k: must stay 0.
+
+    """
+
+    completions: int = 16
+    max_tokens: int = 128
+    temperature: float = 0.7
+    top_p: float = 1.0
+    top_k: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what would make sampler and trainer two policies."""
+        if self.top_p != 1.0 or self.top_k != 0:
+            raise ValueError(
+                f"sampling expects top_p = 1 and top_k = 0, got top_p = {self.top_p} and top_k = {self.top_k}. "
+                "A truncated sampler is not the policy that is optimised: its importance ratios are wrong from the "
+                "first update, and surprisal is zero wherever one token survives. Lower the temperature instead."
+            )
+        if self.completions < 1 or self.max_tokens < 1 or not self.temperature > 0:
+            raise ValueError(
+                "sampling expects completions >= 1, max_tokens >= 1 and temperature > 0, got "
+                f"{self.completions}, {self.max_tokens} and {self.temperature}."
+            )
+
+
+@dataclass
+class Samples:
+    """What an engine returns; rows ``p * G ... (p + 1) * G - 1`` answer prompt p.
+
+    Attributes:
+        completion_ids: right-padded, ``(B, T)`` int64.
+        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        logprobs: of the sampled token under the very distribution it was drawn from, ``(B, T)`` float32, nats.
+        entropy: of that distribution over the whole vocabulary, ``(B, T)`` float32, nats.
+        truncated: true where ``max_tokens`` came before the end, ``(B,)`` bool.
+
+    """
+
+    completion_ids: Tensor
+    mask: Tensor
+    logprobs: Tensor
+    entropy: Tensor
+    truncated: Tensor
+
+
+class InProcessEngine:
+    """Decode with a KV cache; a group shares one prefill, finished rows leave the batch.
+
+    Args:
+        decode_batch_size: completions decoded at a time; all of them if None. It changes memory and speed only:
+            on a CPU the completions are the same bit for bit.
+
+    """
+
+    def __init__(self, decode_batch_size: int | None = None) -> None:
+        if decode_batch_size is not None and decode_batch_size < 1:
+            raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
+        self.decode_batch_size = decode_batch_size
+
+    @torch.no_grad()
+    def sample(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Samples:
+        """Answer every prompt ``sampling.completions`` times.
+
+        Args:
+            policy: loaded; sampled in eval mode.
+            prompt_ids: left-padded, shape ``(P, L)``, on the policy's device.
+            prompts: number of each prompt in its data set, P of them; with seed and step it names the noise.
+            sampling: how to draw.
+            seed: of the run.
+            step: optimizer steps taken.
+
+        """
+        group, pad = sampling.completions, policy.tokenizer.pad_token_id
+        numbers = [number for number in prompts for _ in range(group)]
+        noise = uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
+        noise = noise.to(prompt_ids.device)
+        shape = (len(numbers), sampling.max_tokens)
+        found = Samples(
+            completion_ids=torch.full(shape, pad, device=prompt_ids.device),
+            mask=torch.zeros(shape, dtype=torch.bool, device=prompt_ids.device),
+            logprobs=torch.zeros(shape, device=prompt_ids.device),
+            entropy=torch.zeros(shape, device=prompt_ids.device),
+            truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
+        )
+        rows = torch.arange(len(numbers), device=prompt_ids.device)
+        with policy.sampling():
+            for part in rows.split(self.decode_batch_size or len(rows)):
+                self._decode(policy, prompt_ids, part, group, sampling.temperature, noise, found)
+        width = int(found.mask.any(0).sum())
+        for name in ("completion_ids", "mask", "logprobs", "entropy"):
+            setattr(found, name, getattr(found, name)[:, :width])
+        return found
+
+    def _decode(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        rows: Tensor,
+        group: int,
+        temperature: float,
+        noise: Tensor,
+        found: Samples,
+    ) -> None:
+        """Fill ``rows`` of ``found``, token by token, until the last of them has ended."""
+        prompts, place = torch.unique(rows // group, return_inverse=True)
+        prompt_mask = policy.prompt_mask(prompt_ids[prompts])
+        logits, cache = _forward(policy, prompt_ids[prompts], prompt_mask, None)
+        place = _filled(place)
+        logits, mask = logits[place], prompt_mask[place]
+        cache.batch_select_indices(place)
+        for position in range(noise.shape[1]):
+            tempered = logits[: len(rows)].float() / temperature
+            tokens = inverse_cdf(tempered.softmax(-1), noise[rows, position])
+            scores = logprobs_and_entropy_from_logits(tempered, tokens)
+            found.completion_ids[rows, position] = tokens
+            found.mask[rows, position] = True
+            found.logprobs[rows, position], found.entropy[rows, position] = scores
+            going = (~torch.isin(tokens, policy.stop_ids)).nonzero().squeeze(-1)
+            rows = rows[going]
+            if len(rows) == 0 or position + 1 == noise.shape[1]:
+                break
+            kept = _filled(going)
+            if len(going) < len(tokens):
+                cache.batch_select_indices(kept)
+                mask = mask[kept]
+            mask = torch.cat([mask, mask.new_ones(len(mask), 1)], -1)
+            logits, cache = _forward(policy, tokens[kept][:, None], mask, cache)
+        found.truncated[rows] = True
+
+
+def _filled(rows: Tensor) -> Tensor:
+    """Repeat the first row behind the others up to a multiple of :data:`ROW_MULTIPLE`."""
+    return torch.cat([rows, rows[:1].expand(-len(rows) % ROW_MULTIPLE)])
+
+
+def _forward(policy: Policy, ids: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, Any]:
+    """Run new tokens through the model; return the logits after the last of them and the grown cache."""
+    positions = (mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+    output = policy.lm.get_base_model()(
+        input_ids=ids,
+        attention_mask=mask.long(),
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    return output.logits[:, -1], output.past_key_values

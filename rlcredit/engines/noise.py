@@ -1,0 +1,60 @@
+"""Sampling noise that depends on nothing but names: seed, step, prompt, sample, position."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+VALIDATION = 2**63
+"""Added to the step of a validation draw, so that it never repeats the noise of a training step."""
+
+
+def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
+    """Draw one uniform per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.
+
+    A draw is the same whatever else is drawn, in whatever order, by however many processes; and two conditions of one
+    seed share their noise (common random numbers).
+
+    Args:
+        seed: of the run.
+        step: optimizer steps taken, or that plus :data:`VALIDATION`.
+        prompts: number of each row's prompt in its data set.
+        samples: number of each row's completion in its group.
+        length: T.
+
+    Returns:
+        Shape ``(B, T)`` float64 in [0, 1).
+
+    Example:
+        >>> both = uniforms(0, 5, prompts=[7, 9], samples=[0, 3], length=4)
+        >>> torch.equal(both[1, :2], uniforms(0, 5, prompts=[9], samples=[3], length=2)[0])
+        True
+
+    """
+    rows = np.empty((len(prompts), length))
+    for row, prompt, sample in zip(rows, prompts, samples, strict=True):
+        bits = np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
+        np.random.Generator(bits).random(out=row)
+    return torch.from_numpy(rows)
+
+
+def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Map uniforms to tokens: the first whose cumulated probability exceeds the uniform.
+
+    Args:
+        probabilities: shape ``(B, V)``; they need not sum to exactly one.
+        uniform: shape ``(B,)`` in [0, 1).
+
+    Returns:
+        Token ids, shape ``(B,)``; never one of probability zero.
+
+    Example:
+        >>> inverse_cdf(torch.tensor([[0.0, 0.5, 0.0, 0.5]]).repeat(3, 1), torch.tensor([0.0, 0.49, 0.99]))
+        tensor([1, 1, 3])
+
+    """
+    cumulated = probabilities.double().cumsum(-1)
+    target = uniform.to(cumulated) * cumulated[:, -1]
+    tokens = torch.searchsorted(cumulated, target[:, None], right=True).squeeze(-1)
+    # A target rounded up to the total would fall behind the last token that can occur.
+    last = (cumulated >= cumulated[:, -1:]).int().argmax(-1)
+    return torch.minimum(tokens, last)

@@ -1,0 +1,251 @@
+"""The policy: a causal language model with a LoRA adapter; no Lightning here."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rlcredit.functional.uncertainty import logprobs_and_entropy_from_hidden
+
+TINY = "tiny"
+"""Name under which the embedded policy is loaded."""
+
+
+@dataclass
+class LoRA:
+    """The adapter, the only part that learns. Dropout is zero: sampling and training must be one policy.
+
+    Args:
+        rank: r.
+        alpha: the update is scaled by alpha / r.
+        targets: names of the linear layers that get one, or ``all-linear``.
+
+    """
+
+    rank: int = 16
+    alpha: float = 32
+    targets: str | list[str] = "all-linear"
+
+    def __post_init__(self) -> None:
+        """Refuse a rank that PEFT would refuse later."""
+        if self.rank < 1:
+            raise ValueError(f"LoRA expects rank >= 1, got {self.rank}.")
+
+
+class Scores(NamedTuple):
+    """Log-probability and entropy of sampled tokens, both ``(B, T)`` float32 in nats."""
+
+    logprobs: Tensor
+    entropy: Tensor
+
+
+class Policy(nn.Module):
+    """A causal language model with LoRA, scored at a temperature.
+
+    Constructing it costs nothing; :meth:`load` reads the weights.
+
+    Args:
+        path: ``tiny`` for the embedded model, a local folder, or the id of a hub repository (safetensors only).
+        lora: the adapter.
+        dtype: of the frozen weights; the adapter is always float32.
+        quantization: hold the frozen weights in ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes.
+
+    """
+
+    def __init__(
+        self,
+        path: str = TINY,
+        lora: LoRA | None = None,
+        dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+        quantization: Literal["4bit", "8bit"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self.lora = lora or LoRA()
+        self.dtype = dtype
+        self.quantization = quantization
+        self.lm: Any = None
+        self.tokenizer: Any = None
+
+    @property
+    def location(self) -> str:
+        """Where the weights and the tokenizer lie."""
+        return str(Path(__file__).parent / TINY) if self.path == TINY else self.path
+
+    def load(self, seed: int = 0) -> None:
+        """Read tokenizer and weights and start a fresh adapter; a second call does nothing.
+
+        Args:
+            seed: of the adapter's initial weights, whatever the state of the global generator.
+
+        Raises:
+            ValueError: the model's logits are not its hidden states times its output embedding.
+
+        """
+        if self.lm is not None:
+            return
+        from peft import LoraConfig, get_peft_model  # noqa: PLC0415
+        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+
+        self.tokenizer = AutoTokenizer.from_pretrained(self.location, padding_side="left", trust_remote_code=False)
+        if self.tokenizer.pad_token_id is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token
+        base = AutoModelForCausalLM.from_pretrained(
+            self.location,
+            dtype=getattr(torch, self.dtype),
+            quantization_config=self._quantization_config(),
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
+        self._keep_4bit_differentiable(base)
+        base.requires_grad_(False)
+        config = LoraConfig(
+            r=self.lora.rank,
+            lora_alpha=self.lora.alpha,  # pyright: ignore[reportArgumentType]
+            target_modules=self.lora.targets,
+            lora_dropout=0.0,
+            task_type="CAUSAL_LM",
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.lm = get_peft_model(base, config)
+        self._check_head()
+
+    def _quantization_config(self) -> Any:
+        if self.quantization is None:
+            return None
+        from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+        return BitsAndBytesConfig(
+            load_in_4bit=self.quantization == "4bit",
+            load_in_8bit=self.quantization == "8bit",
+            bnb_4bit_quant_type="nf4",
+            bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=getattr(torch, self.dtype),
+        )
+
+    def _keep_4bit_differentiable(self, base: nn.Module) -> None:
+        # bitsandbytes repacks 4-bit weights at the first forward in eval mode on CPUs with AVX512-BF16; the packed
+        # layout has no backward, and every LoRA gradient is silently lost.
+        if self.quantization == "4bit":
+            for layer in base.modules():
+                if hasattr(layer, "support_avx512bf16_for_cpu"):
+                    layer.support_avx512bf16_for_cpu = False  # pyright: ignore[reportArgumentType]
+
+    def _check_head(self) -> None:
+        """Some models cap or scale their logits; scoring from hidden states would then be another distribution."""
+        ids = torch.arange(8, device=self.device)[None]
+        with torch.no_grad(), self.sampling():
+            expected = self.lm(input_ids=ids).logits[0].float()
+            hidden = self._hidden(ids, torch.ones_like(ids))[0]
+            actual = (hidden @ self._head.T).float()
+        if not torch.allclose(actual, expected, rtol=2e-2, atol=2e-2):
+            raise ValueError(
+                f"{self.path}: logits differ from hidden states times the output embedding by up to "
+                f"{(actual - expected).abs().max():.2g}. Models that cap, scale or bias their logits are not supported."
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the adapter lies."""
+        return next(parameter.device for parameter in self.lm.parameters() if parameter.requires_grad)
+
+    @property
+    def stop_ids(self) -> Tensor:
+        """Tokens that end a completion, on the policy's device."""
+        ends = self.lm.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        return torch.tensor(
+            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None}), device=self.device
+        )
+
+    @property
+    def _head(self) -> Tensor:
+        return self.lm.get_output_embeddings().weight
+
+    def _hidden(self, ids: Tensor, attention_mask: Tensor) -> Tensor:
+        transformer = self.lm.get_base_model().model
+        positions = (attention_mask.cumsum(-1) - 1).clamp(min=0)
+        return transformer(
+            input_ids=ids, attention_mask=attention_mask, position_ids=positions, use_cache=False
+        ).last_hidden_state
+
+    def encode(self, questions: Sequence[str]) -> Tensor:
+        """Write each question as a user's turn in the model's chat template.
+
+        Returns:
+            Token ids, left-padded, shape ``(P, L)``, L a multiple of 16 so that few shapes occur.
+
+        """
+        chats = [[{"role": "user", "content": question}] for question in questions]
+        texts = self.tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False)
+        encoded = self.tokenizer(
+            texts, add_special_tokens=False, padding=True, pad_to_multiple_of=16, return_tensors="pt"
+        )
+        return encoded["input_ids"]
+
+    def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
+        """Return true from the first token on that is not padding; inside a prompt the pad token may be meant."""
+        return (prompt_ids != self.tokenizer.pad_token_id).cumsum(-1) > 0
+
+    def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> Scores:
+        """Score completions under the tempered policy, with graph where gradients are enabled.
+
+        Args:
+            prompt_ids: left-padded, shape ``(B, L)``.
+            completion_ids: right-padded, shape ``(B, T)``; scores of padding are meaningless and finite.
+            temperature: T; logits are divided by it.
+
+        Returns:
+            Log-probability of every completion token and entropy of the distribution it was drawn from.
+
+        """
+        width = completion_ids.shape[1]
+        prompt_mask = self.prompt_mask(prompt_ids)
+        attention_mask = torch.cat([prompt_mask, torch.ones_like(completion_ids, dtype=torch.bool)], -1).long()
+        hidden = self._hidden(torch.cat([prompt_ids, completion_ids], -1), attention_mask)
+        # Position i predicts token i + 1: the last prompt token predicts the first completion token.
+        predicting = hidden[:, -width - 1 : -1]
+        logprobs, entropy = logprobs_and_entropy_from_hidden(
+            predicting.reshape(-1, predicting.shape[-1]), self._head, completion_ids.reshape(-1), temperature
+        )
+        return Scores(logprobs.view(completion_ids.shape), entropy.view(completion_ids.shape))
+
+    def pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
+        """Decode token by token; a character split over tokens appears whole at the last of them.
+
+        Returns:
+            One list of strings per row; joined, they are its text without special tokens.
+
+        """
+        from tokenizers.decoders import DecodeStream  # noqa: PLC0415
+
+        backend, rows = self.tokenizer.backend_tokenizer, []
+        for ids, length in zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True):
+            stream = DecodeStream(skip_special_tokens=True)
+            rows.append([stream.step(backend, token) or "" for token in ids[:length]])
+        return rows
+
+    @contextlib.contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Evaluate in eval mode and restore the mode after."""
+        training = self.lm.training
+        self.lm.eval()
+        try:
+            yield
+        finally:
+            self.lm.train(training)
+
+    @contextlib.contextmanager
+    def adapter_off(self) -> Iterator[None]:
+        """Act as the frozen reference policy."""
+        with self.lm.disable_adapter():
+            yield
+
+    def save_adapter(self, folder: str | Path) -> None:
+        """Save the adapter in PEFT's format, for ``PeftModel.from_pretrained``."""
+        self.lm.save_pretrained(str(folder), safe_serialization=True)
