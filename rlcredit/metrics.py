@@ -1,0 +1,71 @@
+"""What is logged about a rollout, an update and a validation; the names are the same in every condition."""
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from rlcredit.functional.masked import masked_mean, masked_quantiles
+from rlcredit.functional.uncertainty import surprisal
+from rlcredit.rollout import Rollout
+from rlcredit.statistics.pass_at_k import pass_at_k
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
+    """Describe what was sampled, all of it: groups that teach nothing are counted, not skipped."""
+    groups = rollout.rewards.view(-1, rollout.group_size)
+    best, worst = groups.max(-1).values, groups.min(-1).values
+    surprise = surprisal(rollout.old_logprobs)
+    quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
+    return {
+        "train/reward": rollout.rewards.mean(),
+        "train/completion_length": rollout.mask.sum(-1).float().mean(),
+        "train/zero_variance": (best == worst).float().mean(),
+        "train/zero_variance_all_right": ((best == worst) & (best > 0)).float().mean(),
+        "train/zero_variance_all_wrong": ((best == worst) & (best <= 0)).float().mean(),
+        "train/entropy": masked_mean(rollout.entropy, rollout.mask),
+        "train/surprisal": masked_mean(surprise, rollout.mask),
+        **{f"train/surprisal_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)},
+    }
+
+
+def policy_metrics(rollout: Rollout) -> dict[str, Tensor]:
+    """Compare trainer and sampler on the sampled tokens: on policy the ratio is one and the divergence zero."""
+    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[rollout.mask]
+    return {
+        "train/ratio_min": log_ratio.min().exp(),
+        "train/ratio_max": log_ratio.max().exp(),
+        # E[exp(d) - 1 - d] is KL(sampler || trainer), and no single token makes it negative.
+        "train/kl_sampler": (log_ratio.expm1() - log_ratio).mean(),
+    }
+
+
+class PassAtK(Metric):
+    """Unbiased pass@k, averaged over questions and over processes.
+
+    Args:
+        k: how many completions may be tried.
+
+    """
+
+    full_state_update = False
+    total: Tensor
+    questions: Tensor
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+        self.add_state("total", torch.tensor(0.0, dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("questions", torch.tensor(0), dist_reduce_fx="sum")
+
+    def update(self, right: Tensor) -> None:
+        """Add questions; ``right`` is boolean, shape ``(P, G)``."""
+        estimates = pass_at_k(right.shape[1], right.sum(-1).cpu().numpy(), self.k)
+        # Rebound, not added in place: an earlier validation may have left inference tensors.
+        self.total = self.total + float(estimates.sum())
+        self.questions = self.questions + len(right)
+
+    def compute(self) -> Tensor:
+        """Return the mean over all questions seen."""
+        return (self.total / self.questions).float()
