@@ -1,0 +1,205 @@
+"""``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import MLFlowLogger
+
+import callbacks  # noqa: F401  (so that a configuration may name every operator)
+from callbacks.base import check_stack
+from rlcredit.explain import explanation
+from rlcredit.messages import ReadableParser, merged_configs
+from rlcredit.module import PolicyModule
+from rlcredit.tasks import Task
+from rlcredit.tracking.adapter import SaveAdapter
+from rlcredit.tracking.completions import CompletionTable
+from rlcredit.tracking.config import SaveConfig
+from rlcredit.tracking.curve import LearningCurve
+from rlcredit.tracking.progress import progress
+
+MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+
+
+class Trainer(pl.Trainer):
+    """Lightning's trainer with one more thing to do."""
+
+    def explain(self, model: PolicyModule, datamodule: Task) -> None:
+        """Check a configuration and print it as the program it is; nothing is loaded."""
+
+
+class CreditCLI(LightningCLI):
+    """The command line; see :func:`main`."""
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add what belongs to every run."""
+        parser.add_argument(
+            "--condition", type=str, default="unnamed", help="Name of the condition, for run and folder."
+        )
+        parser.add_argument(
+            "--threads", type=int | None, default=None, help="CPU threads of torch; its own choice if null."
+        )
+        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(CompletionTable, "completions")
+        checkpoint = {
+            "every_n_train_steps": 20,
+            "save_last": True,
+            "filename": "{step}",
+            "enable_version_counter": False,
+        }
+        parser.set_defaults({f"checkpoint.{name}": value for name, value in checkpoint.items()})
+        parser.link_arguments("seed_everything", "model.seed")
+        parser.link_arguments("seed_everything", "data.init_args.seed")
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Offer what exists."""
+        offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
+        return {**offered, "explain": {"model", "datamodule"}}
+
+    def before_instantiate_classes(self) -> None:
+        """Name the run and choose its folder; ``explain`` leaves no trace."""
+        config = self.config[str(self.subcommand)]
+        if config.threads is not None:
+            torch.set_num_threads(config.threads)
+        trainer = config.trainer
+        name = f"{config.condition}-seed{config.seed_everything}"
+        if trainer.default_root_dir is None:
+            trainer.default_root_dir = str(Path("runs") / name)
+        if config.checkpoint.dirpath is None:
+            config.checkpoint.dirpath = str(Path(trainer.default_root_dir) / "checkpoints")
+        if self.subcommand != "fit":
+            trainer.logger = False
+        elif trainer.logger and trainer.logger.get("class_path") == MLFLOW:
+            logger = trainer.logger.init_args
+            logger.run_name = logger.run_name or name
+            logger.tags = {**_tags(config.condition, config.seed_everything), **(logger.tags or {})}
+            logger.run_id = logger.run_id or self._interrupted_run(config)
+
+    @staticmethod
+    def _interrupted_run(config: Any) -> str | None:
+        """Return the MLflow run that the checkpoint to be continued belongs to."""
+        last = Path(config.checkpoint.dirpath) / "last.ckpt"
+        path = last if config.ckpt_path == "last" else config.ckpt_path
+        if path is None or not Path(path).is_file():
+            return None
+        return torch.load(path, map_location="cpu", weights_only=True).get("mlflow_run_id")
+
+    def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
+        """Add the callbacks that no condition has to list."""
+        trainer = super().instantiate_trainer(**kwargs)
+        if self.subcommand == "fit":
+            config = self.config.fit
+            title = f"{config.condition}, seed {config.seed_everything}"
+            trainer.callbacks.extend([LearningCurve(title), SaveAdapter(), RunIdentity(), progress()])  # pyright: ignore
+        return trainer
+
+    def instantiate_classes(self) -> None:
+        """Build everything, and find what is wrong with it before a run is opened or a weight loaded."""
+        try:
+            super().instantiate_classes()
+            check_stack(self.trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+            self.model.check(self.trainer)
+            if self.subcommand != "explain":
+                self.datamodule.setup()
+        except (ValueError, OSError) as error:
+            self.parser.error(str(error))
+
+    def explain(self, model: PolicyModule, datamodule: Task) -> None:
+        """Print the configuration as the program it is."""
+        print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
+
+    def before_fit(self) -> None:
+        """Measure the policy as it comes, unless a run is continued."""
+        if self.config.fit.ckpt_path is None and self.trainer.val_check_interval:
+            self.trainer.validate(self.model, self.datamodule, verbose=False)
+
+
+class RunIdentity(pl.Callback):
+    """Tie checkpoints to their MLflow run, so that a continued run goes on in the same one."""
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Reopen the run: the validation before it, or an interruption, has closed it."""
+        for logger in trainer.loggers:
+            if isinstance(logger, MLFlowLogger):
+                logger.experiment.update_run(logger.run_id, status="RUNNING")
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Remember the run."""
+        checkpoint["mlflow_run_id"] = next((x.run_id for x in trainer.loggers if isinstance(x, MLFlowLogger)), None)
+
+
+def _tags(condition: str, seed: int) -> dict[str, str]:
+    """Return what identifies a run beside its parameters."""
+    packages = ("torch", "lightning", "transformers", "peft", "mlflow")
+    versions = {f"version.{package}": version(package) for package in packages}
+    return {"condition": condition, "seed": str(seed), "git_commit": _git_commit(), **versions}
+
+
+def _git_commit() -> str:
+    """Return the commit of this source tree, marked where it has been edited since."""
+    here = str(Path(__file__).parent)
+    command = ["git", "-C", here, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _quiet() -> None:
+    """Silence what says nothing about the run."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    # PolicyModule samples in this hook on purpose.
+    warnings.filterwarnings("ignore", message=".*overridden `on_after_batch_transfer` in `LightningModule`.*")
+    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
+    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line; ``args`` defaults to that of the process."""
+    _quiet()
+    ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
+    ReadableParser.roots = {
+        "trainer": Trainer,
+        "model": PolicyModule,
+        "data": Task,
+        "checkpoint": ModelCheckpoint,
+        "completions": CompletionTable,
+    }
+    CreditCLI(
+        PolicyModule,
+        Task,
+        subclass_mode_data=True,
+        trainer_class=Trainer,
+        trainer_defaults={
+            "max_epochs": -1,
+            "log_every_n_steps": 1,
+            "check_val_every_n_epoch": None,
+            "num_sanity_val_steps": 0,
+            "enable_progress_bar": False,
+            "enable_model_summary": False,
+            "use_distributed_sampler": False,
+        },
+        save_config_callback=SaveConfig,
+        save_config_kwargs={"save_to_log_dir": False},
+        seed_everything_default=0,
+        auto_configure_optimizers=False,
+        parser_class=ReadableParser,
+        args=args,
+    )

@@ -1,0 +1,71 @@
+"""A configuration, read back as the program it is; nothing is loaded."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from lightning.pytorch import Trainer
+
+from callbacks.base import CreditOperator
+from rlcredit.module import PolicyModule
+from rlcredit.tasks.base import Task
+
+
+def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: str) -> str:
+    """Describe stack, step, loss and schedule in a few aligned lines."""
+    rows = [
+        ("condition", condition),
+        ("policy", _policy(module)),
+        ("task", f"{_call(task)}: {task.prompts_per_step} prompts per step"),
+        ("step", _step(module, task)),
+        ("loss", _call(module.loss)),
+        ("schedule", _schedule(trainer, module, task)),
+    ]
+    lines = [f"{title:<11}{text}" for title, text in rows]
+    return "\n".join([*lines, "", *stack_lines(trainer)])
+
+
+def stack_lines(trainer: Trainer) -> Iterator[str]:
+    """Yield the stack, one operator a line, with what it reads and writes."""
+    stack = [callback for callback in trainer.callbacks if isinstance(callback, CreditOperator)]  # pyright: ignore[reportAttributeAccessIssue]
+    calls = [_call(operator) for operator in stack]
+    width = max([len("REINFORCE"), *map(len, calls)])
+    yield "stack, from top to bottom"
+    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages   (the neutral ledger)"
+    for place, (operator, call) in enumerate(zip(stack, calls, strict=True), start=1):
+        writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
+        yield f"  {place:>2}  {call:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}"
+
+
+def _policy(module: PolicyModule) -> str:
+    policy = module.policy
+    held = f"{policy.quantization} base" if policy.quantization else policy.dtype
+    targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
+    return f"{policy.path}, {held}, LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}"
+
+
+def _step(module: PolicyModule, task: Task) -> str:
+    prompts, sampling = task.prompts_per_step, module.sampling
+    rows = prompts * sampling.completions
+    forwards = -(-rows // (module.micro_batch_size or rows))
+    return (
+        f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}; "
+        f"update in {forwards} forward pass{'es, recomputed' if forwards > 1 else ''}"
+    )
+
+
+def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
+    generations = trainer.max_steps * task.prompts_per_step * module.sampling.completions
+    held_out = task.validation_size or "all"
+    return (
+        f"{trainer.max_steps} steps, {generations:,} completions; every {trainer.val_check_interval} steps "
+        f"{held_out} held-out questions x {module.validation.completions} completions"
+    )
+
+
+def _call(thing: Any) -> str:
+    """Write an object as the call that made it, for parameters kept under their own names."""
+    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
+    given = ", ".join(f"{name}={getattr(thing, name)!r}" for name in names if hasattr(thing, name))
+    return f"{type(thing).__name__}({given})" if given else type(thing).__name__

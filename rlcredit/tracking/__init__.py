@@ -1,0 +1,1 @@
+"""What a run leaves behind: configuration, learning curve, completions, adapter, and a line per step."""

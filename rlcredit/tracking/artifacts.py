@@ -1,0 +1,21 @@
+"""Files of a run, kept in its folder and, where there is an MLflow run, uploaded to it."""
+
+from pathlib import Path
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import MLFlowLogger
+
+
+def folder(trainer: Trainer) -> Path:
+    """Return the run's folder, made if need be."""
+    path = Path(trainer.default_root_dir)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
+    """Upload a file, or a folder with all that lies in it, to the MLflow run if there is one."""
+    for logger in trainer.loggers:
+        if isinstance(logger, MLFlowLogger):
+            upload = logger.experiment.log_artifacts if path.is_dir() else logger.experiment.log_artifact
+            upload(logger.run_id, str(path), artifact_path)

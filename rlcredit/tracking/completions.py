@@ -1,0 +1,61 @@
+"""A table of completions with the credit of every token."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import MLFlowLogger
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.module import PolicyModule
+from rlcredit.rollout import Rollout
+from rlcredit.tracking.artifacts import folder
+
+
+class CompletionTable(Callback):
+    """Write prompt, completion, reward and per-token advantage of some rollouts.
+
+    Args:
+        every_n_steps: how often.
+        rows: completions per table, taken evenly from the batch.
+
+    """
+
+    def __init__(self, every_n_steps: int = 20, rows: int = 16) -> None:
+        if every_n_steps < 1 or rows < 1:
+            raise ValueError(f"CompletionTable expects positive numbers, got {every_n_steps} and {rows}.")
+        self.every_n_steps, self.rows = every_n_steps, rows
+
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Write the table of this step; by now the credit is what the update used."""
+        if batch.step % self.every_n_steps and trainer.global_step < trainer.max_steps:
+            return
+        assert isinstance(pl_module, PolicyModule)
+        records = list(self.records(batch, pl_module))
+        name = f"completions/step_{batch.step:06d}.json"
+        path = folder(trainer) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
+        columns = {column: [record[column] for record in records] for column in records[0]}
+        for logger in trainer.loggers:
+            if isinstance(logger, MLFlowLogger):
+                logger.experiment.log_table(logger.run_id, columns, name)
+
+    def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
+        """Yield one record per completion chosen."""
+        tokenizer = module.policy.tokenizer
+        for row in range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows)):
+            credit = rollout.advantages[row][rollout.mask[row]].tolist()
+            yield {
+                "step": rollout.step,
+                "prompt": tokenizer.decode(rollout.prompt_ids[row], skip_special_tokens=True).strip(),
+                "completion": "".join(rollout.tokens[row]),
+                "reward": rollout.rewards[row].item(),
+                "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(rollout.tokens[row], credit, strict=True)),
+                "tokens": rollout.tokens[row],
+                "advantages": [round(advantage, 6) for advantage in credit],
+            }

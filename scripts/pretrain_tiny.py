@@ -1,0 +1,141 @@
+"""Make the embedded policy from nothing: tokenizer, weights and chat template, seeded and deterministic.
+
+python scripts/pretrain_tiny.py --out rlcredit/tiny
+
+"""
+
+import argparse
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import reasoning_gym
+import torch
+from tiny_traces import CHAIN_SUM, HABITS, Writer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from rlcredit.tasks.split import held_out
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+PIECES = Regex(r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+")
+TOKENS_PER_TRACE = 36
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def examples(seed: int) -> Iterator[tuple[str, str]]:
+    """Yield (question, trace) without end; questions of the held-out share never appear."""
+    rng = random.Random(seed)
+    writer = Writer(rng, HABITS)
+    while True:
+        for entry in reasoning_gym.create_dataset("chain_sum", seed=rng.getrandbits(31), size=4096, **CHAIN_SUM):
+            if not held_out(entry["question"]):
+                yield entry["question"], writer.trace(entry["question"])
+
+
+def byte_level_tokenizer(vocab_size: int, seed: int) -> Any:
+    """Train a byte-level BPE on traces: any UTF-8 text can be encoded, every digit stands alone."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(PIECES, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    stream = examples(seed)
+    corpus = ["\n".join(["user", *next(stream), "assistant"]) for _ in range(8192)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    tokenizer.train_from_iterator(corpus, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|endoftext|>",
+        eos_token="<|im_end|>",
+        additional_special_tokens=["<|im_start|>"],
+        chat_template=CHAT_TEMPLATE,
+        padding_side="left",
+        model_max_length=1024,
+    )
+
+
+def batches(tokenizer: Any, size: int, seed: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield (ids, labels), right-padded, of similar length; labels are -100 outside the completion."""
+    stream, rng = examples(seed), random.Random(seed)
+    while True:
+        pool = [encoded(tokenizer, *next(stream)) for _ in range(16 * size)]
+        pool.sort(key=lambda row: len(row[0]) + len(row[1]))
+        for start in rng.sample(range(0, len(pool), size), 16):
+            yield padded(pool[start : start + size], tokenizer.pad_token_id)
+
+
+def encoded(tokenizer: Any, question: str, trace: str) -> tuple[list[int], list[int]]:
+    """Return the token ids of the prompt, as the chat template writes it, and of the completion with its end."""
+    chat = [{"role": "user", "content": question}]
+    prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    return tokenizer.encode(prompt), tokenizer.encode(trace + tokenizer.eos_token)
+
+
+def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stack (prompt, completion) rows into ids and labels of one width."""
+    width = max(len(prompt) + len(completion) for prompt, completion in rows)
+    ids, labels = torch.full((len(rows), width), pad), torch.full((len(rows), width), -100)
+    for i, (prompt, completion) in enumerate(rows):
+        end = len(prompt) + len(completion)
+        ids[i, :end] = torch.tensor(prompt + completion)
+        labels[i, len(prompt) : end] = torch.tensor(completion)
+    return ids, labels
+
+
+def main() -> None:
+    """Train and save; a line every 100 steps."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed)
+    config = Qwen3Config(
+        vocab_size=384,
+        hidden_size=args.width,
+        intermediate_size=3 * args.width,
+        num_hidden_layers=args.layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=args.width // 4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    model = Qwen3ForCausalLM(config)
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.steps, pct_start=0.1)
+    start = time.perf_counter()
+    for step, (ids, labels) in zip(range(args.steps), batches(tokenizer, args.batch, args.seed + 1), strict=False):
+        # A constant denominator: batches are of similar length, and short traces must not count for more.
+        loss = model(input_ids=ids, labels=labels, num_items_in_batch=TOKENS_PER_TRACE * args.batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        if step % 100 == 0:
+            print(f"step {step} loss {loss.item():.4f} {time.perf_counter() - start:.0f} s", flush=True)
+    model.save_pretrained(args.out)
+    tokenizer.save_pretrained(args.out)
+
+
+if __name__ == "__main__":
+    main()
