@@ -46,8 +46,10 @@ class CreditOperator(Callback):
         raise NotImplementedError
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Number the second and later operators of one class, so that their metrics stay apart."""
-        twins = [callback for callback in trainer.callbacks if type(callback) is type(self)]  # pyright: ignore[reportAttributeAccessIssue]
+        """Check the stack; number the second and later operators of one class, so that their metrics stay apart."""
+        stack: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        check_stack(stack)
+        twins = [callback for callback in stack if type(callback) is type(self)]
         place = twins.index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
 

@@ -157,7 +157,7 @@ def _git_commit() -> str:
         return "unknown"
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Silence what says nothing about the run."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -173,7 +173,7 @@ def _quiet() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process."""
-    _quiet()
+    quiet()
     ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
         "trainer": Trainer,

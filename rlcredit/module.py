@@ -22,6 +22,10 @@ from rlcredit.tasks.base import Prompts, Task
 from rlcredit.verifiers import Verdict
 
 
+PARTS = 4
+"""In how many parts a batch is scored that fits into memory as a whole."""
+
+
 class PolicyModule(LightningModule):
     """Sample with the policy, let the callbacks assign credit, and take one step along it.
 
@@ -165,15 +169,17 @@ class PolicyModule(LightningModule):
     def forward(self, rollout: Rollout) -> Tensor:
         """Return log pi of the sampled tokens with graph, shape ``(B, T)``.
 
-        Rows without advantage have no gradient and keep ``old_logprobs``; the others are scored in micro-batches of
-        similar length, each recomputed in the backward pass if there is more than one.
+        Rows without advantage have no gradient and keep ``old_logprobs``; the others are scored in parts of similar
+        length, so that short completions do not pay for the padding of long ones. Micro-batches are computed again in
+        the backward pass; without them all parts stay in memory.
         """
         credited = (rollout.advantages.where(rollout.mask, 0) != 0).any(-1)
         credited[0] |= ~credited.any()  # the optimizer wants a graph, even of a gradient that is zero
         rows = credited.nonzero().squeeze(-1)
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
-        parts = rows.split(self.micro_batch_size or len(rows))
-        scored = [self._scored(rollout, part, recompute=len(parts) > 1) for part in parts]
+        parts = rows.split(self.micro_batch_size) if self.micro_batch_size else rows.chunk(PARTS)
+        recompute = self.micro_batch_size is not None and len(parts) > 1
+        scored = [self._scored(rollout, part, recompute) for part in parts]
         return rollout.old_logprobs.index_copy(0, rows, torch.cat(scored))
 
     def _scored(self, rollout: Rollout, rows: Tensor, recompute: bool) -> Tensor:

@@ -170,8 +170,8 @@ def _symbolic_verdict(answer: str, reference: str) -> Verdict:
             parse(f"${text.strip('$')}$", parsing_timeout=None, raise_on_error=True)  # pyright: ignore[reportArgumentType]
             for text in (reference, answer)
         )
-        if not gold:
-            return Verdict.UNJUDGED
+        if all(isinstance(expression, str) for expression in gold):
+            return Verdict.UNJUDGED  # the reference could not be read; its text alone has already been compared
         return Verdict.RIGHT if verify(gold, ours, timeout_seconds=None, raise_on_error=True) else Verdict.WRONG
     except Exception:  # noqa: BLE001  (whatever a computer algebra system may raise, it is not a wrong answer)
         return Verdict.UNJUDGED

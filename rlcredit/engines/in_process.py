@@ -1,6 +1,7 @@
 """The embedded engine: decode with the training weights themselves, in this process."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,15 +75,19 @@ class InProcessEngine:
     """Decode with a KV cache; a group shares one prefill, finished rows leave the batch.
 
     Args:
-        decode_batch_size: completions decoded at a time; all of them if None. It changes memory and speed only:
-            on a CPU the completions are the same bit for bit.
+        decode_batch_size: completions decoded at a time; all of them if None. It changes memory and speed only.
+        threads: CPU threads while decoding. With one, completions and their log-probabilities are the same bit for bit
+            whatever is decoded beside them. With more, attention rounds differently in different threads; a small
+            model, whose tensors are too small to share, is no faster for it.
 
     """
 
-    def __init__(self, decode_batch_size: int | None = None) -> None:
+    def __init__(self, decode_batch_size: int | None = None, threads: int = 1) -> None:
         if decode_batch_size is not None and decode_batch_size < 1:
             raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
-        self.decode_batch_size = decode_batch_size
+        if threads < 1:
+            raise ValueError(f"InProcessEngine expects threads >= 1, got {threads}.")
+        self.decode_batch_size, self.threads = decode_batch_size, threads
 
     @torch.no_grad()
     def sample(
@@ -112,7 +117,7 @@ class InProcessEngine:
             truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
         )
         rows = torch.arange(len(numbers), device=prompt_ids.device)
-        with policy.sampling():
+        with policy.sampling(), _threads(self.threads):
             for part in rows.split(self.decode_batch_size or len(rows)):
                 self._decode(policy, prompt_ids, part, group, sampling.temperature, noise, found)
         width = int(found.mask.any(0).sum())
@@ -138,12 +143,15 @@ class InProcessEngine:
         logits, mask = logits[place], prompt_mask[place]
         cache.batch_select_indices(place)
         for position in range(noise.shape[1]):
-            tempered = logits[: len(rows)].float() / temperature
-            tokens = inverse_cdf(tempered.softmax(-1), noise[rows, position])
-            scores = logprobs_and_entropy_from_logits(tempered, tokens)
+            # The filling rows come along: sums over a few rows, too, are not those over many.
+            tempered = logits.float() / temperature
+            tokens = inverse_cdf(tempered.softmax(-1), noise[_filled(rows), position])
+            logprobs, entropy = logprobs_and_entropy_from_logits(tempered, tokens)
+            tokens = tokens[: len(rows)]
             found.completion_ids[rows, position] = tokens
             found.mask[rows, position] = True
-            found.logprobs[rows, position], found.entropy[rows, position] = scores
+            found.logprobs[rows, position] = logprobs[: len(rows)]
+            found.entropy[rows, position] = entropy[: len(rows)]
             going = (~torch.isin(tokens, policy.stop_ids)).nonzero().squeeze(-1)
             rows = rows[going]
             if len(rows) == 0 or position + 1 == noise.shape[1]:
@@ -155,6 +163,16 @@ class InProcessEngine:
             mask = torch.cat([mask, mask.new_ones(len(mask), 1)], -1)
             logits, cache = _forward(policy, tokens[kept][:, None], mask, cache)
         found.truncated[rows] = True
+
+
+@contextlib.contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _filled(rows: Tensor) -> Tensor:

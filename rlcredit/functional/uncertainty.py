@@ -21,7 +21,7 @@ def surprisal(logprobs: Tensor) -> Tensor:
 def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""Score ``targets`` under ``softmax(logits)``.
 
-    .. math:: \log \pi(o) = z_o - \mathrm{lse}(z), \qquad H = \mathrm{lse}(z) - \sum_i p_i z_i
+    .. math:: \log \pi(o) = z_o - \mathrm{lse}(z), \qquad H = -\sum_i p_i \log p_i \ge 0
 
     Args:
         logits: of the distribution meant, temperature already applied, shape ``(..., V)``.
@@ -36,13 +36,10 @@ def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[T
         True
 
     """
-    logits = logits.float()
-    normalizer = logits.logsumexp(-1)
-    chosen = logits.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    probabilities = (logits - normalizer.unsqueeze(-1)).exp()
+    log_p = logits.float().log_softmax(-1)
     # 0 * -inf: a token excluded by the model has probability zero and no share in the entropy.
-    expected = (probabilities * logits.where(probabilities > 0, 0)).sum(-1)
-    return chosen - normalizer, normalizer - expected
+    entropy = -(log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)
+    return log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1), entropy
 
 
 class _ChunkedHead(torch.autograd.Function):
@@ -63,7 +60,9 @@ class _ChunkedHead(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_logprobs: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad_logprobs: Tensor, grad_entropy: Tensor
+    ) -> tuple[Tensor | None, ...]:
         hidden, weight, targets, entropy = ctx.saved_tensors
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None

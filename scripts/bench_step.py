@@ -1,0 +1,87 @@
+"""Time the parts of a training step of the embedded policy: rollout, verify, credit, update; tokens per second.
+
+    python scripts/bench_step.py --threads 1 --steps 20
+
+"""
+
+import argparse
+import statistics
+import tempfile
+from functools import partial
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+
+import callbacks  # noqa: F401
+from callbacks.episode.grpo import GRPO
+from rlcredit.cli import quiet
+from rlcredit.module import PolicyModule
+from rlcredit.tasks import ReasoningGym
+
+CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}
+PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
+
+
+class Steps(Callback):
+    """Keep what every step measured of itself."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, float]] = []
+
+    def on_before_zero_grad(self, trainer: Trainer, pl_module: Any, optimizer: Any) -> None:
+        """Remember the step before, which is complete by now."""
+        if trainer.global_step:
+            self.record(trainer)
+
+    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
+        """Remember the last one."""
+        self.record(trainer)
+
+    def record(self, trainer: Trainer) -> None:
+        """Copy the metrics of one step."""
+        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
+
+
+def measured_steps(steps: int, micro_batch_size: int | None = None) -> list[dict[str, float]]:
+    """Train the embedded policy for some steps and return what each measured."""
+    task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
+    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=4e-4), micro_batch_size=micro_batch_size)
+    watch = Steps()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            max_steps=steps,
+            accelerator="cpu",
+            callbacks=[GRPO(), watch],
+            default_root_dir=folder,
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        trainer.fit(module, task)
+    return watch.steps
+
+
+def main() -> None:
+    """Print medians over the steps after the first two."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--micro-batch-size", type=int, default=None)
+    args = parser.parse_args()
+    quiet()
+    torch.set_num_threads(args.threads)
+    steps = measured_steps(args.steps, args.micro_batch_size)[2:]
+    medians = {part: statistics.median(step[part] for step in steps) for part in PARTS}
+    total = sum(medians.values())
+    for part, seconds in medians.items():
+        print(f"{part.removeprefix('time/'):<8} {seconds * 1000:8.1f} ms  {seconds / total:6.1%}")
+    speed = statistics.median(step["train/tokens_per_second"] for step in steps)
+    length = statistics.median(step["train/completion_length"] for step in steps)
+    print(f"{'step':<8} {total * 1000:8.1f} ms   {speed:,.0f} sampled tokens/s, mean length {length:.0f}")
+
+
+if __name__ == "__main__":
+    main()

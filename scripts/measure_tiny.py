@@ -1,0 +1,77 @@
+"""Measure the embedded policy before any training, on held-out questions: the figures in rlcredit/tiny/README.md.
+
+    python scripts/measure_tiny.py
+
+"""
+
+import argparse
+import re
+from collections import Counter
+from itertools import accumulate
+
+import torch
+from tiny_traces import CHAIN_SUM
+
+from rlcredit.cli import quiet
+from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.functional.masked import masked_mean
+from rlcredit.policy import TINY, Policy
+from rlcredit.tasks import ReasoningGym
+from rlcredit.verifiers import Verdict
+
+PHRASES = (
+    "wait let me|let me think|on second thought|let me check|let me verify|is this right|double check|"
+    "try another approach|go back and|start over|that's not right|that doesn't work|another way to|or we could|"
+    "what if we|notice that|the key is|the key insight"
+)
+"""The 18 strategic phrases of the SEPA paper."""
+
+
+def strategic_share(rows: list[list[str]]) -> float:
+    """Return the share of tokens that lie inside a strategic phrase."""
+    inside = total = 0
+    for pieces in rows:
+        ends = list(accumulate(map(len, pieces)))
+        spans = [match.span() for match in re.finditer(PHRASES, "".join(pieces))]
+        for end, piece in zip(ends, pieces, strict=True):
+            inside += any(start < end and end - len(piece) < stop for start, stop in spans)
+        total += len(pieces)
+    return inside / total
+
+
+def main() -> None:
+    """Sample 16 completions for each held-out question and print what the organism is like."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policy", default=TINY)
+    parser.add_argument("--questions", type=int, default=1024)
+    args = parser.parse_args()
+    quiet()
+    task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=1, prompts_per_step=1, validation_size=args.questions)
+    task.setup()
+    policy = Policy(args.policy)
+    policy.load()
+    sampling, examples = Sampling(completions=16), task.held_out
+    prompt_ids = policy.encode([example.question for example in examples])
+    samples = InProcessEngine(decode_batch_size=1024).sample(
+        policy, prompt_ids, range(len(examples)), sampling, seed=0, step=0
+    )
+    rows = policy.pieces(samples.completion_ids, samples.mask)
+    verdicts = task.judge(["".join(row) for row in rows], [e for e in examples for _ in range(16)])
+    right = torch.tensor([verdict is Verdict.RIGHT for verdict in verdicts]).float()
+    solved = right.view(-1, 16).mean(-1)
+    print(f"{len(examples)} held-out questions x 16 completions, temperature {sampling.temperature}")
+    print(f"pass@1                       {right.mean():.3f}")
+    print(f"tokens in strategic phrases  {strategic_share(rows):.1%}")
+    print(f"mean token entropy           {masked_mean(samples.entropy, samples.mask):.3f} nats")
+    print(f"groups without variance      {((solved == 0) | (solved == 1)).float().mean():.1%}")
+    print(f"mean length                  {samples.mask.sum(-1).float().mean():.1f} tokens")
+    print(f"truncated                    {samples.truncated.float().mean():.2%}")
+    openings = Counter(" ".join("".join(row).split()[:2]) for row in rows)
+    print("opening        share   right")
+    for opening, count in openings.most_common(4):
+        chosen = torch.tensor(["".join(row).startswith(opening) for row in rows])
+        print(f"{opening:<14} {count / len(rows):5.1%}   {right[chosen].mean():5.1%}")
+
+
+if __name__ == "__main__":
+    main()

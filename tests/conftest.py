@@ -1,0 +1,138 @@
+"""Fixtures: a small rollout, the embedded policy, and a short training run."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer, seed_everything
+
+from callbacks.episode.grpo import GRPO
+from rlcredit.cli import quiet
+from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.module import PolicyModule
+from rlcredit.policy import Policy
+from rlcredit.rollout import Rollout
+from rlcredit.tasks import ReasoningGym
+
+CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}
+
+quiet()
+torch.set_num_threads(2)
+
+
+def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:
+    """Two groups of four completions of different length, with random uncertainties."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = len(rewards)
+    lengths = torch.randint(2, width + 1, (rows,), generator=generator)
+    lengths[0] = width
+    mask = torch.arange(width) < lengths[:, None]
+    old_logprobs = -torch.rand(rows, width, generator=generator).where(mask, 0)
+    return Rollout(
+        step=3,
+        group_size=group_size,
+        prompt_ids=torch.ones(rows, 4, dtype=torch.long),
+        completion_ids=torch.randint(3, 100, (rows, width), generator=generator),
+        mask=mask,
+        old_logprobs=old_logprobs,
+        entropy=torch.rand(rows, width, generator=generator).where(mask, 0),
+        rewards=torch.tensor(rewards),
+        tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
+    )
+
+
+def snapshot(rollout: Rollout) -> dict[str, object]:
+    """Copy every field, so that a mutation shows."""
+    return {field.name: copy.deepcopy(getattr(rollout, field.name)) for field in fields(rollout)}
+
+
+@pytest.fixture
+def rollout() -> Rollout:
+    return make_rollout()
+
+
+@pytest.fixture(scope="session")
+def policy() -> Policy:
+    """The embedded policy with an adapter that does something; tests must not train it."""
+    loaded = Policy()
+    loaded.load(seed=0)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for name, weight in loaded.named_parameters():
+            if "lora_B" in name:
+                weight.copy_(0.02 * torch.randn(weight.shape, generator=generator))
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def task() -> ReasoningGym:
+    questions = ReasoningGym("chain_sum", CHAIN_SUM, train_size=256, validation_size=64, prompts_per_step=4)
+    questions.setup()
+    return questions
+
+
+@dataclass
+class Run:
+    """What a short training run leaves behind."""
+
+    module: PolicyModule
+    history: list[dict[str, float]]
+
+    @property
+    def losses(self) -> list[float]:
+        return [step["train/loss"] for step in self.history]
+
+    @property
+    def adapter(self) -> dict[str, torch.Tensor]:
+        return {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
+
+
+class History(Callback):
+    """Keep the metrics of every step."""
+
+    def __init__(self) -> None:
+        self.steps = []
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx) -> None:
+        self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
+
+
+@pytest.fixture
+def fit(tmp_path) -> Callable[..., Run]:
+    """Train the embedded policy for a few steps."""
+
+    def run(steps=2, stack=None, lr=1e-3, prompts=2, completions=8, max_tokens=48, decode=None, task=None, **trainer):
+        module_args = {key: trainer.pop(key) for key in ("micro_batch_size", "loss", "seed") if key in trainer}
+        seed_everything(0, verbose=False)
+        module = PolicyModule(
+            sampling=Sampling(completions=completions, max_tokens=max_tokens),
+            validation=Sampling(completions=4, max_tokens=96),
+            engine=InProcessEngine(decode),
+            optimizer=partial(torch.optim.AdamW, lr=lr, weight_decay=0.0),
+            **module_args,
+        )
+        data = task or ReasoningGym(
+            "chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=prompts
+        )
+        history = History()
+        Trainer(
+            **{
+                "max_steps": steps,
+                "accelerator": "cpu",
+                "logger": False,
+                "limit_val_batches": 0,
+                "enable_checkpointing": False,
+                "enable_progress_bar": False,
+                "enable_model_summary": False,
+                "log_every_n_steps": 1,
+                "default_root_dir": tmp_path,
+                "callbacks": [*([GRPO()] if stack is None else stack), history],
+                **trainer,
+            }
+        ).fit(module, data)
+        return Run(module, history.steps)
+
+    return run

@@ -1,0 +1,144 @@
+import json
+
+import pytest
+
+from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
+from rlcredit.tasks.split import held_out
+from rlcredit.verifiers import Verdict
+from tests.conftest import CHAIN_SUM
+
+
+def questions(examples):
+    return {example.question for example in examples}
+
+
+def write(path, *records):
+    path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records))
+    return path
+
+
+def test_no_training_question_is_held_out_whatever_the_seed():
+    tasks = [
+        ReasoningGym("chain_sum", CHAIN_SUM, train_size=500, validation_size=100, generator_seed=seed) for seed in (0, 7)
+    ]
+    for task in tasks:
+        task.setup()
+        assert len(questions(task.train)) == 500
+        assert len(questions(task.held_out)) == 100
+    for task in tasks:
+        assert not questions(task.train) & (questions(tasks[0].held_out) | questions(tasks[1].held_out))
+
+
+def test_about_a_tenth_is_held_out():
+    assert 0.08 < sum(held_out(f"question {i}") for i in range(5000)) / 5000 < 0.12
+
+
+@pytest.mark.parametrize(
+    ("completion", "verdict"),
+    [
+        ("the answer is {answer}.", Verdict.RIGHT),
+        (r"\boxed{{{answer}}}", Verdict.RIGHT),
+        ("the answer is {answer}7.", Verdict.WRONG),
+        ("{answer}", Verdict.WRONG),
+    ],
+)
+def test_reasoning_gym_judges_with_its_own_scorer(task, completion, verdict):
+    example = task.train[0]
+    assert task.judge([completion.format(answer=example.answer)], [example]) == [verdict]
+
+
+def test_partial_credit_is_no_verdict(task):
+    example = task.train[0]._replace(answer="1")
+    assert task.source.score_answer("12", example._asdict()) == 0.5
+    assert task.judge(["the answer is 12."], [example]) == [Verdict.WRONG]
+
+
+def test_a_scorer_that_raises_is_counted_not_zeroed(task, monkeypatch):
+    def stumble(**_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(task.source, "score_answer", stumble)
+    assert task.judge(["the answer is 1."], task.train[:1]) == [Verdict.UNJUDGED]
+
+
+@pytest.mark.parametrize("name", ["leg_counting", "gcd", "spell_backward"])
+def test_any_data_set_of_reasoning_gym(name):
+    task = ReasoningGym(name, train_size=20, validation_size=5)
+    task.setup()
+    answers = [f"the answer is {example.answer}" for example in task.train]
+    assert task.judge(answers, task.train) == [Verdict.RIGHT] * 20
+
+
+def test_too_few_questions_are_refused():
+    task = ReasoningGym("chain_sum", {"min_terms": 2, "max_terms": 2, "max_digits": 1}, train_size=500)
+    with pytest.raises(ValueError, match="too few distinct questions"):
+        task.setup()
+
+
+def test_an_instruction_needs_a_place_for_the_question():
+    with pytest.raises(ValueError, match=r"must contain \{question\}"):
+        ReasoningGym("chain_sum", instruction="think hard")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{not json", r"train.jsonl, line 3: not JSON"),
+        ("[1]", r"line 3: expected an object with `prompt` and `answer`, got list"),
+        ({"prompt": "2+2"}, r"line 3: field `answer` is missing; found \['prompt'\]"),
+        ({"prompt": "2+2", "answer": None}, r"line 3: field `answer` must be a non-empty string or a number, got None"),
+        ({"prompt": " ", "answer": 4}, r"line 3: field `prompt` must be a non-empty string"),
+        ({"prompt": "2+2", "answer": True}, r"line 3: field `answer`"),
+    ],
+)
+def test_a_malformed_line_names_file_line_and_field(tmp_path, line, message):
+    write(tmp_path / "train.jsonl", {"prompt": "1+1", "answer": "2"}, "", line)
+    with pytest.raises(ValueError, match=message):
+        JSONL(tmp_path / "train.jsonl").setup()
+
+
+def test_jsonl_takes_held_out_questions_out_of_training(tmp_path):
+    train = write(tmp_path / "a.jsonl", *({"prompt": f"{i}+1", "answer": i + 1, "level": 3} for i in range(20)))
+    validation = write(tmp_path / "b.jsonl", {"prompt": "3+1", "answer": "4"}, {"prompt": "90+1", "answer": "91"})
+    task = JSONL(train, validation)
+    task.setup()
+    assert questions(task.held_out) == {"3+1", "90+1"}
+    assert len(task.train) == 19
+    assert task.train[0].metadata == {"level": 3}
+    alone = JSONL(train, validation_size=None)
+    alone.setup()
+    assert questions(alone.train) | questions(alone.held_out) == {f"{i}+1" for i in range(20)}
+    assert questions(alone.train).isdisjoint(questions(alone.held_out))
+
+
+def hub_folder(folder, column, answer, test_answer):
+    for part, value in (("train", answer), ("test", test_answer)):
+        write(folder / f"{part}.jsonl", *({column[0]: f"{part} {i}?", column[1]: value.format(i=i)} for i in range(12)))
+    return str(folder)
+
+
+def test_gsm8k_reads_the_number_after_the_mark(tmp_path):
+    task = GSM8K(hub_folder(tmp_path, ("question", "answer"), "so <<1+1={i}>>\n#### 1,{i}00", "#### {i}"), name=None)
+    task.setup()
+    assert [task.train[3].answer, task.held_out[3].answer] == ["1,300", "3"]
+    assert task.judge([r"\boxed{1300}"], [task.train[3]]) == [Verdict.RIGHT]
+
+
+def test_math_reads_the_last_box(tmp_path):
+    solution = r"\boxed{{0}} no, \boxed{{\frac{{{i}}}{{2}}}}"
+    task = MATH(hub_folder(tmp_path, ("problem", "solution"), solution, solution), name=None)
+    task.setup()
+    assert task.train[3].answer == r"\frac{3}{2}"
+    assert task.judge([r"so \boxed{1.5}"], [task.train[3]]) == [Verdict.RIGHT]
+
+
+def test_a_hub_record_without_its_mark_names_split_row_and_column(tmp_path):
+    task = GSM8K(hub_folder(tmp_path, ("question", "answer"), "twelve", "#### {i}"), name=None)
+    with pytest.raises(ValueError, match=r"split train, row 0: column `answer` has no `####`"):
+        task.setup()
+
+
+def test_a_missing_column_is_named(tmp_path):
+    task = HubDataset(hub_folder(tmp_path, ("question", "answer"), "{i}", "{i}"), question="prompt")
+    with pytest.raises(ValueError, match=r"column `prompt` is no text; columns are \['answer', 'question'\]"):
+        task.setup()

@@ -1,0 +1,47 @@
+"""Sanity arms: does learning happen when it should, and only then?"""
+
+import torch
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from rlcredit.tasks import JSONL
+
+HELD_OUT = {"limit_val_batches": 1.0, "val_check_interval": 1, "check_val_every_n_epoch": None}
+
+
+class WrongSign(CreditOperator, reads="advantages", writes="advantages"):
+    """Punish what earned and reward what did not."""
+
+    def assign(self, rollout):
+        rollout.advantages = -rollout.advantages
+        return {}
+
+
+def one_prompt(folder):
+    """A task of a single question."""
+    question = "State the final answer to the following arithmetic problem: 7 - 9 + 4 - 8 ="
+    for name in ("train", "held_out"):
+        (folder / f"{name}.jsonl").write_text(f'{{"prompt": "{question[: None if name == "train" else -1]}", "answer": -6}}')
+    return JSONL(folder / "train.jsonl", folder / "held_out.jsonl", prompts_per_step=1)
+
+
+def solve_rates(run):
+    return [step["train/solve_rate"] for step in run.history]
+
+
+def test_one_prompt_can_be_overfitted(fit, tmp_path):
+    rates = solve_rates(fit(steps=25, lr=4e-3, prompts=1, completions=32, task=one_prompt(tmp_path)))
+    assert rates[0] < 0.6
+    assert min(rates[-3:]) > 0.9
+
+
+def test_wrong_sign_advantages_go_down(fit, tmp_path):
+    arm = {"lr": 4e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
+    rates = solve_rates(fit(steps=8, stack=[GRPO(), WrongSign()], **arm))
+    assert rates[0] > 0.1
+    assert max(rates[-3:]) < 0.1
+
+
+def test_a_learning_rate_of_zero_stays(fit):
+    before, after = fit(steps=1, lr=0.0), fit(steps=4, lr=0.0)
+    assert all(torch.equal(before.adapter[name], weight) for name, weight in after.adapter.items())

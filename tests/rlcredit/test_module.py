@@ -1,0 +1,130 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from rlcredit.losses import ImportanceSampling
+from rlcredit.module import _rewards
+from rlcredit.tasks import ReasoningGym
+from rlcredit.verifiers import Verdict
+
+NAMES = """
+    train/solve_rate train/reward train/loss train/completion_length train/truncated train/unjudged train/zero_variance
+    train/zero_variance_all_right train/zero_variance_all_wrong train/entropy train/surprisal train/surprisal_p50
+    train/surprisal_p90 train/surprisal_p99 train/kl_sampler train/ratio_min train/ratio_max train/gradient_norm
+    time/rollout time/verify time/credit
+""".split()
+
+
+class Zero(CreditOperator, reads="advantages", writes="advantages"):
+    """Take all credit away."""
+
+    def assign(self, rollout):
+        rollout.advantages = torch.zeros_like(rollout.advantages)
+        return {}
+
+
+class Spy(CreditOperator, reads="rewards advantages entropy"):
+    """Keep the rollouts that pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def assign(self, rollout):
+        self.seen.append(rollout)
+        return {"reward": rollout.rewards.mean()}
+
+
+def test_the_first_update_is_on_policy_and_every_metric_is_there(fit):
+    run = fit(steps=3)
+    for step in run.history:
+        assert set(NAMES) <= set(step)
+        assert 0.999 < step["train/ratio_min"] <= step["train/ratio_max"] < 1.001
+        assert step["train/kl_sampler"] < 1e-5
+        assert step["train/reward"] == step["train/solve_rate"]
+        assert 0 < step["train/entropy"] < 1
+    assert run.history[1]["train/gradient_norm"] > 0
+
+
+def test_micro_batch_size_changes_nothing_but_memory(fit):
+    whole, parts = fit(steps=3), fit(steps=3, micro_batch_size=3)
+    assert parts.losses == pytest.approx(whole.losses, abs=1e-6)
+    for name, weight in whole.adapter.items():
+        assert_close(parts.adapter[name], weight, atol=1e-5, rtol=1e-4)
+
+
+def test_decode_batch_size_changes_nothing_at_all(fit):
+    whole, parts = fit(steps=2), fit(steps=2, decode=5)
+    assert parts.losses == whole.losses
+    assert all(torch.equal(parts.adapter[name], weight) for name, weight in whole.adapter.items())
+
+
+def test_without_credit_nothing_is_learned_and_nothing_breaks(fit):
+    before, after = fit(steps=1, lr=0.0), fit(steps=2, stack=[GRPO(), Zero()])
+    assert after.losses == [0.0, 0.0]
+    assert all(torch.equal(before.adapter[name], weight) for name, weight in after.adapter.items())
+
+
+def test_rows_without_advantage_are_left_out_of_the_forward(fit, monkeypatch):
+    from rlcredit.policy import Policy
+
+    rows, logprobs = [], Policy.logprobs
+
+    def counted(self, prompt_ids, *arguments):
+        rows.append(len(prompt_ids))
+        return logprobs(self, prompt_ids, *arguments)
+
+    monkeypatch.setattr(Policy, "logprobs", counted)
+    spy = Spy()
+    fit(steps=2, stack=[GRPO(), spy], prompts=8, completions=2)
+    taught = [int((rollout.advantages != 0).any(-1).sum()) for rollout in spy.seen]
+    assert sum(rows) == sum(taught)
+    assert 0 < max(taught) < 16
+
+
+def test_the_sampled_policy_is_the_one_after_the_last_update(fit):
+    # Were the rollout prefetched, the second step would find another ratio than one.
+    run = fit(steps=4, lr=1e-2)
+    assert all(0.999 < step["train/ratio_min"] and step["train/ratio_max"] < 1.001 for step in run.history)
+
+
+def test_accumulated_batches_are_refused_with_the_repair(fit):
+    with pytest.raises(ValueError, match=r"must be 1. To save memory set model.micro_batch_size instead"):
+        fit(accumulate_grad_batches=2)
+
+
+class Undecided(ReasoningGym):
+    """Judge every other completion only."""
+
+    def judge(self, completions, examples):
+        verdicts = super().judge(completions, examples)
+        return [Verdict.UNJUDGED if place % 2 else verdict for place, verdict in enumerate(verdicts)]
+
+
+def test_the_unjudged_are_counted_and_get_no_credit(fit):
+    from tests.conftest import CHAIN_SUM
+
+    spy = Spy()
+    data = Undecided("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
+    run = fit(steps=1, stack=[GRPO(), spy], task=data)
+    assert run.history[0]["train/unjudged"] == 0.5
+    assert_close(spy.seen[0].advantages[1::2], torch.zeros_like(spy.seen[0].advantages[1::2]))
+
+
+def test_rewards_of_the_unjudged_are_the_mean_of_their_judged_group():
+    right = torch.tensor([True, False, False, False, True, False])
+    judged = torch.tensor([True, True, False, False, False, False])
+    assert _rewards(right, judged, 3).tolist() == [1.0, 0.0, 0.5, 0.0, 0.0, 0.0]
+
+
+def test_the_loss_is_chosen_by_class(fit):
+    token, sequence = fit(steps=1), fit(steps=1, loss=ImportanceSampling("sequence"))
+    assert token.losses != sequence.losses
+
+
+def test_a_run_repeats_itself_bit_for_bit(fit):
+    one, two = fit(steps=2), fit(steps=2)
+    assert all(torch.equal(one.adapter[name], weight) for name, weight in two.adapter.items())
+    assert one.losses == two.losses
