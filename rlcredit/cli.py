@@ -33,8 +33,18 @@ MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
 class Trainer(pl.Trainer):
     """Lightning's trainer with one more thing to do."""
 
-    def explain(self, model: PolicyModule, datamodule: Task) -> None:
-        """Check a configuration and print it as the program it is; nothing is loaded."""
+    def explain(
+        self, model: PolicyModule, datamodule: Task, ckpt_path: str | None = None, weights_only: bool | None = None
+    ) -> None:
+        """Check a configuration and print it as the program it is; nothing is loaded.
+
+        Args:
+            model: not loaded.
+            datamodule: not loaded.
+            ckpt_path: accepted, as by ``fit``, so that the configuration of a run can be explained.
+            weights_only: likewise.
+
+        """
 
 
 class CreditCLI(LightningCLI):
@@ -95,7 +105,10 @@ class CreditCLI(LightningCLI):
         return torch.load(path, map_location="cpu", weights_only=True).get("mlflow_run_id")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
-        """Add the callbacks that no condition has to list."""
+        """Check stack and data before a logger opens its database; add the callbacks that no condition has to list."""
+        check_stack(self._get(self.config_init, "trainer")["callbacks"] or [])
+        if self.subcommand != "explain":
+            self.datamodule.setup()
         trainer = super().instantiate_trainer(**kwargs)
         if self.subcommand == "fit":
             config = self.config.fit
@@ -104,17 +117,14 @@ class CreditCLI(LightningCLI):
         return trainer
 
     def instantiate_classes(self) -> None:
-        """Build everything, and find what is wrong with it before a run is opened or a weight loaded."""
+        """Turn a refused value into one message."""
         try:
             super().instantiate_classes()
-            check_stack(self.trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
             self.model.check(self.trainer)
-            if self.subcommand != "explain":
-                self.datamodule.setup()
         except (ValueError, OSError) as error:
             self.parser.error(str(error))
 
-    def explain(self, model: PolicyModule, datamodule: Task) -> None:
+    def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is."""
         print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
 
@@ -159,6 +169,8 @@ def _git_commit() -> str:
 
 def quiet() -> None:
     """Silence what says nothing about the run."""
+    os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # lightning asks jsonargparse
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
@@ -176,6 +188,9 @@ def main(args: list[str] | None = None) -> None:
     quiet()
     ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
+        "condition": str,
+        "seed_everything": int,
+        "threads": int,
         "trainer": Trainer,
         "model": PolicyModule,
         "data": Task,
@@ -188,6 +203,10 @@ def main(args: list[str] | None = None) -> None:
         subclass_mode_data=True,
         trainer_class=Trainer,
         trainer_defaults={
+            "logger": {
+                "class_path": MLFLOW,
+                "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
+            },
             "max_epochs": -1,
             "log_every_n_steps": 1,
             "check_val_every_n_epoch": None,

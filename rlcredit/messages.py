@@ -76,12 +76,13 @@ def _essence(key: str, message: str) -> str:
 
 
 def _unknown_key(name: str, given: Mapping[str, Any], roots: Roots) -> str:
-    leaf = name.rpartition(".")[2]
-    path = next((path for path in _paths(given) if path[-1] == leaf), tuple(name.split(".")))
+    parts = tuple(name.split("."))
+    leaf = parts[-1]
+    path = next((path for path in _paths(given) if path[-len(parts) :] == parts), parts)
     owner = _class_at(path[:-1], given, roots)
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     if owner is None:
-        return f"{where}: no such key.{_meant(leaf, list(roots))}"
+        return f"{path[0]}: no such key.{_meant(str(path[0]), list(roots))}"
     allowed = _parameters(owner)
     listed = f" It accepts {', '.join(allowed)}." if len(allowed) <= LISTED else ""
     return f"{where}: {owner.__name__} has no parameter `{leaf}`.{_meant(leaf, allowed)}{listed}"

@@ -21,7 +21,6 @@ from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
 from rlcredit.verifiers import Verdict
 
-
 PARTS = 4
 """In how many parts a batch is scored that fits into memory as a whole."""
 
@@ -215,9 +214,8 @@ class PolicyModule(LightningModule):
         self.pass_at_1.update(right)
         self.pass_at_k.update(right)
         unjudged = 1 - _judged(verdicts, self.device).float().mean()
-        self.log_dict(
-            {"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right), prog_bar=True
-        )
+        self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
+        self.log("step", float(self.global_step), batch_size=len(right))  # what Lightning logs the results at
         self.log_dict(
             {"val/unjudged": unjudged, "val/completion_length": samples.mask.sum(-1).float().mean()},
             batch_size=len(right),

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rlcredit.functional.uncertainty import logprobs_and_entropy_from_hidden
+from rlcredit.functional.uncertainty import logprobs_and_entropy_from_hidden, tempered_logits
 
 TINY = "tiny"
 """Name under which the embedded policy is loaded."""
@@ -141,8 +141,8 @@ class Policy(nn.Module):
         ids = torch.arange(8, device=self.device)[None]
         with torch.no_grad(), self.sampling():
             expected = self.lm(input_ids=ids).logits[0].float()
-            hidden = self._hidden(ids, torch.ones_like(ids))[0]
-            actual = (hidden @ self._head.T).float()
+            hidden, _ = self.hidden(ids, torch.ones_like(ids))
+            actual = tempered_logits(hidden[0], self.head, temperature=1.0)
         if not torch.allclose(actual, expected, rtol=2e-2, atol=2e-2):
             raise ValueError(
                 f"{self.path}: logits differ from hidden states times the output embedding by up to "
@@ -164,15 +164,34 @@ class Policy(nn.Module):
         )
 
     @property
-    def _head(self) -> Tensor:
+    def head(self) -> Tensor:
+        """The output embedding, ``(V, D)``."""
         return self.lm.get_output_embeddings().weight
 
-    def _hidden(self, ids: Tensor, attention_mask: Tensor) -> Tensor:
-        transformer = self.lm.get_base_model().model
-        positions = (attention_mask.cumsum(-1) - 1).clamp(min=0)
-        return transformer(
-            input_ids=ids, attention_mask=attention_mask, position_ids=positions, use_cache=False
-        ).last_hidden_state
+    def hidden(
+        self, ids: Tensor, attention_mask: Tensor, cache: Any = None, use_cache: bool = False
+    ) -> tuple[Tensor, Any]:
+        """Run tokens through the transformer.
+
+        Args:
+            ids: tokens that are not in the cache, shape ``(B, S)``.
+            attention_mask: false on padding, of cached and new tokens, shape ``(B, L)``.
+            cache: of the tokens before, or None.
+            use_cache: return one that the next tokens can use.
+
+        Returns:
+            Last hidden states, shape ``(B, S, D)``, and the grown cache.
+
+        """
+        positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        output = self.lm.get_base_model().model(
+            input_ids=ids,
+            attention_mask=attention_mask.long(),
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=use_cache,
+        )
+        return output.last_hidden_state, output.past_key_values
 
     def encode(self, questions: Sequence[str]) -> Tensor:
         """Write each question as a user's turn in the model's chat template.
@@ -206,12 +225,12 @@ class Policy(nn.Module):
         """
         width = completion_ids.shape[1]
         prompt_mask = self.prompt_mask(prompt_ids)
-        attention_mask = torch.cat([prompt_mask, torch.ones_like(completion_ids, dtype=torch.bool)], -1).long()
-        hidden = self._hidden(torch.cat([prompt_ids, completion_ids], -1), attention_mask)
+        attention_mask = torch.cat([prompt_mask, torch.ones_like(completion_ids, dtype=torch.bool)], -1)
+        hidden, _ = self.hidden(torch.cat([prompt_ids, completion_ids], -1), attention_mask)
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
         predicting = hidden[:, -width - 1 : -1]
         logprobs, entropy = logprobs_and_entropy_from_hidden(
-            predicting.reshape(-1, predicting.shape[-1]), self._head, completion_ids.reshape(-1), temperature
+            predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
         )
         return Scores(logprobs.view(completion_ids.shape), entropy.view(completion_ids.shape))
 

@@ -1,6 +1,6 @@
 """Time the parts of a training step of the embedded policy: rollout, verify, credit, update; tokens per second.
 
-    python scripts/bench_step.py --threads 1 --steps 20
+python scripts/bench_step.py --threads 1 --steps 20
 
 """
 

@@ -1,6 +1,6 @@
 """Measure the embedded policy before any training, on held-out questions: the figures in rlcredit/tiny/README.md.
 
-    python scripts/measure_tiny.py
+python scripts/measure_tiny.py
 
 """
 

@@ -114,9 +114,7 @@ def fit(tmp_path) -> Callable[..., Run]:
             optimizer=partial(torch.optim.AdamW, lr=lr, weight_decay=0.0),
             **module_args,
         )
-        data = task or ReasoningGym(
-            "chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=prompts
-        )
+        data = task or ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=prompts)
         history = History()
         Trainer(
             **{

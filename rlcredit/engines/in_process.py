@@ -3,13 +3,12 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rlcredit.engines.noise import inverse_cdf, uniforms
-from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits
+from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits, tempered_logits
 from rlcredit.policy import Policy
 
 ROW_MULTIPLE = 16
@@ -138,13 +137,13 @@ class InProcessEngine:
         """Fill ``rows`` of ``found``, token by token, until the last of them has ended."""
         prompts, place = torch.unique(rows // group, return_inverse=True)
         prompt_mask = policy.prompt_mask(prompt_ids[prompts])
-        logits, cache = _forward(policy, prompt_ids[prompts], prompt_mask, None)
+        hidden, cache = policy.hidden(prompt_ids[prompts], prompt_mask, use_cache=True)
         place = _filled(place)
-        logits, mask = logits[place], prompt_mask[place]
+        hidden, mask = hidden[place], prompt_mask[place]
         cache.batch_select_indices(place)
         for position in range(noise.shape[1]):
             # The filling rows come along: sums over a few rows, too, are not those over many.
-            tempered = logits.float() / temperature
+            tempered = tempered_logits(hidden[:, -1], policy.head, temperature)
             tokens = inverse_cdf(tempered.softmax(-1), noise[_filled(rows), position])
             logprobs, entropy = logprobs_and_entropy_from_logits(tempered, tokens)
             tokens = tokens[: len(rows)]
@@ -161,7 +160,7 @@ class InProcessEngine:
                 cache.batch_select_indices(kept)
                 mask = mask[kept]
             mask = torch.cat([mask, mask.new_ones(len(mask), 1)], -1)
-            logits, cache = _forward(policy, tokens[kept][:, None], mask, cache)
+            hidden, cache = policy.hidden(tokens[kept][:, None], mask, cache, use_cache=True)
         found.truncated[rows] = True
 
 
@@ -178,17 +177,3 @@ def _threads(number: int) -> Iterator[None]:
 def _filled(rows: Tensor) -> Tensor:
     """Repeat the first row behind the others up to a multiple of :data:`ROW_MULTIPLE`."""
     return torch.cat([rows, rows[:1].expand(-len(rows) % ROW_MULTIPLE)])
-
-
-def _forward(policy: Policy, ids: Tensor, mask: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    """Run new tokens through the model; return the logits after the last of them and the grown cache."""
-    positions = (mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-    output = policy.lm.get_base_model()(
-        input_ids=ids,
-        attention_mask=mask.long(),
-        position_ids=positions,
-        past_key_values=cache,
-        use_cache=True,
-        logits_to_keep=1,
-    )
-    return output.logits[:, -1], output.past_key_values

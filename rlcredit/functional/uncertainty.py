@@ -42,6 +42,24 @@ def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[T
     return log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1), entropy
 
 
+def tempered_logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
+    """Return ``hidden @ weight.T / temperature`` in float32: the one head of sampler and trainer.
+
+    The product is taken in the precision of the weights, inside autocast or not, so that both see one distribution.
+
+    Args:
+        hidden: last hidden states, shape ``(N, D)``.
+        weight: output embedding, shape ``(V, D)``.
+        temperature: T.
+
+    Returns:
+        Shape ``(N, V)`` float32.
+
+    """
+    with torch.autocast(hidden.device.type, enabled=False):
+        return (hidden.to(weight.dtype) @ weight.T).float() / temperature
+
+
 class _ChunkedHead(torch.autograd.Function):
     """The output head and its scores, chunk by chunk, forwards and backwards."""
 
@@ -50,7 +68,7 @@ class _ChunkedHead(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, temperature: float, chunk: int
     ) -> tuple[Tensor, Tensor]:
         scores = [
-            logprobs_and_entropy_from_logits((h @ weight.T).float() / temperature, t)
+            logprobs_and_entropy_from_logits(tempered_logits(h, weight, temperature), t)
             for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True)
         ]
         logprobs, entropy = (torch.cat(parts) for parts in zip(*scores, strict=True))
@@ -68,15 +86,15 @@ class _ChunkedHead(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         for start in range(0, len(hidden), ctx.chunk):
             part = slice(start, start + ctx.chunk)
-            log_p = ((hidden[part] @ weight.T).float() / ctx.temperature).log_softmax(-1)
+            log_p = tempered_logits(hidden[part], weight, ctx.temperature).log_softmax(-1)
             # d log pi(o) / dz_i = 1[i = o] - p_i ;  dH / dz_i = -p_i (log p_i + H)
             inner = grad_logprobs[part, None] + grad_entropy[part, None] * (log_p + entropy[part, None])
             grad = log_p.exp().mul_(inner).neg_()
             grad.scatter_add_(1, targets[part, None], grad_logprobs[part, None])
-            grad = (grad / ctx.temperature).to(hidden.dtype)
+            grad = (grad / ctx.temperature).to(weight.dtype)
             grad_hidden[part] = grad @ weight
             if grad_weight is not None:
-                grad_weight += (grad.T @ hidden[part]).float()
+                grad_weight += (grad.T @ hidden[part].to(weight.dtype)).float()
         return grad_hidden, None if grad_weight is None else grad_weight.to(weight.dtype), None, None, None
 
 

@@ -80,8 +80,15 @@ class GSM8K(HubDataset):
 class MATH(HubDataset):
     r"""Competition problems; the reference is the last ``\boxed{}`` (Hendrycks et al., 2021, arXiv:2103.03874)."""
 
-    def __init__(self, path: str = "EleutherAI/hendrycks_math", name: str | None = "algebra", **kwargs: Any) -> None:
-        super().__init__(path, name, **{"question": "problem", "answer": "solution", **kwargs})
+    def __init__(
+        self,
+        path: str = "EleutherAI/hendrycks_math",
+        name: str | None = "algebra",
+        question: str = "problem",
+        answer: str = "solution",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(path, name, question=question, answer=answer, **kwargs)
 
     def reference(self, answer: str, where: str) -> str:
         r"""Return the content of the last ``\boxed{}``."""

@@ -1,12 +1,12 @@
 """Sanity arms: does learning happen when it should, and only then?"""
 
+import json
+
 import torch
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from rlcredit.tasks import JSONL
-
-HELD_OUT = {"limit_val_batches": 1.0, "val_check_interval": 1, "check_val_every_n_epoch": None}
 
 
 class WrongSign(CreditOperator, reads="advantages", writes="advantages"):
@@ -20,8 +20,8 @@ class WrongSign(CreditOperator, reads="advantages", writes="advantages"):
 def one_prompt(folder):
     """A task of a single question."""
     question = "State the final answer to the following arithmetic problem: 7 - 9 + 4 - 8 ="
-    for name in ("train", "held_out"):
-        (folder / f"{name}.jsonl").write_text(f'{{"prompt": "{question[: None if name == "train" else -1]}", "answer": -6}}')
+    for name, prompt in (("train", question), ("held_out", question.replace("8", "7"))):
+        (folder / f"{name}.jsonl").write_text(json.dumps({"prompt": prompt, "answer": -6}))
     return JSONL(folder / "train.jsonl", folder / "held_out.jsonl", prompts_per_step=1)
 
 
@@ -30,16 +30,16 @@ def solve_rates(run):
 
 
 def test_one_prompt_can_be_overfitted(fit, tmp_path):
-    rates = solve_rates(fit(steps=25, lr=4e-3, prompts=1, completions=32, task=one_prompt(tmp_path)))
-    assert rates[0] < 0.6
-    assert min(rates[-3:]) > 0.9
+    rates = solve_rates(fit(steps=20, lr=2e-3, prompts=1, completions=32, task=one_prompt(tmp_path)))
+    assert rates[0] < 0.5
+    assert sum(rates[-3:]) / 3 > 0.9
 
 
 def test_wrong_sign_advantages_go_down(fit, tmp_path):
-    arm = {"lr": 4e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
+    arm = {"lr": 2e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
     rates = solve_rates(fit(steps=8, stack=[GRPO(), WrongSign()], **arm))
-    assert rates[0] > 0.1
-    assert max(rates[-3:]) < 0.1
+    assert rates[0] > 0.2
+    assert sum(rates[-3:]) / 3 < 0.1
 
 
 def test_a_learning_rate_of_zero_stays(fit):

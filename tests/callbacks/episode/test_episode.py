@@ -72,7 +72,8 @@ def test_maxrl_turns_the_update_where_prompts_differ():
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 6), st.integers(1, 5), st.data())
 def test_advantages_sum_to_zero_in_every_group_and_keep_its_order(size, groups, data):
-    rewards = torch.tensor(data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=size * groups, max_size=size * groups)))
+    verdicts = st.lists(st.sampled_from([0.0, 1.0]), min_size=size * groups, max_size=size * groups)
+    rewards = torch.tensor(data.draw(verdicts))
     for advantages in (grpo_advantages, rloo_advantages, maxrl_advantages):
         values = advantages(rewards, size).view(groups, size)
         assert_close(values.sum(-1), torch.zeros(groups), atol=1e-4, rtol=0)

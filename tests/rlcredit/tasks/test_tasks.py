@@ -18,9 +18,8 @@ def write(path, *records):
 
 
 def test_no_training_question_is_held_out_whatever_the_seed():
-    tasks = [
-        ReasoningGym("chain_sum", CHAIN_SUM, train_size=500, validation_size=100, generator_seed=seed) for seed in (0, 7)
-    ]
+    sizes = {"train_size": 500, "validation_size": 100}
+    tasks = [ReasoningGym("chain_sum", CHAIN_SUM, generator_seed=seed, **sizes) for seed in (0, 7)]
     for task in tasks:
         task.setup()
         assert len(questions(task.train)) == 500

@@ -1,0 +1,258 @@
+"""The command line, end to end: real configurations, real runs, real kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import Callback
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+from rlcredit.cli import main
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "configs"
+TINY = CONFIGS / "tiny.yaml"
+SHORT = [
+    *("--model.sampling.completions=4", "--model.sampling.max_tokens=48", "--data.init_args.prompts_per_step=2"),
+    *("--data.init_args.train_size=8", "--data.init_args.validation_size=8", "--trainer.val_check_interval=2"),
+]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rlcredit"])
+
+
+def explained(capsys, *configs):
+    main(["explain", *(f"--config={config}" for config in configs)])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("condition", sorted((CONFIGS / "conditions").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, tmp_path):
+    text = explained(capsys, TINY, condition)
+    assert f"condition  {condition.stem}\n" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("model", sorted((CONFIGS / "models").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_model_explains_itself_without_weights(capsys, model):
+    text = explained(capsys, CONFIGS / "base.yaml", model, CONFIGS / "conditions" / "maxrl_clip.yaml")
+    assert "LoRA rank 64" in text
+    assert "16 prompts x 16 completions = 256 completions of at most 2048 tokens (524,288), temperature 0.7" in text
+
+
+def test_explain_prints_the_program(capsys):
+    text = explained(capsys, TINY, CONFIGS / "conditions" / "maxrl_clip.yaml")
+    assert text.endswith(
+        "stack, from top to bottom\n"
+        "   0  REINFORCE                  rewards -> advantages   (the neutral ledger)\n"
+        "   1  MaxRL(eps=1e-06)           rewards -> advantages\n"
+        "   2  AdvantageClip(limit=2.0)   advantages -> advantages\n"
+    )
+
+
+def test_every_condition_is_one_list_and_a_name():
+    for path in (CONFIGS / "conditions").glob("*.yaml"):
+        lines = path.read_text().splitlines()
+        assert len(lines) < 15
+        assert lines[0].startswith("#")
+        assert f"rlcredit fit --config configs/tiny.yaml --config configs/conditions/{path.name}" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "message"),
+    [
+        (
+            "trainer: {callbacks: [{class_path: AdvantageClip, init_args: {limt: 2}}]}",
+            "trainer.callbacks[0].init_args.limt: AdvantageClip has no parameter `limt`. "
+            "Did you mean `limit`? It accepts limit.",
+        ),
+        (
+            "trainer: {callbacks: [GRPO, GRRPO]}",
+            "trainer.callbacks: no class `GRRPO`. Did you mean `GRPO`? Known here: ",
+        ),
+        (
+            "trainer: {max_stepz: 3}",
+            "trainer.max_stepz: Trainer has no parameter `max_stepz`. Did you mean `max_steps`?",
+        ),
+        ("trainr: {max_steps: 3}", "trainr: no such key. Did you mean `trainer`?"),
+        (
+            "data: {init_args: {prompt_per_step: 3}}",
+            "data.init_args.prompt_per_step: ReasoningGym has no parameter `prompt_per_step`. "
+            "Did you mean `prompts_per_step`?",
+        ),
+        (
+            "model: {sampling: {temprature: 1}}",
+            "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`? "
+            "It accepts completions, max_tokens, temperature, top_p, top_k.",
+        ),
+        (
+            "model: {optimizer: {class_path: torch.optim.AdamW, init_args: {lrr: 1}}}",
+            "model.optimizer.init_args.lrr: AdamW has no parameter `lrr`. Did you mean `lr`?",
+        ),
+        ("model: {pass_k: lots}", "model.pass_k: expected int, got 'lots'."),
+        ("model: {sampling: {top_p: 0.9}}", "sampling expects top_p = 1 and top_k = 0, got top_p = 0.9"),
+        (
+            "model: {pass_k: 9}",
+            "model.pass_k is 9, but only 4 completions are drawn. Raise model.validation.completions.",
+        ),
+        ("data: {class_path: ReasonGym}", "data: no class `ReasonGym`. Did you mean `ReasoningGym`?"),
+        ("trainer: {accumulate_grad_batches: 2}", "trainer.accumulate_grad_batches is 2; credit is assigned to whole"),
+        (
+            "trainer: {callbacks: [{class_path: AdvantageClip, init_args: {limit: -1}}]}",
+            "AdvantageClip expects limit > 0, got -1.0.",
+        ),
+        ("trainer: {callbacks: [GRPO, MaxRL]}", "MaxRL overwrites the `advantages` of GRPO before anything uses it."),
+    ],
+)
+def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message):
+    (tmp_path / "overlay.yaml").write_text(overlay)
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", f"--config={TINY}", "--config=overlay.yaml"])
+    error = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trainr.max_steps=3"], "--trainr.max_steps: no such option. Did you mean `--trainer.max_steps`?"),
+        (["--config=nowhere.yaml"], "File does not exist"),
+    ],
+)
+def test_a_mistake_on_the_command_line_gets_one_too(capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        main(["explain", f"--config={TINY}", *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_a_malformed_file_stops_the_run_before_it_begins(capsys, tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"prompt": "2+2"}\n')
+    (tmp_path / "data.yaml").write_text("data: {class_path: JSONL, init_args: {train: train.jsonl}}")
+    with pytest.raises(SystemExit):
+        main(["fit", f"--config={CONFIGS / 'conditions' / 'grpo.yaml'}", "--config=data.yaml"])
+    assert "train.jsonl, line 1: field `answer` is missing" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "mlruns").exists()
+
+
+class Kill(Callback):
+    """End the process without a word, as a machine that loses power does."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_train_batch_start(self, trainer, *args) -> None:
+        if trainer.global_step == self.step and os.environ.get("MAY_KILL"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def adapter(name):
+    return load_file(f"runs/{name}-seed0/adapter/adapter_model.safetensors")
+
+
+def run(*arguments, **environment):
+    command = [sys.executable, "-m", "rlcredit", "fit", f"--config={TINY}", *SHORT, *arguments]
+    path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run(command, env={**os.environ, **path, **environment}, capture_output=True, text=True)
+
+
+def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
+    """Four steps are an epoch: one kill is continued inside an epoch, the other from its last batch."""
+    from mlflow import MlflowClient
+
+    every = ["--trainer.max_steps=6", "--checkpoint.every_n_train_steps=2"]
+    for step in (3, 5):
+        kill = f'{{"class_path": "tests.rlcredit.test_cli.Kill", "init_args": {{"step": {step}}}}}'
+        (tmp_path / f"kill{step}.yaml").write_text(f"trainer: {{callbacks: [GRPO, {kill}]}}")
+        killed = [f"--config=kill{step}.yaml", f"--condition=killed_{step}", *every]
+        assert run(*killed, MAY_KILL="1").returncode == -signal.SIGKILL
+        continued = run(*killed, "--ckpt_path=last")
+        assert continued.returncode == 0, continued.stderr
+    assert run("--condition=whole", *every).returncode == 0
+    whole = adapter("whole")
+    for other in (adapter("killed_3"), adapter("killed_5")):
+        assert whole.keys() == other.keys()
+        assert all(torch.equal(whole[name], other[name]) for name in whole)
+    client = MlflowClient("sqlite:///mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
+    assert sorted(run.info.run_name for run in runs) == ["killed_3-seed0", "killed_5-seed0", "whole-seed0"]
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def test_a_run_leaves_everything_in_mlflow(capsys):
+    import yaml
+    from mlflow import MlflowClient
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    named = ["--seed_everything=7", "--completions.rows=4", "--checkpoint.every_n_train_steps=1"]
+    main(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named])
+    client = MlflowClient("sqlite:///mlflow.db")
+    (found,) = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
+    assert found.info.run_name == "grpo-seed7"
+    assert found.info.status == "FINISHED"
+    tags = found.data.tags
+    assert (tags["condition"], tags["seed"]) == ("grpo", "7")
+    assert {"git_commit", "version.torch", "version.lightning", "version.transformers"} <= set(tags)
+
+    expected = {
+        *("train/solve_rate", "train/reward", "train/loss", "train/completion_length", "train/truncated"),
+        *("train/unjudged", "train/zero_variance", "train/zero_variance_all_right", "train/zero_variance_all_wrong"),
+        *("train/entropy", "train/surprisal", "train/surprisal_p90", "train/kl_sampler", "train/ratio_min"),
+        *("train/ratio_max", "train/gradient_norm", "train/tokens_per_second", "time/rollout", "time/verify"),
+        *("time/credit", "time/update", "val/pass_at_1", "val/pass_at_k", "credit/GRPO/advantage_max"),
+    }
+    assert expected <= set(found.data.metrics)
+    steps = {name: [m.step for m in client.get_metric_history(found.info.run_id, name)] for name in expected}
+    assert {tuple(steps[name]) for name in expected if not name.startswith("val/")} == {(0, 1, 2)}
+    assert steps["val/pass_at_1"] == [0, 2]
+    # One call writes one timestamp: all metrics of a step went out together.
+    trained = [name for name in expected if not name.startswith("val/")]
+    written = {m.timestamp for name in trained for m in client.get_metric_history(found.info.run_id, name)}
+    assert len(written) == 3
+
+    artifacts = {path.path for path in client.list_artifacts(found.info.run_id)}
+    assert {"config.yaml", "learning_curve.png", "adapter", "completions"} <= artifacts
+    folder = Path("runs/grpo-seed7")
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    assert config["seed_everything"] == 7
+    assert config["model"]["sampling"]["temperature"] == 0.7
+    main(["explain", f"--config={folder / 'config.yaml'}"])  # what was executed can be executed again
+    table = json.loads((folder / "completions" / "step_000000.json").read_text())
+    assert len(table) == 4
+    for record in table:
+        assert len(record["tokens"]) == len(record["advantages"])
+        assert "".join(record["tokens"]) == record["completion"]
+        assert "State the final answer" in record["prompt"]
+
+    base = AutoModelForCausalLM.from_pretrained(ROOT / "rlcredit" / "tiny")
+    learned = PeftModel.from_pretrained(base, folder / "adapter").state_dict()
+    assert any("lora_B" in name and weight.abs().sum() > 0 for name, weight in learned.items())
+    saved = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all("lora_" in name for name in saved["state_dict"])
+    assert "held out after    0 steps" in capsys.readouterr().out
+
+
+def test_two_processes_learn_what_one_does():
+    args = ["--trainer.max_steps=3", "--trainer.logger=false"]
+    one = run("--condition=one", *args)
+    two = run("--condition=two", *args, "--trainer.devices=2", "--trainer.strategy=ddp")
+    assert one.returncode == two.returncode == 0, one.stderr + two.stderr
+    theirs = adapter("two")
+    for name, weight in adapter("one").items():
+        assert_close(theirs[name], weight, atol=2e-5, rtol=1e-3)
+    tables = [Path(f"runs/{name}-seed0/completions/step_000000.json") for name in ("one", "two")]
+    ours, theirs = ({record["completion"] for record in json.loads(path.read_text())} for path in tables)
+    assert theirs <= ours
