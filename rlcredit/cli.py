@@ -2,22 +2,20 @@
 
 import logging
 import os
-import subprocess
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+import transformers
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
-from lightning.pytorch.loggers import MLFlowLogger
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.base import check_stack
-from rlcredit.explain import explanation
+from rlcredit.explain import explanation, parameters
 from rlcredit.messages import ReadableParser, merged_configs
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
@@ -25,6 +23,7 @@ from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
 from rlcredit.tracking.config import SaveConfig
 from rlcredit.tracking.curve import LearningCurve
+from rlcredit.tracking.identity import RunIdentity, tags
 from rlcredit.tracking.progress import progress
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
@@ -92,7 +91,7 @@ class CreditCLI(LightningCLI):
         elif trainer.logger and trainer.logger.get("class_path") == MLFLOW:
             logger = trainer.logger.init_args
             logger.run_name = logger.run_name or name
-            logger.tags = {**_tags(config.condition, config.seed_everything), **(logger.tags or {})}
+            logger.tags = {**tags(config.condition, config.seed_everything), **(logger.tags or {})}
             logger.run_id = logger.run_id or self._interrupted_run(config)
 
     @staticmethod
@@ -112,8 +111,9 @@ class CreditCLI(LightningCLI):
         trainer = super().instantiate_trainer(**kwargs)
         if self.subcommand == "fit":
             config = self.config.fit
+            identity = RunIdentity(parameters(trainer, self.model, self.datamodule))
             title = f"{config.condition}, seed {config.seed_everything}"
-            trainer.callbacks.extend([LearningCurve(title), SaveAdapter(), RunIdentity(), progress()])  # pyright: ignore
+            trainer.callbacks.extend([identity, LearningCurve(title), SaveAdapter(), progress()])  # pyright: ignore
         return trainer
 
     def instantiate_classes(self) -> None:
@@ -134,39 +134,6 @@ class CreditCLI(LightningCLI):
             self.trainer.validate(self.model, self.datamodule, verbose=False)
 
 
-class RunIdentity(pl.Callback):
-    """Tie checkpoints to their MLflow run, so that a continued run goes on in the same one."""
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Reopen the run: the validation before it, or an interruption, has closed it."""
-        for logger in trainer.loggers:
-            if isinstance(logger, MLFlowLogger):
-                logger.experiment.update_run(logger.run_id, status="RUNNING")
-
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Remember the run."""
-        checkpoint["mlflow_run_id"] = next((x.run_id for x in trainer.loggers if isinstance(x, MLFlowLogger)), None)
-
-
-def _tags(condition: str, seed: int) -> dict[str, str]:
-    """Return what identifies a run beside its parameters."""
-    packages = ("torch", "lightning", "transformers", "peft", "mlflow")
-    versions = {f"version.{package}": version(package) for package in packages}
-    return {"condition": condition, "seed": str(seed), "git_commit": _git_commit(), **versions}
-
-
-def _git_commit() -> str:
-    """Return the commit of this source tree, marked where it has been edited since."""
-    here = str(Path(__file__).parent)
-    command = ["git", "-C", here, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
 def quiet() -> None:
     """Silence what says nothing about the run."""
     os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # lightning asks jsonargparse
@@ -175,6 +142,7 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    transformers.utils.logging.disable_progress_bar()
     # PolicyModule samples in this hook on purpose.
     warnings.filterwarnings("ignore", message=".*overridden `on_after_batch_transfer` in `LightningModule`.*")
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")

@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from lightning.pytorch import Trainer
+import torch
+from lightning.pytorch import Callback, Trainer
 
 from callbacks.base import CreditOperator
 from rlcredit.module import PolicyModule
@@ -19,6 +20,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("task", f"{_call(task)}: {task.prompts_per_step} prompts per step"),
         ("step", _step(module, task)),
         ("loss", _call(module.loss)),
+        ("optimizer", _optimizer(module)),
         ("schedule", _schedule(trainer, module, task)),
     ]
     lines = [f"{title:<11}{text}" for title, text in rows]
@@ -27,7 +29,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
 
 def stack_lines(trainer: Trainer) -> Iterator[str]:
     """Yield the stack, one operator a line, with what it reads and writes."""
-    stack = [callback for callback in trainer.callbacks if isinstance(callback, CreditOperator)]  # pyright: ignore[reportAttributeAccessIssue]
+    stack = _stack(trainer)
     calls = [_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield "stack, from top to bottom"
@@ -35,6 +37,34 @@ def stack_lines(trainer: Trainer) -> Iterator[str]:
     for place, (operator, call) in enumerate(zip(stack, calls, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         yield f"  {place:>2}  {call:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}"
+
+
+def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
+    """Return the few parameters by which runs are told apart in a table."""
+    return {
+        "stack": " > ".join(_call(operator) for operator in _stack(trainer)) or "REINFORCE",
+        "policy": _policy(module),
+        "task": _call(task),
+        "loss": _call(module.loss),
+        "optimizer": _optimizer(module),
+        "prompts_per_step": task.prompts_per_step,
+        "completions": module.sampling.completions,
+        "max_tokens": module.sampling.max_tokens,
+        "temperature": module.sampling.temperature,
+        "max_steps": trainer.max_steps,
+    }
+
+
+def _stack(trainer: Trainer) -> list[CreditOperator]:
+    listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+    return [callback for callback in listed if isinstance(callback, CreditOperator)]
+
+
+def _optimizer(module: PolicyModule) -> str:
+    optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
+    known = {name: optimizer.defaults[name] for name in ("lr", "betas", "weight_decay") if name in optimizer.defaults}
+    clocked = f", {type(module.scheduler(optimizer)).__name__}" if module.scheduler else ""
+    return f"{type(optimizer).__name__}({', '.join(f'{name}={value}' for name, value in known.items())}){clocked}"
 
 
 def _policy(module: PolicyModule) -> str:
@@ -47,11 +77,11 @@ def _policy(module: PolicyModule) -> str:
 def _step(module: PolicyModule, task: Task) -> str:
     prompts, sampling = task.prompts_per_step, module.sampling
     rows = prompts * sampling.completions
-    forwards = -(-rows // (module.micro_batch_size or rows))
+    parts = -(-rows // module.micro_batch_size) if module.micro_batch_size else 1
+    update = f"update in {parts} micro-batches" if parts > 1 else "update as a whole"
     return (
         f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
-        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}; "
-        f"update in {forwards} forward pass{'es, recomputed' if forwards > 1 else ''}"
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}; {update}"
     )
 
 

@@ -46,7 +46,7 @@ class Steps(Callback):
 def measured_steps(steps: int, micro_batch_size: int | None = None) -> list[dict[str, float]]:
     """Train the embedded policy for some steps and return what each measured."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
-    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=4e-4), micro_batch_size=micro_batch_size)
+    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
     watch = Steps()
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(

@@ -37,10 +37,10 @@ class ReasoningGym(Task):
         super().__init__(**kwargs)
         import reasoning_gym  # noqa: PLC0415
 
-        self.name, self.train_size, self.solved_at = name, train_size, solved_at
+        self.name, self.config, self.train_size, self.solved_at = name, config or {}, train_size, solved_at
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         size = 50 * (train_size + (self.validation_size or 512))
-        self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **(config or {}))
+        self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)
 
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Generate distinct questions; a hash of the text decides which are held out."""

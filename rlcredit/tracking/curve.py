@@ -69,16 +69,10 @@ def draw(batches: Points, held_out: Points, title: str, path: Path) -> None:
         axes.plot(*zip(*held_out, strict=True), color=ACCENT, linewidth=2.2, marker="o", markersize=5, label="held out")
         for place in {0, len(held_out) - 1}:
             step, value = held_out[place]
-            axes.annotate(
-                f"{value:.2f}",
-                (step, value),
-                (0, 9),
-                textcoords="offset points",
-                ha="center",
-                color=ACCENT,
-                weight="bold",
-            )
-    axes.set(xlabel="optimizer step", ylabel="solved (pass@1)", ylim=(0, 1.04))
+            box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+            style: dict[str, Any] = {"ha": "center", "color": ACCENT, "weight": "bold", "bbox": box}
+            axes.annotate(f"{value:.0%}", (step, value), (0, 9), textcoords="offset points", **style)
+    axes.set(xlabel="optimizer step", ylabel="solved (pass@1)", ylim=(0, 1.09))
     axes.set_title(title, loc="left", color=INK, fontsize=11, weight="bold")
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)

@@ -1,0 +1,51 @@
+"""Which run is this? Tags, a few parameters, and the tie between a checkpoint and its MLflow run."""
+
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import MLFlowLogger
+
+PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
+
+
+def tags(condition: str, seed: int) -> dict[str, str]:
+    """Return what identifies a run beside its parameters."""
+    versions = {f"version.{package}": version(package) for package in PACKAGES}
+    return {"condition": condition, "seed": str(seed), "git_commit": git_commit(), **versions}
+
+
+def git_commit() -> str:
+    """Return the commit of this source tree, marked where it has been edited since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+class RunIdentity(Callback):
+    """Tie checkpoints to their MLflow run, so that a continued run goes on in the same one.
+
+    Args:
+        parameters: shown beside the run; the full configuration is an artifact.
+
+    """
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        self.parameters = parameters
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Reopen the run, which the validation before it or an interruption has closed; name its parameters once."""
+        for logger in trainer.loggers:
+            if isinstance(logger, MLFlowLogger):
+                logger.experiment.update_run(logger.run_id, status="RUNNING")
+                if not logger.experiment.get_run(logger.run_id).data.params:
+                    logger.log_hyperparams(self.parameters)
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember the run."""
+        runs = [logger.run_id for logger in trainer.loggers if isinstance(logger, MLFlowLogger)]
+        checkpoint["mlflow_run_id"] = runs[0] if runs else None
