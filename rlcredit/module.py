@@ -140,8 +140,9 @@ class PolicyModule(LightningModule):
 
     def _sampled(self, prompts: Prompts, sampling: Sampling, seed: int, step: int) -> tuple[Tensor, Samples]:
         prompt_ids = self.policy.encode(prompts.questions).to(self.device)
-        if self.trainer.world_size > 1:
-            # Padding is part of the arithmetic: all processes pad to one width, as a single one would.
+        if self.trainer.training and self.trainer.world_size > 1:
+            # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
+            # the processes may have different numbers of batches, and one would wait for ever.
             width = int(self.trainer.strategy.reduce(torch.tensor(prompt_ids.shape[1]), reduce_op="max"))  # pyright: ignore
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=self.policy.tokenizer.pad_token_id)
         with self.trainer.precision_plugin.forward_context():

@@ -105,7 +105,7 @@ def fit(tmp_path) -> Callable[..., Run]:
     """Train the embedded policy for a few steps."""
 
     def run(steps=2, stack=None, lr=1e-3, prompts=2, completions=8, max_tokens=48, decode=None, task=None, **trainer):
-        module_args = {key: trainer.pop(key) for key in ("micro_batch_size", "loss", "seed") if key in trainer}
+        module_args = {key: trainer.pop(key) for key in ("micro_batch_size", "loss", "policy") if key in trainer}
         seed_everything(0, verbose=False)
         module = PolicyModule(
             sampling=Sampling(completions=completions, max_tokens=max_tokens),

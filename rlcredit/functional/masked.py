@@ -13,6 +13,7 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
         keepdim: keep the reduced dimension with size one; needs ``dim``.
 
     Example:
+        >>> import torch
         >>> masked_sum(torch.tensor([1.0, 2.0, float("nan")]), torch.tensor([True, True, False]))
         tensor(3.)
 
@@ -31,6 +32,7 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: b
         keepdim: keep the reduced dimension with size one; needs ``dim``.
 
     Example:
+        >>> import torch
         >>> masked_mean(torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[True, True, False]]), dim=-1)
         tensor([2.])
 
@@ -50,6 +52,7 @@ def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> li
         quantiles: numbers in [0, 1].
 
     Example:
+        >>> import torch
         >>> masked_quantiles(torch.arange(5.0), torch.ones(5, dtype=torch.bool), [0.5, 1.0])
         [tensor(2.), tensor(4.)]
 

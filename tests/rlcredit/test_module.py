@@ -6,6 +6,7 @@ from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from rlcredit.losses import ImportanceSampling
 from rlcredit.module import _rewards
+from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verifiers import Verdict
 
@@ -85,8 +86,6 @@ def test_without_credit_nothing_is_learned_and_nothing_breaks(fit):
 
 
 def test_rows_without_advantage_are_left_out_of_the_forward(fit, monkeypatch):
-    from rlcredit.policy import Policy
-
     rows, logprobs = [], Policy.logprobs
 
     def counted(self, prompt_ids, *arguments):
@@ -145,3 +144,12 @@ def test_a_run_repeats_itself_bit_for_bit(fit):
     one, two = fit(steps=2), fit(steps=2)
     assert all(torch.equal(one.adapter[name], weight) for name, weight in two.adapter.items())
     assert one.losses == two.losses
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "32-true"])
+def test_half_precision_samples_and_trains_one_policy(fit, precision):
+    run = fit(steps=3, policy=Policy(dtype="bfloat16"), precision=precision, micro_batch_size=8)
+    for step in run.history:
+        assert step["train/kl_sampler"] < 2e-3
+        assert step["train/gradient_norm"] > 0
+    assert {weight.dtype for weight in run.adapter.values()} == {torch.float32}
