@@ -1,23 +1,21 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
-import logging
-import os
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
-import transformers
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.base import check_stack
 from rlcredit.explain import explanation, parameters
-from rlcredit.messages import ReadableParser, merged_configs
+from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
+from rlcredit.quiet import quiet
+from rlcredit.schema import merged_configs
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
@@ -27,6 +25,19 @@ from rlcredit.tracking.identity import RunIdentity, tags
 from rlcredit.tracking.progress import progress
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+TRAINER_DEFAULTS = {
+    "logger": {
+        "class_path": MLFLOW,
+        "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
+    },
+    "max_epochs": -1,
+    "log_every_n_steps": 1,
+    "check_val_every_n_epoch": None,
+    "num_sanity_val_steps": 0,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "use_distributed_sampler": False,
+}
 
 
 class Trainer(pl.Trainer):
@@ -134,23 +145,6 @@ class CreditCLI(LightningCLI):
             self.trainer.validate(self.model, self.datamodule, verbose=False)
 
 
-def quiet() -> None:
-    """Silence what says nothing about the run."""
-    os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # lightning asks jsonargparse
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    transformers.utils.logging.disable_progress_bar()
-    # PolicyModule samples in this hook on purpose.
-    warnings.filterwarnings("ignore", message=".*overridden `on_after_batch_transfer` in `LightningModule`.*")
-    warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
-    warnings.filterwarnings("ignore", message=".*LeafSpec.*")
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-
-
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process."""
     quiet()
@@ -170,19 +164,7 @@ def main(args: list[str] | None = None) -> None:
         Task,
         subclass_mode_data=True,
         trainer_class=Trainer,
-        trainer_defaults={
-            "logger": {
-                "class_path": MLFLOW,
-                "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
-            },
-            "max_epochs": -1,
-            "log_every_n_steps": 1,
-            "check_val_every_n_epoch": None,
-            "num_sanity_val_steps": 0,
-            "enable_progress_bar": False,
-            "enable_model_summary": False,
-            "use_distributed_sampler": False,
-        },
+        trainer_defaults=TRAINER_DEFAULTS,
         save_config_callback=SaveConfig,
         save_config_kwargs={"save_to_log_dir": False},
         seed_everything_default=0,

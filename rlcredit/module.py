@@ -1,7 +1,6 @@
 """The LightningModule: prompts become a rollout, the ledger becomes a loss. It knows no operator."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,12 +10,14 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from rlcredit.engines.in_process import InProcessEngine, Samples, Sampling
+from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.noise import VALIDATION
+from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.functional.masked import masked_mean
 from rlcredit.losses import ImportanceSampling
 from rlcredit.metrics import PassAtK, policy_metrics, sampling_metrics
 from rlcredit.policy import Policy
+from rlcredit.rewards import are, rewards
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
 from rlcredit.verifiers import Verdict
@@ -118,7 +119,7 @@ class PolicyModule(LightningModule):
         tokens = self.policy.pieces(samples.completion_ids, samples.mask)
         verdicts = self._judged(prompts, tokens, self.sampling.completions)
         self._clock = self._now()
-        right, judged = _right(verdicts, self.device), _judged(verdicts, self.device)
+        right, judged = are(verdicts, Verdict.RIGHT), are(verdicts, Verdict.RIGHT, Verdict.WRONG)
         self.measured = {
             "time/rollout": decoded - started,
             "time/verify": self._clock - decoded,
@@ -134,7 +135,7 @@ class PolicyModule(LightningModule):
             mask=samples.mask,
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
-            rewards=_rewards(right, judged, self.sampling.completions),
+            rewards=rewards(right, judged, self.sampling.completions).to(self.device),
             tokens=tokens,
         )
 
@@ -211,10 +212,10 @@ class PolicyModule(LightningModule):
         _, samples = self._sampled(batch, self.validation, 0, VALIDATION)
         tokens = self.policy.pieces(samples.completion_ids, samples.mask)
         verdicts = self._judged(batch, tokens, self.validation.completions)
-        right = _right(verdicts, self.device).view(-1, self.validation.completions)
+        right = are(verdicts, Verdict.RIGHT).view(-1, self.validation.completions)
         self.pass_at_1.update(right)
         self.pass_at_k.update(right)
-        unjudged = 1 - _judged(verdicts, self.device).float().mean()
+        unjudged = are(verdicts, Verdict.UNJUDGED).float().mean()
         self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
         self.log("step", float(self.global_step), batch_size=len(right))  # what Lightning logs the results at
         self.log_dict(
@@ -239,17 +240,3 @@ class PolicyModule(LightningModule):
     def _lap(self, name: str) -> None:
         now = self._now()
         self.measured[name], self._clock = now - self._clock, now
-
-
-def _right(verdicts: Sequence[Verdict], device: torch.device) -> Tensor:
-    return torch.tensor([verdict is Verdict.RIGHT for verdict in verdicts], device=device)
-
-
-def _judged(verdicts: Sequence[Verdict], device: torch.device) -> Tensor:
-    return torch.tensor([verdict is not Verdict.UNJUDGED for verdict in verdicts], device=device)
-
-
-def _rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
-    """One for right, zero for wrong; the unjudged get the mean of their group's judged, which is no credit at all."""
-    groups, known = right.float().view(-1, group_size), judged.view(-1, group_size)
-    return groups.where(known, masked_mean(groups, known, dim=-1, keepdim=True)).flatten()

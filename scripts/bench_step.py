@@ -15,8 +15,8 @@ from lightning.pytorch import Callback, Trainer
 
 import callbacks  # noqa: F401
 from callbacks.episode.grpo import GRPO
-from rlcredit.cli import quiet
 from rlcredit.module import PolicyModule
+from rlcredit.quiet import quiet
 from rlcredit.tasks import ReasoningGym
 
 CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}

@@ -17,8 +17,8 @@ import time
 import torch
 from bench_step import CHAIN_SUM, PARTS, measured_steps
 
-from rlcredit.cli import quiet
 from rlcredit.policy import Policy
+from rlcredit.quiet import quiet
 from rlcredit.tasks import Example, ReasoningGym
 from rlcredit.verifiers import Verdict
 

@@ -12,10 +12,11 @@ from itertools import accumulate
 import torch
 from tiny_traces import CHAIN_SUM
 
-from rlcredit.cli import quiet
-from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Sampling
 from rlcredit.functional.masked import masked_mean
 from rlcredit.policy import TINY, Policy
+from rlcredit.quiet import quiet
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verifiers import Verdict
 

@@ -10,10 +10,11 @@ import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.cli import quiet
-from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Sampling
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
+from rlcredit.quiet import quiet
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 

@@ -5,7 +5,6 @@ from torch.testing import assert_close
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from rlcredit.losses import ImportanceSampling
-from rlcredit.module import _rewards
 from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verifiers import Verdict
@@ -127,12 +126,6 @@ def test_the_unjudged_are_counted_and_get_no_credit(fit):
     run = fit(steps=1, stack=[GRPO(), spy], task=data)
     assert run.history[0]["train/unjudged"] == 0.5
     assert_close(spy.seen[0].advantages[1::2], torch.zeros_like(spy.seen[0].advantages[1::2]))
-
-
-def test_rewards_of_the_unjudged_are_the_mean_of_their_judged_group():
-    right = torch.tensor([True, False, False, False, True, False])
-    judged = torch.tensor([True, True, False, False, False, False])
-    assert _rewards(right, judged, 3).tolist() == [1.0, 0.0, 0.5, 0.0, 0.0, 0.0]
 
 
 def test_the_loss_is_chosen_by_class(fit):

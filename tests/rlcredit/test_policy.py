@@ -6,7 +6,8 @@ import torch
 from torch.testing import assert_close
 
 import rlcredit
-from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Sampling
 from rlcredit.policy import LoRA, Policy
 
 TINY = Path(rlcredit.__file__).parent / "tiny"

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from rlcredit.engines.in_process import InProcessEngine, Sampling
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Sampling
 
 FIELDS = ("completion_ids", "mask", "logprobs", "entropy", "truncated")
 

@@ -1,0 +1,59 @@
+"""What any engine is asked and what it returns."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class Sampling:
+    """How completions are drawn.
+
+    Args:
+        completions: per prompt; G in training.
+        max_tokens: a completion that has not ended by then is cut (and counted as truncated).
+        temperature: T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
+        top_p: must stay 1.
+        top_k: must stay 0.
+
+    """
+
+    completions: int = 16
+    max_tokens: int = 128
+    temperature: float = 0.7
+    top_p: float = 1.0
+    top_k: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what would make sampler and trainer two policies."""
+        if self.top_p != 1.0 or self.top_k != 0:
+            raise ValueError(
+                f"sampling expects top_p = 1 and top_k = 0, got top_p = {self.top_p} and top_k = {self.top_k}. "
+                "A truncated sampler is not the policy that is optimised: its importance ratios are wrong from the "
+                "first update, and surprisal is zero wherever one token survives. Lower the temperature instead."
+            )
+        if self.completions < 1 or self.max_tokens < 1 or not self.temperature > 0:
+            raise ValueError(
+                "sampling expects completions >= 1, max_tokens >= 1 and temperature > 0, got "
+                f"{self.completions}, {self.max_tokens} and {self.temperature}."
+            )
+
+
+@dataclass
+class Samples:
+    """What an engine returns; rows ``p * G ... (p + 1) * G - 1`` answer prompt p.
+
+    Attributes:
+        completion_ids: right-padded, ``(B, T)`` int64.
+        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        logprobs: of the sampled token under the very distribution it was drawn from, ``(B, T)`` float32, nats.
+        entropy: of that distribution over the whole vocabulary, ``(B, T)`` float32, nats.
+        truncated: true where ``max_tokens`` came before the end, ``(B,)`` bool.
+
+    """
+
+    completion_ids: Tensor
+    mask: Tensor
+    logprobs: Tensor
+    entropy: Tensor
+    truncated: Tensor
