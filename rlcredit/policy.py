@@ -4,12 +4,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import logprobs_and_entropy_from_hidden, tempered_logits
+from rlcredit.loading import Precision, Quantization, load_frozen, load_tokenizer
 
 TINY = "tiny"
 """Name under which the embedded policy is loaded."""
@@ -60,14 +61,14 @@ class Policy(nn.Module):
         self,
         path: str = TINY,
         lora: LoRA | None = None,
-        dtype: Literal["float32", "bfloat16", "float16"] = "float32",
-        quantization: Literal["4bit", "8bit"] | None = None,
+        dtype: Precision = "float32",
+        quantization: Quantization | None = None,
     ) -> None:
         super().__init__()
         self.path = path
         self.lora = lora or LoRA()
-        self.dtype = dtype
-        self.quantization = quantization
+        self.dtype: Precision = dtype
+        self.quantization: Quantization | None = quantization
         self.lm: Any = None
         self.tokenizer: Any = None
 
@@ -89,20 +90,9 @@ class Policy(nn.Module):
         if self.lm is not None:
             return
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415
-        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
-        self.tokenizer = AutoTokenizer.from_pretrained(self.location, padding_side="left", trust_remote_code=False)
-        if self.tokenizer.pad_token_id is None:
-            self.tokenizer.pad_token = self.tokenizer.eos_token
-        base = AutoModelForCausalLM.from_pretrained(
-            self.location,
-            dtype=getattr(torch, self.dtype),
-            quantization_config=self._quantization_config(),
-            use_safetensors=True,
-            trust_remote_code=False,
-        )
-        self._keep_4bit_differentiable(base)
-        base.requires_grad_(False)
+        self.tokenizer = load_tokenizer(self.location)
+        base = load_frozen(self.location, self.dtype, self.quantization)
         config = LoraConfig(
             r=self.lora.rank,
             lora_alpha=self.lora.alpha,  # pyright: ignore[reportArgumentType]
@@ -114,27 +104,6 @@ class Policy(nn.Module):
             torch.manual_seed(seed)
             self.lm = get_peft_model(base, config)
         self._check_head()
-
-    def _quantization_config(self) -> Any:
-        if self.quantization is None:
-            return None
-        from transformers import BitsAndBytesConfig  # noqa: PLC0415
-
-        return BitsAndBytesConfig(
-            load_in_4bit=self.quantization == "4bit",
-            load_in_8bit=self.quantization == "8bit",
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=getattr(torch, self.dtype),
-        )
-
-    def _keep_4bit_differentiable(self, base: nn.Module) -> None:
-        # bitsandbytes repacks 4-bit weights at the first forward in eval mode on CPUs with AVX512-BF16; the packed
-        # layout has no backward, and every LoRA gradient is silently lost.
-        if self.quantization == "4bit":
-            for layer in base.modules():
-                if hasattr(layer, "support_avx512bf16_for_cpu"):
-                    layer.support_avx512bf16_for_cpu = False  # pyright: ignore[reportArgumentType]
 
     def _check_head(self) -> None:
         """Some models cap or scale their logits; scoring from hidden states would then be another distribution."""

@@ -1,0 +1,63 @@
+"""Frozen weights and their tokenizer, from a folder or a hub; safetensors only, no remote code."""
+
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+Precision = Literal["float32", "bfloat16", "float16"]
+Quantization = Literal["4bit", "8bit"]
+
+
+def load_tokenizer(location: str) -> Any:
+    """Read a tokenizer that pads on the left; without a pad token, its end of sequence pads."""
+    from transformers import AutoTokenizer  # noqa: PLC0415
+
+    tokenizer = AutoTokenizer.from_pretrained(location, padding_side="left", trust_remote_code=False)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_frozen(location: str, dtype: Precision, quantization: Quantization | None) -> Any:
+    """Read a causal language model whose weights do not learn.
+
+    Args:
+        location: a folder or the id of a hub repository.
+        dtype: of the weights, and of the arithmetic where they are quantized.
+        quantization: ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes; None keeps ``dtype``.
+
+    """
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    model = AutoModelForCausalLM.from_pretrained(
+        location,
+        dtype=getattr(torch, dtype),
+        quantization_config=_quantization_config(dtype, quantization),
+        use_safetensors=True,
+        trust_remote_code=False,
+    )
+    _keep_differentiable(model)
+    return model.requires_grad_(False)
+
+
+def _quantization_config(dtype: Precision, quantization: Quantization | None) -> Any:
+    if quantization is None:
+        return None
+    from transformers import BitsAndBytesConfig  # noqa: PLC0415
+
+    return BitsAndBytesConfig(
+        load_in_4bit=quantization == "4bit",
+        load_in_8bit=quantization == "8bit",
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=getattr(torch, dtype),
+    )
+
+
+def _keep_differentiable(model: nn.Module) -> None:
+    # bitsandbytes repacks 4-bit weights at the first forward in eval mode on CPUs with AVX512-BF16; the packed layout
+    # has no backward, and every LoRA gradient is silently lost.
+    for layer in model.modules():
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False  # pyright: ignore[reportArgumentType]
