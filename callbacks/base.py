@@ -7,7 +7,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, Rollout
+from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, NEUTRAL, Rollout
 
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
@@ -57,10 +57,29 @@ class CreditOperator(Callback):
         self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
     ) -> None:
         """Assign credit in stack order and log the metrics under ``credit/<Operator>/<quantity>``."""
-        with torch.no_grad():
-            metrics = self.assign(batch)
+        metrics = self.checked(batch)
         named = {f"credit/{self.label}/{quantity}": value for quantity, value in metrics.items()}
         pl_module.log_dict(named, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1)
+
+    def checked(self, rollout: Rollout) -> Metrics:
+        """Assign credit and hold the operator to its header.
+
+        Raises:
+            StackError: it rebound a field that it does not declare, or left advantages of another shape or not finite.
+
+        """
+        before = {name: getattr(rollout, name) for name in NEUTRAL}
+        with torch.no_grad():
+            metrics = self.assign(rollout)
+        undeclared = {name for name, value in before.items() if getattr(rollout, name) is not value} - self.writes
+        if undeclared:
+            raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
+        if rollout.advantages.shape != rollout.mask.shape:
+            shape, wanted = tuple(rollout.advantages.shape), tuple(rollout.mask.shape)
+            raise StackError(f"{self.label} leaves advantages of shape {shape}, expected {wanted}: one per token.")
+        if not rollout.advantages[rollout.mask].isfinite().all():
+            raise StackError(f"{self.label} leaves advantages that are not finite, at step {rollout.step}.")
+        return metrics
 
 
 def check_stack(callbacks: Iterable[Callback]) -> None:

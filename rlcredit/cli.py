@@ -1,11 +1,14 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
 import sys
+from functools import cached_property
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
@@ -32,6 +35,7 @@ TRAINER_DEFAULTS = {
     },
     "max_epochs": -1,
     "log_every_n_steps": 1,
+    "val_check_interval": 20,
     "check_val_every_n_epoch": None,
     "num_sanity_val_steps": 0,
     "enable_progress_bar": False,
@@ -89,6 +93,7 @@ class CreditCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` leaves no trace."""
         config = self.config[str(self.subcommand)]
+        self.declared = config.clone()  # what is saved: names and folders follow from it anew when it is used again
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
@@ -103,36 +108,75 @@ class CreditCLI(LightningCLI):
             logger = trainer.logger.init_args
             logger.run_name = logger.run_name or name
             logger.tags = {**tags(config.condition, config.seed_everything), **(logger.tags or {})}
-            logger.run_id = logger.run_id or self._interrupted_run(config)
+            logger.run_id = logger.run_id or self.continued.get("mlflow_run_id")
 
-    @staticmethod
-    def _interrupted_run(config: Any) -> str | None:
-        """Return the MLflow run that the checkpoint to be continued belongs to."""
+    @cached_property
+    def continued(self) -> dict[str, Any]:
+        """The checkpoint that is asked for, or nothing."""
+        config = self.config[str(self.subcommand)]
+        if config.ckpt_path is None:
+            return {}
         last = Path(config.checkpoint.dirpath) / "last.ckpt"
-        path = last if config.ckpt_path == "last" else config.ckpt_path
-        if path is None or not Path(path).is_file():
-            return None
-        return torch.load(path, map_location="cpu", weights_only=True).get("mlflow_run_id")
+        path = last if config.ckpt_path == "last" else Path(config.ckpt_path)
+        if not path.is_file():
+            self.parser.error(f"ckpt_path: there is no checkpoint {path}.")
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except (UnpicklingError, RuntimeError, EOFError) as error:
+            self.parser.error(f"ckpt_path: {path} is not a checkpoint ({type(error).__name__}).")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack and data before a logger opens its database; add the callbacks that no condition has to list."""
-        check_stack(self._get(self.config_init, "trainer")["callbacks"] or [])
+        settings = self._get(self.config_init, "trainer")
+        listed = settings["callbacks"] or []
+        settings["callbacks"] = listed if isinstance(listed, list) else [listed]
+        check_stack(settings["callbacks"])
+        if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
+            raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":
             self.datamodule.setup()
+            self._load_policy()
         trainer = super().instantiate_trainer(**kwargs)
         if self.subcommand == "fit":
-            config = self.config.fit
-            identity = RunIdentity(parameters(trainer, self.model, self.datamodule))
-            title = f"{config.condition}, seed {config.seed_everything}"
-            trainer.callbacks.extend([identity, LearningCurve(title), SaveAdapter(), progress()])  # pyright: ignore
+            described = parameters(trainer, self.model, self.datamodule)
+            self._check_continuation(described)
+            title = f"{self.config.fit.condition}, seed {self.config.fit.seed_everything}"
+            extra = [RunIdentity(described), LearningCurve(title), SaveAdapter(), progress()]
+            trainer.callbacks.extend(extra)  # pyright: ignore[reportAttributeAccessIssue]
+            for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+                if isinstance(callback, SaveConfig):
+                    callback.config = self.declared
         return trainer
+
+    def _load_policy(self) -> None:
+        """Read the weights before a run is opened for them."""
+        try:
+            self.model.policy.load(self.model.seed)
+        except OSError:
+            path = self.model.policy.path
+            raise ValueError(
+                f"model.policy.path: {path!r} is neither `tiny`, a folder, nor a hub id in reach."
+            ) from None
+
+    def _check_continuation(self, described: dict[str, Any]) -> None:
+        """Refuse to continue a run as another one."""
+        before = self.continued.get("parameters", {})
+        for name, value in described.items():
+            if name != "max_steps" and before.get(name, value) != value:
+                raise ValueError(
+                    f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
+                    f"{value!r}. Continue it as it was, or give the new run another `condition`."
+                )
+        folder = Path(self.config.fit.trainer.default_root_dir)
+        if not self.continued and (folder / "config.yaml").exists():
+            print(f"{folder} holds an earlier run, which this one overwrites.")
 
     def instantiate_classes(self) -> None:
         """Turn a refused value into one message."""
         try:
             super().instantiate_classes()
             self.model.check(self.trainer)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, MisconfigurationException) as error:
             self.parser.error(str(error))
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:

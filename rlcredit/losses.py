@@ -11,7 +11,7 @@ from rlcredit.functional.masked import masked_sum
 Denominator = Literal["token", "sequence", "constant"]
 
 
-def token_weights(mask: Tensor, denominator: Denominator, constant: int = 1) -> Tensor:
+def token_weights(mask: Tensor, denominator: Denominator, constant: int | None = None) -> Tensor:
     r"""Return what each token counts in a loss, so that the loss is a weighted sum.
 
     ``token``: :math:`1 / \sum_i T_i`, every token alike (DAPO). ``sequence``: :math:`1 / (B\, T_i)`, every
@@ -39,6 +39,7 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int = 1) -> 
     elif denominator == "sequence":
         count = rows * mask.sum(-1, keepdim=True).clamp(min=1)
     else:
+        assert constant is not None
         count = torch.tensor(rows * constant, device=mask.device)
     return mask / count
 
@@ -60,14 +61,17 @@ class ImportanceSampling(torch.nn.Module):
 
     Args:
         denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; usually ``sampling.max_tokens``.
+        constant: tokens per completion that ``constant`` divides by, usually ``sampling.max_tokens``; else None.
 
     """
 
-    def __init__(self, denominator: Denominator = "token", constant: int = 1) -> None:
+    def __init__(self, denominator: Denominator = "token", constant: int | None = None) -> None:
         super().__init__()
-        if constant < 1:
-            raise ValueError(f"ImportanceSampling expects constant >= 1, got {constant}.")
+        if (denominator == "constant") != (constant is not None) or (constant is not None and constant < 1):
+            raise ValueError(
+                f"ImportanceSampling expects a constant >= 1 with denominator `constant` and none with another, got "
+                f"{denominator!r} and {constant}."
+            )
         self.denominator: Denominator = denominator
         self.constant = constant
 

@@ -14,7 +14,11 @@ from rlcredit.schema import Roots, class_at, parameters, paths, subclasses
 LISTED = 20
 """Longest list of what is allowed that is still read."""
 
-_BOILERPLATE = re.compile(r"Expected a <class 'NoneType'>|Not a valid subclass|Expected a path but|Does not validate")
+_BOILERPLATE = re.compile(
+    r"Expected a <class 'NoneType'>|Not a valid subclass|Expected a path but|Does not validate|^\W*Errors:$|^$|"
+    r"Problem with given class_path|Subclass types expect|a class path \(str\)|a dict with|a dict without|"
+    r"^\W*(Given value|Subtypes|Parser key|Expected a dict-like)"
+)
 
 
 class ReadableParser(LightningArgumentParser):
@@ -61,12 +65,15 @@ def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequ
 
 
 def _essence(key: str, message: str) -> str:
-    """Keep the lines that say something: the message of an operator's own ValueError, above all."""
-    lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line)]
-    errors = lines[lines.index("Errors:") + 1 :] if "Errors:" in lines else lines
-    kept = [line for line in errors if line and not line.startswith(("Given value", "Subtypes", "Parser key"))]
-    kept = kept or [re.sub(r"\s+", " ", message)]
-    return f"{key}: {kept[0]}" if key and not kept[0].startswith("Parser key") else kept[0]
+    """Keep the line that says most: a class's own sentence, above all."""
+    lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
+    sentences = [line for line in lines if line.endswith(".")]
+    kept = (sentences or lines or [re.sub(r"\s+", " ", message)])[0]
+    given = found[1] if (found := re.search(r"Given value: (.*)", message)) else ""
+    said = kept if sentences or not given else f"{kept}, got {given}"
+    if not lines and given:
+        said = f"cannot be {given}."
+    return f"{key}: {said}" if key else said
 
 
 def _unknown_key(name: str, given: Mapping[str, Any], roots: Roots) -> str:

@@ -66,6 +66,8 @@ class PolicyModule(LightningModule):
         self.micro_batch_size, self.seed = micro_batch_size, seed
         if micro_batch_size is not None and micro_batch_size < 1:
             raise ValueError(f"model.micro_batch_size must be at least 1, got {micro_batch_size}.")
+        if pass_k < 1:
+            raise ValueError(f"model.pass_k must be at least 1, got {pass_k}.")
         if pass_k > self.validation.completions:
             raise ValueError(
                 f"model.pass_k is {pass_k}, but only {self.validation.completions} completions are drawn. "
@@ -197,7 +199,12 @@ class PolicyModule(LightningModule):
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log the gradient norm before Lightning clips it."""
         gradients = [weight.grad for weight in self.policy.parameters() if weight.grad is not None]
-        self._log({"train/gradient_norm": torch.nn.utils.get_total_norm(gradients)}, 1)
+        norm = torch.nn.utils.get_total_norm(gradients)
+        if not norm.isfinite():
+            raise FloatingPointError(
+                f"The gradient of step {self.global_step} is {norm.item()}. Lower the learning rate."
+            )
+        self._log({"train/gradient_norm": norm}, 1)
 
     def on_train_batch_end(self, outputs: Any, batch: Rollout, batch_idx: int) -> None:
         """Log what the step cost."""
@@ -217,7 +224,8 @@ class PolicyModule(LightningModule):
         self.pass_at_k.update(right)
         unjudged = are(verdicts, Verdict.UNJUDGED).float().mean()
         self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
-        self.log("step", float(self.global_step), batch_size=len(right))  # what Lightning logs the results at
+        # What Lightning logs the results at.
+        self.log("step", float(self.global_step), batch_size=len(right), sync_dist=self.trainer.world_size > 1)
         self.log_dict(
             {"val/unjudged": unjudged, "val/completion_length": samples.mask.sum(-1).float().mean()},
             batch_size=len(right),

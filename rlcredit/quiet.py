@@ -21,4 +21,6 @@ def quiet() -> None:
     warnings.filterwarnings("ignore", message=".*does not have many workers.*")
     warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
     warnings.filterwarnings("ignore", message=".*LeafSpec.*")
+    # The order of prompts is a function of the step; the loader has nothing to resume.
+    warnings.filterwarnings("ignore", message=".*dataloader.*is not resumable.*")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")

@@ -1,10 +1,12 @@
 """What a configuration describes: the class behind each of its places, and what that class accepts."""
 
+import contextlib
 import inspect
 import itertools
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from pydoc import locate
 from typing import Any
 
@@ -92,21 +94,33 @@ def _first_class(hint: Any) -> type | None:
 
 
 def merged_configs(args: Sequence[str]) -> dict[str, Any]:
-    """Read the configuration files named on a command line, later over earlier; lists replace."""
+    """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends."""
     merged: dict[str, Any] = {}
-    names = [value for flag, value in itertools.pairwise(args) if flag in ("-c", "--config")]
-    for name in [*names, *(arg.partition("=")[2] for arg in args if arg.startswith("--config="))]:
-        try:
-            with open(name, encoding="utf-8") as file:
-                _merge(merged, yaml.safe_load(file) or {})
-        except (OSError, yaml.YAMLError):
-            continue
+    words = list(itertools.chain.from_iterable(_flag_and_value(arg) for arg in args))
+    for flag, value in itertools.pairwise([*words, ""]):
+        if flag in ("-c", "--config"):
+            with contextlib.suppress(OSError, yaml.YAMLError):
+                content = yaml.safe_load(Path(value).read_text(encoding="utf-8"))
+                _merge(merged, content if isinstance(content, dict) else {})
+        elif flag.startswith("--") and "." in flag:
+            nested: Any = value
+            for part in reversed(flag.removeprefix("--").rstrip("+").split(".")):
+                nested = {part: nested}
+            _merge(merged, nested)
     return merged
+
+
+def _flag_and_value(arg: str) -> list[str]:
+    flag, equals, value = arg.partition("=")
+    return [flag, value] if arg.startswith("--") and equals else [arg]
 
 
 def _merge(into: dict[str, Any], other: Mapping[str, Any]) -> None:
     for key, value in other.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = value
+        name = str(key).removesuffix("+")
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            _merge(into[name], value)
+        elif name != key and isinstance(into.get(name), list):
+            into[name] = into[name] + (value if isinstance(value, list) else [value])
+        elif not isinstance(into.get(name), list) or not isinstance(value, str):
+            into[name] = value

@@ -39,7 +39,7 @@ def theirs(steps: int) -> list[float]:
 
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
     task.setup()
-    rows = [{"prompt": [{"role": "user", "content": e.question}], "answer": e.answer} for e in task.train]
+    rows = [{"prompt": [{"role": "user", "content": e.question}], "answer": e.answer} for e in task.train_set]
 
     def reward(completions: list, answer: list[str], **_: object) -> list[float]:
         texts = [completion[0]["content"] for completion in completions]

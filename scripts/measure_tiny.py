@@ -51,7 +51,7 @@ def main() -> None:
     task.setup()
     policy = Policy(args.policy)
     policy.load()
-    sampling, examples = Sampling(completions=16), task.held_out
+    sampling, examples = Sampling(completions=16), task.held_out_set
     prompt_ids = policy.encode([example.question for example in examples])
     samples = InProcessEngine(decode_batch_size=1024).sample(
         policy, prompt_ids, range(len(examples)), sampling, seed=0, step=0

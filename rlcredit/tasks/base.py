@@ -28,6 +28,12 @@ class Prompts:
     examples: list[Example]
 
 
+def positive(name: str, value: int) -> None:
+    """Refuse a number below one, by the name it has in a configuration."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}.")
+
+
 class Task(LightningDataModule):
     """Questions for training and, disjoint from them, questions held out.
 
@@ -51,14 +57,17 @@ class Task(LightningDataModule):
         super().__init__()
         if "{question}" not in instruction:
             raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+        positive("data.prompts_per_step", prompts_per_step)
+        positive("data.validation_batch", validation_batch)
+        positive("data.validation_size", 1 if validation_size is None else validation_size)
         self.prompts_per_step = prompts_per_step
         self.validation_size = validation_size
         self.validation_batch = validation_batch
         self.instruction = instruction
         self.seed = seed
         self.verifier = MathVerifier()
-        self.train: list[Example] = []
-        self.held_out: list[Example] = []
+        self.train_set: list[Example] = []
+        self.held_out_set: list[Example] = []
 
     @abstractmethod
     def examples(self) -> tuple[list[Example], list[Example]]:
@@ -70,28 +79,28 @@ class Task(LightningDataModule):
 
     def setup(self, stage: str = "fit") -> None:
         """Read the examples, once; a malformed one fails here, before any weight is loaded."""
-        if not self.train and not self.held_out:
-            self.train, self.held_out = self.examples()
-            PromptOrder(len(self.train), self.prompts_per_step, self.seed, step=lambda: 0)
+        if not self.train_set and not self.held_out_set:
+            self.train_set, self.held_out_set = self.examples()
+            PromptOrder(len(self.train_set), self.prompts_per_step, self.seed, step=lambda: 0)
 
     def train_dataloader(self) -> DataLoader[Prompts]:
         """Yield P prompts per step, continued at the trainer's global step."""
         assert self.trainer is not None
         trainer = self.trainer
         order = PromptOrder(
-            len(self.train),
+            len(self.train_set),
             self.prompts_per_step,
             self.seed,
             step=lambda: trainer.global_step,
             rank=trainer.global_rank,
             world=trainer.world_size,
         )
-        return DataLoader(self._numbered(self.train), batch_sampler=order, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
+        return DataLoader(self._numbered(self.train_set), batch_sampler=order, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
 
     def val_dataloader(self) -> DataLoader[Prompts]:
         """Yield the held-out questions, every process its share."""
         assert self.trainer is not None
-        mine = self._numbered(self.held_out)[self.trainer.global_rank :: self.trainer.world_size]
+        mine = self._numbered(self.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
         return DataLoader(mine, batch_size=self.validation_batch, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
 
     @staticmethod

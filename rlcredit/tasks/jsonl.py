@@ -22,14 +22,14 @@ class JSONL(Task):
 
     def __init__(self, train: Path, validation: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.train_file, self.validation_file = Path(train), validation and Path(validation)
+        self.train, self.validation = Path(train), validation and Path(validation)
 
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Read the files; questions held out are taken out of the training set."""
-        if self.validation_file is None:
-            return split(_lines(self.train_file), None, self.validation_size)
-        _, held_out = split(_lines(self.validation_file), None, self.validation_size, share=1.0)
-        return without(_lines(self.train_file), held_out), held_out
+        if self.validation is None:
+            return split(_lines(self.train), None, self.validation_size)
+        _, held_out = split(_lines(self.validation), None, self.validation_size, share=1.0)
+        return without(_lines(self.train), held_out), held_out
 
 
 def without(examples: Iterator[Example], held_out: list[Example]) -> list[Example]:

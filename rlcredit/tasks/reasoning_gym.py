@@ -1,9 +1,11 @@
 """Procedural tasks of reasoning-gym, by name, with their own configuration and scorer."""
 
+import dataclasses
+import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rlcredit.tasks.base import Task
+from rlcredit.tasks.base import Task, positive
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import split
 from rlcredit.verifiers import Verdict, final_answer
@@ -36,8 +38,16 @@ class ReasoningGym(Task):
     ) -> None:
         super().__init__(**kwargs)
         import reasoning_gym  # noqa: PLC0415
+        from reasoning_gym.factory import DATASETS  # noqa: PLC0415
 
         self.name, self.config, self.train_size, self.solved_at = name, config or {}, train_size, solved_at
+        positive("data.train_size", train_size)
+        if name not in DATASETS:
+            close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"
+            raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
+        known = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
+        if unknown := sorted(set(self.config) - known):
+            raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(known))}.")
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         size = 50 * (train_size + (self.validation_size or 512))
         self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)

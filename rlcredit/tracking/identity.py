@@ -7,6 +7,7 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
+from lightning.pytorch.utilities import rank_zero_only
 
 PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
 
@@ -37,6 +38,7 @@ class RunIdentity(Callback):
     def __init__(self, parameters: dict[str, Any]) -> None:
         self.parameters = parameters
 
+    @rank_zero_only
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Reopen the run, which the validation before it or an interruption has closed; name its parameters once."""
         for logger in trainer.loggers:
@@ -46,6 +48,7 @@ class RunIdentity(Callback):
                     logger.log_hyperparams(self.parameters)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Remember the run."""
+        """Remember the run and what it was."""
+        checkpoint["parameters"] = self.parameters
         runs = [logger.run_id for logger in trainer.loggers if isinstance(logger, MLFlowLogger)]
         checkpoint["mlflow_run_id"] = runs[0] if runs else None

@@ -86,6 +86,43 @@ def test_lightning_refuses_a_bad_stack_without_the_command_line(fit):
         fit(stack=[GRPO(), HICRA])
 
 
+class Undeclared(CreditOperator, reads="advantages"):
+    """Change what it says it only watches."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages * 2
+        return {}
+
+
+class PerCompletion(CreditOperator, reads="rewards", writes="advantages"):
+    """Forget that credit belongs to tokens."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.rewards
+        return {}
+
+
+class NotANumber(CreditOperator, reads="advantages", writes="advantages"):
+    """Divide by nothing."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages / 0
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (Undeclared, r"Undeclared rebinds \['advantages'\] without declaring it in `writes`"),
+        (PerCompletion, r"PerCompletion leaves advantages of shape \(8,\), expected \(8, 6\): one per token"),
+        (NotANumber, r"NotANumber leaves advantages that are not finite, at step 3"),
+    ],
+)
+def test_an_operator_is_held_to_its_header(rollout, operator, message):
+    with pytest.raises(StackError, match=message):
+        operator().checked(rollout)
+
+
 class Count(CreditOperator, reads="rewards"):
     """Report a constant."""
 

@@ -129,6 +129,16 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
     [
         (["--trainr.max_steps=3"], "--trainr.max_steps: no such option. Did you mean `--trainer.max_steps`?"),
         (["--config=nowhere.yaml"], "File does not exist"),
+        (
+            ["--model.sampling.temprature=1"],
+            "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`?",
+        ),
+        (["--data.init_args.nme=x"], "data.init_args.nme: ReasoningGym has no parameter `nme`. Did you mean `name`?"),
+        (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
+        (["--data.init_args.config.min_term=4"], "data.config: chain_sum has no parameter ['min_term']. It accepts"),
+        (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step must be at least 1, got 0."),
+        (["--model.policy.lora.rank=-3"], "LoRA expects rank >= 1, got -3."),
+        (["--trainer.val_check_interval=0.5"], "trainer.val_check_interval counts steps, got 0.5."),
     ],
 )
 def test_a_mistake_on_the_command_line_gets_one_too(capsys, arguments, message):
@@ -229,7 +239,21 @@ def test_a_run_leaves_everything_in_mlflow(capsys):
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config["seed_everything"] == 7
     assert config["model"]["sampling"]["temperature"] == 0.7
+    assert config["trainer"]["default_root_dir"] is None
     main(["explain", f"--config={folder / 'config.yaml'}"])  # what was executed can be executed again
+
+    again = ["fit", f"--config={folder / 'config.yaml'}"]
+    with pytest.raises(SystemExit):
+        main([*again, "--ckpt_path=last", f"--config={CONFIGS / 'conditions' / 'rloo.yaml'}", "--condition=grpo"])
+    assert (
+        "was made with stack 'GRPO(normalize_std=False)', but the configuration says 'RLOO'" in capsys.readouterr().err
+    )
+    with pytest.raises(SystemExit):
+        main([*again, "--ckpt_path=last", "--condition=other"])
+    assert "there is no checkpoint runs/other-seed7/checkpoints/last.ckpt" in capsys.readouterr().err
+    main([*again, "--ckpt_path=last", "--trainer.max_steps=4"])
+    (found,) = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
+    assert [m.step for m in client.get_metric_history(found.info.run_id, "train/loss")] == [0, 1, 2, 3]
     table = json.loads((folder / "completions" / "step_000000.json").read_text())
     assert len(table) == 4
     for record in table:
@@ -242,7 +266,6 @@ def test_a_run_leaves_everything_in_mlflow(capsys):
     assert any("lora_B" in name and weight.abs().sum() > 0 for name, weight in learned.items())
     saved = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
     assert all("lora_" in name for name in saved["state_dict"])
-    assert "held out after    0 steps" in capsys.readouterr().out
 
 
 def test_two_processes_learn_what_one_does():

@@ -51,5 +51,6 @@ def test_padding_may_hold_anything():
 
 
 def test_a_budget_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="constant >= 1, got 0"):
-        ImportanceSampling("constant", constant=0)
+    for arguments in (("constant", 0), ("constant", None), ("token", 5)):
+        with pytest.raises(ValueError, match="expects a constant >= 1 with denominator `constant`"):
+            ImportanceSampling(*arguments)

@@ -43,7 +43,7 @@ def test_a_pad_token_inside_a_prompt_is_not_padding(policy):
 
 def scored(policy, task, shift=0):
     """Sampler and trainer on the same tokens, the targets shifted by ``shift``."""
-    prompt_ids = policy.encode([example.question for example in task.train[:2]])
+    prompt_ids = policy.encode([example.question for example in task.train_set[:2]])
     samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(8), seed=0, step=0)
     targets = samples.completion_ids.roll(shift, 1)
     with torch.no_grad():
@@ -65,7 +65,7 @@ def test_targets_shifted_by_one_fail_loudly(policy, task):
 
 
 def test_the_adapter_can_be_switched_off(policy, task):
-    prompt_ids = policy.encode([task.train[0].question])
+    prompt_ids = policy.encode([task.train_set[0].question])
     completion = torch.tensor([policy.tokenizer.encode("let me think: ")])
     with torch.no_grad():
         on = policy.logprobs(prompt_ids, completion).logprobs
@@ -95,7 +95,7 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
 
     policy.save_adapter(tmp_path)
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(TINY), tmp_path).eval()
-    ids = policy.encode([task.train[0].question])
+    ids = policy.encode([task.train_set[0].question])
     with torch.no_grad(), policy.sampling():
         mask = policy.prompt_mask(ids).long()
         assert_close(
@@ -108,7 +108,7 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
 def test_every_adapter_weight_has_a_gradient_after_a_quantized_rollout(task, quantization):
     policy = Policy(quantization=quantization)
     policy.load()
-    prompt_ids = policy.encode([task.train[0].question])
+    prompt_ids = policy.encode([task.train_set[0].question])
     samples = InProcessEngine().sample(policy, prompt_ids, [0], Sampling(2, max_tokens=8), seed=0, step=0)
     adapter = {name: weight for name, weight in policy.named_parameters() if weight.requires_grad}
     with torch.no_grad():  # B starts at zero and would hide the gradient of A

@@ -10,7 +10,7 @@ FIELDS = ("completion_ids", "mask", "logprobs", "entropy", "truncated")
 
 @pytest.fixture(scope="module")
 def prompt_ids(policy, task):
-    return policy.encode([example.question for example in task.train[:4]])
+    return policy.encode([example.question for example in task.train_set[:4]])
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,10 @@ def test_no_training_question_is_held_out_whatever_the_seed():
     tasks = [ReasoningGym("chain_sum", CHAIN_SUM, generator_seed=seed, **sizes) for seed in (0, 7)]
     for task in tasks:
         task.setup()
-        assert len(questions(task.train)) == 500
-        assert len(questions(task.held_out)) == 100
+        assert len(questions(task.train_set)) == 500
+        assert len(questions(task.held_out_set)) == 100
     for task in tasks:
-        assert not questions(task.train) & (questions(tasks[0].held_out) | questions(tasks[1].held_out))
+        assert not questions(task.train_set) & (questions(tasks[0].held_out_set) | questions(tasks[1].held_out_set))
 
 
 def test_about_a_tenth_is_held_out():
@@ -42,12 +42,12 @@ def test_about_a_tenth_is_held_out():
     ],
 )
 def test_reasoning_gym_judges_with_its_own_scorer(task, completion, verdict):
-    example = task.train[0]
+    example = task.train_set[0]
     assert task.judge([completion.format(answer=example.answer)], [example]) == [verdict]
 
 
 def test_partial_credit_is_no_verdict(task):
-    example = task.train[0]._replace(answer="1")
+    example = task.train_set[0]._replace(answer="1")
     assert task.source.score_answer("12", example._asdict()) == 0.5
     assert task.judge(["the answer is 12."], [example]) == [Verdict.WRONG]
 
@@ -57,15 +57,15 @@ def test_a_scorer_that_raises_is_counted_not_zeroed(task, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(task.source, "score_answer", stumble)
-    assert task.judge(["the answer is 1."], task.train[:1]) == [Verdict.UNJUDGED]
+    assert task.judge(["the answer is 1."], task.train_set[:1]) == [Verdict.UNJUDGED]
 
 
 @pytest.mark.parametrize("name", ["leg_counting", "gcd", "spell_backward"])
 def test_any_data_set_of_reasoning_gym(name):
     task = ReasoningGym(name, train_size=20, validation_size=5)
     task.setup()
-    answers = [f"the answer is {example.answer}" for example in task.train]
-    assert task.judge(answers, task.train) == [Verdict.RIGHT] * 20
+    answers = [f"the answer is {example.answer}" for example in task.train_set]
+    assert task.judge(answers, task.train_set) == [Verdict.RIGHT] * 20
 
 
 def test_too_few_questions_are_refused():
@@ -101,13 +101,13 @@ def test_jsonl_takes_held_out_questions_out_of_training(tmp_path):
     validation = write(tmp_path / "b.jsonl", {"prompt": "3+1", "answer": "4"}, {"prompt": "90+1", "answer": "91"})
     task = JSONL(train, validation)
     task.setup()
-    assert questions(task.held_out) == {"3+1", "90+1"}
-    assert len(task.train) == 19
-    assert task.train[0].metadata == {"level": 3}
+    assert questions(task.held_out_set) == {"3+1", "90+1"}
+    assert len(task.train_set) == 19
+    assert task.train_set[0].metadata == {"level": 3}
     alone = JSONL(train, validation_size=None)
     alone.setup()
-    assert questions(alone.train) | questions(alone.held_out) == {f"{i}+1" for i in range(20)}
-    assert questions(alone.train).isdisjoint(questions(alone.held_out))
+    assert questions(alone.train_set) | questions(alone.held_out_set) == {f"{i}+1" for i in range(20)}
+    assert questions(alone.train_set).isdisjoint(questions(alone.held_out_set))
 
 
 def hub_folder(folder, column, answer, test_answer):
@@ -119,16 +119,16 @@ def hub_folder(folder, column, answer, test_answer):
 def test_gsm8k_reads_the_number_after_the_mark(tmp_path):
     task = GSM8K(hub_folder(tmp_path, ("question", "answer"), "so <<1+1={i}>>\n#### 1,{i}00", "#### {i}"), name=None)
     task.setup()
-    assert [task.train[3].answer, task.held_out[3].answer] == ["1,300", "3"]
-    assert task.judge([r"\boxed{1300}"], [task.train[3]]) == [Verdict.RIGHT]
+    assert [task.train_set[3].answer, task.held_out_set[3].answer] == ["1,300", "3"]
+    assert task.judge([r"\boxed{1300}"], [task.train_set[3]]) == [Verdict.RIGHT]
 
 
 def test_math_reads_the_last_box(tmp_path):
     solution = r"\boxed{{0}} no, \boxed{{\frac{{{i}}}{{2}}}}"
     task = MATH(hub_folder(tmp_path, ("problem", "solution"), solution, solution), name=None)
     task.setup()
-    assert task.train[3].answer == r"\frac{3}{2}"
-    assert task.judge([r"so \boxed{1.5}"], [task.train[3]]) == [Verdict.RIGHT]
+    assert task.train_set[3].answer == r"\frac{3}{2}"
+    assert task.judge([r"so \boxed{1.5}"], [task.train_set[3]]) == [Verdict.RIGHT]
 
 
 def test_a_hub_record_without_its_mark_names_split_row_and_column(tmp_path):
