@@ -28,10 +28,11 @@ class CreditOperator(Callback):
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
 
-    def __init_subclass__(cls, reads: str = "", writes: str = "", **kwargs: Any) -> None:
-        """Record the contract and refuse one that names no field of the rollout."""
+    def __init_subclass__(cls, reads: str | None = None, writes: str | None = None, **kwargs: Any) -> None:
+        """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
         super().__init_subclass__(**kwargs)
-        cls.reads, cls.writes = frozenset(reads.split()), frozenset(writes.split())
+        cls.reads = cls.reads if reads is None else frozenset(reads.split())
+        cls.writes = cls.writes if writes is None else frozenset(writes.split())
         unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
         if unknown:
             raise TypeError(

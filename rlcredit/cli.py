@@ -8,13 +8,16 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from jsonargparse import Namespace
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.base import check_stack
 from rlcredit.explain import explanation, parameters
+from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.quiet import quiet
@@ -97,18 +100,23 @@ class CreditCLI(LightningCLI):
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
-        name = f"{config.condition}-seed{config.seed_everything}"
+        name = self._run_name(config)
         if trainer.default_root_dir is None:
             trainer.default_root_dir = str(Path("runs") / name)
         if config.checkpoint.dirpath is None:
             config.checkpoint.dirpath = str(Path(trainer.default_root_dir) / "checkpoints")
         if self.subcommand != "fit":
             trainer.logger = False
-        elif trainer.logger and trainer.logger.get("class_path") == MLFLOW:
-            logger = trainer.logger.init_args
-            logger.run_name = logger.run_name or name
-            logger.tags = {**tags(config.condition, config.seed_everything), **(logger.tags or {})}
-            logger.run_id = logger.run_id or self.continued.get("mlflow_run_id")
+        for logger in trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]:
+            if isinstance(logger, Namespace) and logger.class_path == MLFLOW:
+                self._identify(logger.init_args, name, config)
+
+    def _identify(self, logger: Namespace, name: str, config: Namespace) -> None:
+        """Name the MLflow run; a checkpoint of the same run goes on in it, any other begins a new one."""
+        logger.run_name = logger.run_name or name
+        logger.tags = {**tags(config.condition, config.seed_everything), **(logger.tags or {})}
+        if self.continued.get("run_name") == name:
+            logger.run_id = logger.run_id or self.continued["mlflow_run_id"]
 
     @cached_property
     def continued(self) -> dict[str, Any]:
@@ -126,7 +134,7 @@ class CreditCLI(LightningCLI):
             self.parser.error(f"ckpt_path: {path} is not a checkpoint ({type(error).__name__}).")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
-        """Check stack and data before a logger opens its database; add the callbacks that no condition has to list."""
+        """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
         settings = self._get(self.config_init, "trainer")
         listed = settings["callbacks"] or []
         settings["callbacks"] = listed if isinstance(listed, list) else [listed]
@@ -135,27 +143,32 @@ class CreditCLI(LightningCLI):
             raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":
             self.datamodule.setup()
-            self._load_policy()
+            self._check_policy()
+        if self.subcommand != "fit":
+            return super().instantiate_trainer(**kwargs)
+        identity = RunIdentity(self._run_name(self.config.fit))
+        settings["callbacks"] += [identity, LearningCurve(identity.name), SaveAdapter(), progress()]
         trainer = super().instantiate_trainer(**kwargs)
-        if self.subcommand == "fit":
-            described = parameters(trainer, self.model, self.datamodule)
-            self._check_continuation(described)
-            title = f"{self.config.fit.condition}, seed {self.config.fit.seed_everything}"
-            extra = [RunIdentity(described), LearningCurve(title), SaveAdapter(), progress()]
-            trainer.callbacks.extend(extra)  # pyright: ignore[reportAttributeAccessIssue]
-            for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
-                if isinstance(callback, SaveConfig):
-                    callback.config = self.declared
+        identity.parameters = parameters(trainer, self.model, self.datamodule)
+        self._check_continuation(identity.parameters)
+        for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(callback, SaveConfig):
+                callback.config = self.declared
         return trainer
 
-    def _load_policy(self) -> None:
-        """Read the weights before a run is opened for them."""
+    @staticmethod
+    def _run_name(config: Namespace) -> str:
+        return f"{config.condition}-seed{config.seed_everything}"
+
+    def _check_policy(self) -> None:
+        """Find out whether there is a policy, before a run is opened for it; the weights are read later."""
+        path = self.model.policy.path
         try:
-            self.model.policy.load(self.model.seed)
-        except OSError:
-            path = self.model.policy.path
+            load_tokenizer(self.model.policy.location)
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
             raise ValueError(
-                f"model.policy.path: {path!r} is neither `tiny`, a folder, nor a hub id in reach."
+                f"model.policy.path: {path!r} is not `tiny`, no folder with a tokenizer, no hub id in reach: {reason}"
             ) from None
 
     def _check_continuation(self, described: dict[str, Any]) -> None:
@@ -169,7 +182,7 @@ class CreditCLI(LightningCLI):
                 )
         folder = Path(self.config.fit.trainer.default_root_dir)
         if not self.continued and (folder / "config.yaml").exists():
-            print(f"{folder} holds an earlier run, which this one overwrites.")
+            rank_zero_only(print)(f"{folder} holds an earlier run, which this one overwrites.")
 
     def instantiate_classes(self) -> None:
         """Turn a refused value into one message."""

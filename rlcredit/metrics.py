@@ -31,8 +31,10 @@ def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
 
 
 def policy_metrics(rollout: Rollout) -> dict[str, Tensor]:
-    """Compare trainer and sampler on the sampled tokens: on policy the ratio is one and the divergence zero."""
-    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[rollout.mask]
+    """Compare trainer and sampler on the tokens that were scored: on policy the ratio is one, the divergence zero."""
+    credited = rollout.credited()
+    scored = rollout.mask & (credited | ~credited.any())[:, None]
+    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[scored]
     return {
         "train/ratio_min": log_ratio.min().exp(),
         "train/ratio_max": log_ratio.max().exp(),

@@ -146,7 +146,8 @@ class PolicyModule(LightningModule):
         if self.trainer.training and self.trainer.world_size > 1:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
             # the processes may have different numbers of batches, and one would wait for ever.
-            width = int(self.trainer.strategy.reduce(torch.tensor(prompt_ids.shape[1]), reduce_op="max"))  # pyright: ignore
+            longest = torch.tensor(prompt_ids.shape[1], device=self.device)
+            width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=self.policy.tokenizer.pad_token_id)
         with self.trainer.precision_plugin.forward_context():
             samples = self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
@@ -165,8 +166,10 @@ class PolicyModule(LightningModule):
         """Turn the credit in the ledger into a loss."""
         batch.logprobs = self(batch)
         loss = self.loss(batch.logprobs, batch.old_logprobs, batch.advantages, batch.mask)
-        metrics = {"train/loss": loss.detach(), **self.measured, **sampling_metrics(batch), **policy_metrics(batch)}
-        self._log(metrics, len(batch.mask))
+        self._log({"train/loss": loss.detach(), **self.measured, **sampling_metrics(batch)}, len(batch.mask))
+        for name, value in policy_metrics(batch).items():
+            over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
+            self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
 
     def forward(self, rollout: Rollout) -> Tensor:
@@ -176,7 +179,7 @@ class PolicyModule(LightningModule):
         length, so that short completions do not pay for the padding of long ones. Micro-batches are computed again in
         the backward pass; without them all parts stay in memory.
         """
-        credited = (rollout.advantages.where(rollout.mask, 0) != 0).any(-1)
+        credited = rollout.credited()
         credited[0] |= ~credited.any()  # the optimizer wants a graph, even of a gradient that is zero
         rows = credited.nonzero().squeeze(-1)
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
@@ -200,7 +203,8 @@ class PolicyModule(LightningModule):
         """Log the gradient norm before Lightning clips it."""
         gradients = [weight.grad for weight in self.policy.parameters() if weight.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
-        if not norm.isfinite():
+        # A scaler of half-precision gradients skips steps that overflow; without one, nothing may.
+        if not norm.isfinite() and self.trainer.precision != "16-mixed":
             raise FloatingPointError(
                 f"The gradient of step {self.global_step} is {norm.item()}. Lower the learning rate."
             )
@@ -222,7 +226,7 @@ class PolicyModule(LightningModule):
         right = are(verdicts, Verdict.RIGHT).view(-1, self.validation.completions)
         self.pass_at_1.update(right)
         self.pass_at_k.update(right)
-        unjudged = are(verdicts, Verdict.UNJUDGED).float().mean()
+        unjudged = are(verdicts, Verdict.UNJUDGED).float().mean().item()
         self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
         # What Lightning logs the results at.
         self.log("step", float(self.global_step), batch_size=len(right), sync_dist=self.trainer.world_size > 1)
@@ -236,6 +240,21 @@ class PolicyModule(LightningModule):
         """Keep the adapter only; the base weights have not changed."""
         learned = {name for name, weight in self.named_parameters() if weight.requires_grad}
         checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in learned}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse an adapter of another shape; loading is not strict, and would pass over it.
+
+        Raises:
+            ValueError: with the weights that do not fit.
+
+        """
+        learned = {name: weight.shape for name, weight in self.named_parameters() if weight.requires_grad}
+        saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
+        if differing := sorted(name for name in learned.keys() | saved.keys() if learned.get(name) != saved.get(name)):
+            raise ValueError(
+                f"The checkpoint holds another adapter: {len(differing)} weights differ, {differing[0]} first. "
+                "Use the model.policy.lora it was trained with."
+            )
 
     def _log(self, metrics: dict[str, Any], batch_size: int) -> None:
         self.log_dict(metrics, batch_size=batch_size, sync_dist=self.trainer.world_size > 1)

@@ -100,7 +100,7 @@ class Policy(nn.Module):
             lora_dropout=0.0,
             task_type="CAUSAL_LM",
         )
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.lm = get_peft_model(base, config)
         self._check_head()
@@ -153,7 +153,7 @@ class Policy(nn.Module):
 
         """
         positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        output = self.lm.get_base_model().model(
+        output = self.lm.get_base_model().base_model(
             input_ids=ids,
             attention_mask=attention_mask.long(),
             position_ids=positions,

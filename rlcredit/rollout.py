@@ -57,6 +57,10 @@ class Rollout:
         for name, neutral in NEUTRAL.items():
             setattr(self, name, neutral(self))
 
+    def credited(self) -> Tensor:
+        """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
+        return (self.advantages.where(self.mask, 0) != 0).any(-1)
+
 
 FACTS = frozenset(
     ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "rewards", "tokens"]

@@ -1,14 +1,11 @@
 """Verifiers: is the final answer right, wrong, or could nobody tell?"""
 
-import contextlib
-import multiprocessing
 import re
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from fractions import Fraction
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+
+from rlcredit.workers import Worker
 
 
 class Verdict(Enum):
@@ -19,8 +16,10 @@ class Verdict(Enum):
     UNJUDGED = "could not judge"
 
 
-_PHRASE = re.compile(r"the answer is:?\s*(.+?)\s*(?:\.(?=\s|$)|\n|$)", re.IGNORECASE)
+_PHRASE = re.compile("the answer is", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?")
+_LONGEST_NUMBER = 200
+"""Characters; what is longer is a loop of the policy, and Python refuses to read integers of thousands of digits."""
 _LATEX_FRACTION = re.compile(r"([+-]?)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
 
 
@@ -34,15 +33,28 @@ def final_answer(text: str) -> str | None:
         True
 
     """
-    start = text.rfind(r"\boxed{")
-    if start >= 0:
-        depth = 0
-        for end in range(start + len(r"\boxed"), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
-            if depth == 0:
-                return text[start + len(r"\boxed{") : end].strip()
-    phrases = _PHRASE.findall(text)
-    return phrases[-1] if phrases else None
+    boxes = [box for box in map(_boxed, text.split(r"\boxed")[1:]) if box is not None]
+    if boxes:
+        return boxes[-1]
+    places = [match.end() for match in _PHRASE.finditer(text)]
+    if not places:
+        return None
+    rest = text[places[-1] :].partition("\n")[0].lstrip(": ")
+    answer = re.split(r"\.(?=\s|$)", rest, maxsplit=1)[0]
+    return answer.strip(" *") or None
+
+
+def _boxed(after: str) -> str | None:
+    r"""Return what a ``\boxed`` holds, given the text after it; None if it never closes."""
+    if not after.startswith("{"):
+        word = after.split(maxsplit=1)[:1]
+        return word[0].strip("$.,") if word and after.startswith(" ") else None
+    depth = 0
+    for end, character in enumerate(after):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0:
+            return after[1:end].strip()
+    return None
 
 
 def number(text: str) -> Fraction | None:
@@ -53,6 +65,8 @@ def number(text: str) -> Fraction | None:
         (True, True, True)
 
     """
+    if len(text) > _LONGEST_NUMBER:
+        return None
     text = text.strip().strip("$").strip().replace("\N{MINUS SIGN}", "-")
     latex = _LATEX_FRACTION.fullmatch(text)
     top, slash, bottom = ("".join(latex.group(1, 2)), "/", latex[3]) if latex else text.partition("/")
@@ -94,7 +108,7 @@ class MathVerifier:
         if not timeout > 0:
             raise ValueError(f"MathVerifier expects timeout > 0 seconds, got {timeout}.")
         self.timeout = timeout
-        self._worker: _Worker | None = None
+        self.worker = Worker(symbolic_judge)
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
@@ -105,63 +119,21 @@ class MathVerifier:
         answer = final_answer(completion)
         if not reference.strip() or not answer:
             return Verdict.WRONG
-        return exact_verdict(answer, reference) or self._symbolic(answer, reference)
-
-    def _symbolic(self, answer: str, reference: str) -> Verdict:
-        if self._worker is None:
-            self._worker = _Worker()
-        verdict = self._worker.ask(answer, reference, self.timeout)
-        if verdict is None:
-            self._worker.end()
-            self._worker = None
-        return verdict or Verdict.UNJUDGED
+        exact = exact_verdict(answer, reference)
+        return exact or self.worker.ask(answer, reference, timeout=self.timeout) or Verdict.UNJUDGED
 
 
-class _Worker:
-    """A process that compares expressions, one pair at a time."""
-
-    start_timeout = 60.0
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.end = weakref.finalize(self, _end, self.process, self.pipe)
-        if not self.pipe.poll(self.start_timeout):
-            raise RuntimeError(f"The math-verify process did not start within {self.start_timeout} s.")
-        self.pipe.recv()
-
-    def ask(self, answer: str, reference: str, timeout: float) -> Verdict | None:
-        """Return a verdict, or None if the process hung or died."""
-        try:
-            self.pipe.send((answer, reference))
-            return self.pipe.recv() if self.pipe.poll(timeout) else None
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return None
-
-
-def _end(process: SpawnProcess, pipe: Connection) -> None:
-    process.kill()
-    process.join()
-    pipe.close()
-
-
-def _serve(pipe: Connection) -> None:
-    """Answer until the pipe closes; runs in the worker's main thread."""
+def symbolic_judge() -> Callable[[str, str], Verdict]:
+    """Return the comparison of mathematical expressions; made in the worker, where math-verify is imported."""
     import logging  # noqa: PLC0415
 
-    import math_verify  # noqa: F401, PLC0415  (imported before "ready", so that no comparison pays for it)
+    import math_verify  # noqa: F401, PLC0415  (imported before the first request, so that no comparison pays for it)
 
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)
-    pipe.send("ready")
-    with contextlib.suppress(EOFError):
-        while True:
-            pipe.send(_symbolic_verdict(*pipe.recv()))
+    return symbolic_verdict
 
 
-def _symbolic_verdict(answer: str, reference: str) -> Verdict:
+def symbolic_verdict(answer: str, reference: str) -> Verdict:
     """Compare as mathematical expressions; what math-verify stumbles over is not judged."""
     from math_verify import parse, verify  # noqa: PLC0415
 

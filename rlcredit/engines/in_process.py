@@ -57,8 +57,8 @@ class InProcessEngine:
         found = Samples(
             completion_ids=torch.full(shape, pad, device=prompt_ids.device),
             mask=torch.zeros(shape, dtype=torch.bool, device=prompt_ids.device),
-            logprobs=torch.zeros(shape, device=prompt_ids.device),
-            entropy=torch.zeros(shape, device=prompt_ids.device),
+            logprobs=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
+            entropy=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
             truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
         )
         rows = torch.arange(len(numbers), device=prompt_ids.device)
@@ -81,6 +81,7 @@ class InProcessEngine:
         found: Samples,
     ) -> None:
         """Fill ``rows`` of ``found``, token by token, until the last of them has ended."""
+        stop_ids = policy.stop_ids
         prompts, place = torch.unique(rows // group, return_inverse=True)
         prompt_mask = policy.prompt_mask(prompt_ids[prompts])
         hidden, cache = policy.hidden(prompt_ids[prompts], prompt_mask, use_cache=True)
@@ -97,7 +98,7 @@ class InProcessEngine:
             found.mask[rows, position] = True
             found.logprobs[rows, position] = logprobs[: len(rows)]
             found.entropy[rows, position] = entropy[: len(rows)]
-            going = (~torch.isin(tokens, policy.stop_ids)).nonzero().squeeze(-1)
+            going = (~torch.isin(tokens, stop_ids)).nonzero().squeeze(-1)
             rows = rows[going]
             if len(rows) == 0 or position + 1 == noise.shape[1]:
                 break

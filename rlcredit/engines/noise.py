@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 VALIDATION = 2**63
-"""Added to the step of a validation draw, so that it never repeats the noise of a training step."""
+"""The step that names a validation draw, so that it never repeats the noise of a training step."""
 
 
 def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
@@ -16,7 +16,7 @@ def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], lengt
 
     Args:
         seed: of the run.
-        step: optimizer steps taken, or that plus :data:`VALIDATION`.
+        step: optimizer steps taken, or :data:`VALIDATION`.
         prompts: number of each row's prompt in its data set.
         samples: number of each row's completion in its group.
         length: T.

@@ -5,8 +5,7 @@ from typing import Any
 
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.jsonl import without
-from rlcredit.tasks.split import split
+from rlcredit.tasks.split import disjoint, split
 from rlcredit.verifiers import final_answer
 
 
@@ -45,8 +44,8 @@ class HubDataset(Task):
         """Load the splits; questions held out are taken out of the training set."""
         if self.validation_split is None:
             return split(self._records(self.train_split), None, self.validation_size)
-        _, held_out = split(self._records(self.validation_split), None, self.validation_size, share=1.0)
-        return without(self._records(self.train_split), held_out), held_out
+        held_out = self._records(self.validation_split)
+        return disjoint(self._records(self.train_split), held_out, self.validation_size)
 
     def _records(self, part: str) -> Iterator[Example]:
         from datasets import load_dataset  # noqa: PLC0415
@@ -78,7 +77,10 @@ class GSM8K(HubDataset):
 
 
 class MATH(HubDataset):
-    r"""Competition problems; the reference is the last ``\boxed{}`` (Hendrycks et al., 2021, arXiv:2103.03874)."""
+    r"""Competition problems, one subject (``name``) at a time; the reference is the last ``\boxed{}``.
+
+    Hendrycks et al. (2021, arXiv:2103.03874).
+    """
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.split import split
+from rlcredit.tasks.split import disjoint, split
 
 
 class JSONL(Task):
@@ -28,15 +28,7 @@ class JSONL(Task):
         """Read the files; questions held out are taken out of the training set."""
         if self.validation is None:
             return split(_lines(self.train), None, self.validation_size)
-        _, held_out = split(_lines(self.validation), None, self.validation_size, share=1.0)
-        return without(_lines(self.train), held_out), held_out
-
-
-def without(examples: Iterator[Example], held_out: list[Example]) -> list[Example]:
-    """Return the distinct examples whose question is not held out."""
-    forbidden = {example.question for example in held_out}
-    train, _ = split((example for example in examples if example.question not in forbidden), None, None, share=0.0)
-    return train
+        return disjoint(_lines(self.train), _lines(self.validation), self.validation_size)
 
 
 def _lines(path: Path) -> Iterator[Example]:

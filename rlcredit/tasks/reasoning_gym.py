@@ -2,13 +2,17 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rlcredit.tasks.base import Task, positive
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import split
 from rlcredit.verifiers import Verdict, final_answer
+from rlcredit.workers import Worker
+
+SCORE_TIMEOUT = 5.0
+"""Seconds that one scoring may take."""
 
 
 class ReasoningGym(Task):
@@ -51,6 +55,7 @@ class ReasoningGym(Task):
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         size = 50 * (train_size + (self.validation_size or 512))
         self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)
+        self.worker = Worker(scorer, name, self.config)
 
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Generate distinct questions; a hash of the text decides which are held out."""
@@ -69,15 +74,33 @@ class ReasoningGym(Task):
             yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
-        """Ask the data set's own scorer; what it stumbles over is not judged."""
+        """Ask the data set's own scorer, in a process of its own; what it stumbles or hangs over is not judged."""
         return [self._verdict(text, example) for text, example in zip(completions, examples, strict=True)]
 
     def _verdict(self, completion: str, example: Example) -> Verdict:
         answer = final_answer(completion)
         if answer is None:
             return Verdict.WRONG
-        try:
-            score = self.source.score_answer(answer, example._asdict())
-        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands: an exception is not a wrong answer)
+        score = self.worker.ask(answer, example._asdict(), timeout=SCORE_TIMEOUT)
+        if score is None:
             return Verdict.UNJUDGED
         return Verdict.RIGHT if score >= self.solved_at else Verdict.WRONG
+
+
+def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]], float | None]:
+    """Return the scorer of a data set; None where it raises.
+
+    Some of reasoning-gym's scorers evaluate the answer as an expression. They run in a worker, with a time and a memory
+    limit, but not in a sandbox: do not give them the answers of people you do not trust.
+    """
+    import reasoning_gym  # noqa: PLC0415
+
+    source = reasoning_gym.create_dataset(name, size=1, seed=0, **config)
+
+    def score(answer: str, entry: dict[str, Any]) -> float | None:
+        try:
+            return float(source.score_answer(answer, entry))
+        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands: an exception is not a wrong answer)
+            return None
+
+    return score

@@ -45,3 +45,20 @@ def split(
         if all(len(part) >= size for part, size in zip(dealt, wanted, strict=True)):
             break
     return dealt
+
+
+def disjoint(
+    train: Iterable[Example], held_out: Iterable[Example], validation_size: int | None
+) -> tuple[list[Example], list[Example]]:
+    """Take every question of a held-out set out of the training set, then cut the held-out set to size.
+
+    Args:
+        train: repeated questions are dropped.
+        held_out: repeated questions are dropped.
+        validation_size: wanted, or None for all.
+
+    """
+    _, kept = split(held_out, None, None, share=1.0)
+    forbidden = {example.question for example in kept}
+    taught, _ = split((example for example in train if example.question not in forbidden), None, None, share=0.0)
+    return taught, kept[:validation_size]

@@ -32,7 +32,7 @@ class CompletionTable(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Write the table of this step; by now the credit is what the update used."""
-        if batch.step % self.every_n_steps and trainer.global_step < trainer.max_steps:
+        if batch.step % self.every_n_steps and trainer.global_step != trainer.max_steps:
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
@@ -48,7 +48,8 @@ class CompletionTable(Callback):
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per completion chosen."""
         tokenizer = module.policy.tokenizer
-        for row in range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows)):
+        rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
+        for row in rows[: self.rows]:
             credit = rollout.advantages[row][rollout.mask[row]].tolist()
             yield {
                 "step": rollout.step,

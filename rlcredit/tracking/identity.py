@@ -31,12 +31,16 @@ class RunIdentity(Callback):
     """Tie checkpoints to their MLflow run, so that a continued run goes on in the same one.
 
     Args:
+        name: of the run.
+
+    Attributes:
         parameters: shown beside the run; the full configuration is an artifact.
 
     """
 
-    def __init__(self, parameters: dict[str, Any]) -> None:
-        self.parameters = parameters
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parameters: dict[str, Any] = {}
 
     @rank_zero_only
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -49,6 +53,6 @@ class RunIdentity(Callback):
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Remember the run and what it was."""
-        checkpoint["parameters"] = self.parameters
+        checkpoint["run_name"], checkpoint["parameters"] = self.name, self.parameters
         runs = [logger.run_id for logger in trainer.loggers if isinstance(logger, MLFlowLogger)]
         checkpoint["mlflow_run_id"] = runs[0] if runs else None

@@ -151,7 +151,9 @@ def test_a_malformed_file_stops_the_run_before_it_begins(capsys, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"prompt": "2+2"}\n')
     (tmp_path / "data.yaml").write_text("data: {class_path: JSONL, init_args: {train: train.jsonl}}")
     with pytest.raises(SystemExit):
-        main(["fit", f"--config={CONFIGS / 'conditions' / 'grpo.yaml'}", "--config=data.yaml"])
+        main(
+            ["fit", f"--config={CONFIGS / 'conditions' / 'grpo.yaml'}", "--config=data.yaml", "--trainer.logger=false"]
+        )
     assert "train.jsonl, line 1: field `answer` is missing" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "mlruns").exists()
@@ -166,6 +168,11 @@ class Kill(Callback):
     def on_train_batch_start(self, trainer, *args) -> None:
         if trainer.global_step == self.step and os.environ.get("MAY_KILL"):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def database(folder):
+    """By its whole path: MLflow keeps the connection that it made for a relative one in another folder."""
+    return f"sqlite:///{folder}/mlflow.db"
 
 
 def adapter(name):
@@ -195,21 +202,22 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     for other in (adapter("killed_3"), adapter("killed_5")):
         assert whole.keys() == other.keys()
         assert all(torch.equal(whole[name], other[name]) for name in whole)
-    client = MlflowClient("sqlite:///mlflow.db")
+    client = MlflowClient(database(tmp_path))
     runs = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
     assert sorted(run.info.run_name for run in runs) == ["killed_3-seed0", "killed_5-seed0", "whole-seed0"]
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-def test_a_run_leaves_everything_in_mlflow(capsys):
+def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     import yaml
     from mlflow import MlflowClient
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     named = ["--seed_everything=7", "--completions.rows=4", "--checkpoint.every_n_train_steps=1"]
-    main(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named])
-    client = MlflowClient("sqlite:///mlflow.db")
+    store = f"--trainer.logger.init_args.tracking_uri={database(tmp_path)}"
+    main(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named, store])
+    client = MlflowClient(database(tmp_path))
     (found,) = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
     assert found.info.run_name == "grpo-seed7"
     assert found.info.status == "FINISHED"

@@ -24,6 +24,11 @@ def verifier():
         (r"the answer is 7 but \boxed{8}", "8"),
         ("nothing", None),
         (r"\boxed{unclosed", None),
+        (r"\boxed{1} and then \boxed{2", "1"),
+        (r"\boxed 5 it is", "5"),
+        ("the answer is 5, no wait, the answer is 6.", "6"),
+        ("The answer is **5**.", "5"),
+        ("the answer is 5" + " " * 100_000 + "x", "5" + " " * 100_000 + "x"),
     ],
 )
 def test_the_final_answer_is_the_last_one_given(text, answer):
@@ -44,6 +49,7 @@ def test_the_final_answer_is_the_last_one_given(text, answer):
         ("12", "120", WRONG),
         ("1/0", "3", None),
         ("x+1", "1+x", None),
+        ("0." + "3" * 5000, "1/3", None),
     ],
 )
 def test_exact_comparison_of_strings_and_numbers(answer, reference, verdict):
@@ -73,7 +79,7 @@ def test_a_reference_that_cannot_be_read_is_not_judged(verifier):
 def test_a_hanging_comparison_is_killed_and_the_next_one_answered(monkeypatch):
     verifier = MathVerifier(timeout=0.5)
     assert verifier.verdict(r"\boxed{x+1}", "1+x") is RIGHT
-    stopped = verifier._worker.process.pid
+    stopped = verifier.worker.process.pid
     os.kill(stopped, signal.SIGSTOP)  # as deaf as a runaway simplification
     assert verifier.verdict(r"\boxed{x+1}", "1+x") is UNJUDGED
     with pytest.raises(ProcessLookupError):
@@ -88,4 +94,4 @@ def test_a_comparison_that_raises_is_not_judged(monkeypatch):
         raise RecursionError
 
     monkeypatch.setattr(math_verify, "verify", stumble)
-    assert verifiers._symbolic_verdict("x", "y") is UNJUDGED
+    assert verifiers.symbolic_verdict("x", "y") is UNJUDGED

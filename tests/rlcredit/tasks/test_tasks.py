@@ -52,12 +52,17 @@ def test_partial_credit_is_no_verdict(task):
     assert task.judge(["the answer is 12."], [example]) == [Verdict.WRONG]
 
 
-def test_a_scorer_that_raises_is_counted_not_zeroed(task, monkeypatch):
-    def stumble(**_):
-        raise ZeroDivisionError
+def test_a_scorer_that_raises_is_counted_not_zeroed(task):
+    broken = task.train_set[0]._replace(answer=None)
+    assert task.judge(["the answer is 1."], [broken]) == [Verdict.UNJUDGED]
 
-    monkeypatch.setattr(task.source, "score_answer", stumble)
-    assert task.judge(["the answer is 1."], task.train_set[:1]) == [Verdict.UNJUDGED]
+
+def test_a_scorer_that_hangs_is_killed(monkeypatch):
+    monkeypatch.setattr("rlcredit.tasks.reasoning_gym.SCORE_TIMEOUT", 2.0)
+    task = ReasoningGym("countdown", train_size=4, validation_size=2, prompts_per_step=1)
+    task.setup()
+    verdicts = task.judge([r"\boxed{9**9**9**9}", r"\boxed{1}"], task.train_set[:2])
+    assert verdicts == [Verdict.UNJUDGED, Verdict.WRONG]
 
 
 @pytest.mark.parametrize("name", ["leg_counting", "gcd", "spell_backward"])
@@ -103,6 +108,10 @@ def test_jsonl_takes_held_out_questions_out_of_training(tmp_path):
     task.setup()
     assert questions(task.held_out_set) == {"3+1", "90+1"}
     assert len(task.train_set) == 19
+    small = JSONL(train, validation, validation_size=1)
+    small.setup()
+    assert len(small.held_out_set) == 1
+    assert questions(small.train_set) == questions(task.train_set)
     assert task.train_set[0].metadata == {"level": 3}
     alone = JSONL(train, validation_size=None)
     alone.setup()
