@@ -2,14 +2,14 @@
 
 import contextlib
 import ctypes
-import multiprocessing
+import os
 import resource
 import signal
+import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
 MEMORY = 8 * 2**30
@@ -33,7 +33,7 @@ class Worker:
         self.make, self.arguments = make, arguments
         self.pipe: Connection | None = None
         self.end: Callable[[], Any] | None = None
-        self.process: SpawnProcess | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     def ask(self, *request: Any, timeout: float) -> Any:
         """Return the answer, or None if it took longer than ``timeout`` seconds or the process died."""
@@ -54,11 +54,13 @@ class Worker:
         self.pipe = self.end = self.process = None
 
     def _start(self) -> Connection:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.make, self.arguments), daemon=True)
-        self.process.start()
+        # Not multiprocessing: its children import the main module again, and with it all of torch and Lightning.
+        self.pipe, theirs = Pipe()
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, **path})
         theirs.close()
+        self.pipe.send((self.make, self.arguments))
         self.end = weakref.finalize(self, _end, self.process, self.pipe)
         try:
             ready = self.pipe.poll(START_TIMEOUT) and self.pipe.recv()
@@ -70,19 +72,24 @@ class Worker:
         return self.pipe
 
 
-def _end(process: SpawnProcess, pipe: Connection) -> None:
+def _end(process: subprocess.Popen[bytes], pipe: Connection) -> None:
     process.kill()
-    process.join()
+    process.wait()
     pipe.close()
 
 
-def _serve(pipe: Connection, make: Callable[..., Callable[..., Any]], arguments: tuple[Any, ...]) -> None:
-    """Answer until the pipe closes; runs in the worker's main thread."""
+def serve(pipe: Connection) -> None:
+    """Receive what answers, then answer until the pipe closes; runs in the worker's main thread."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not outlive a killed parent
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    make, arguments = pipe.recv()
     answer = make(*arguments)
     pipe.send(True)
     with contextlib.suppress(EOFError):
         while True:
             pipe.send(answer(*pipe.recv()))
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))
