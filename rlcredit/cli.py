@@ -1,7 +1,6 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
 import sys
-from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -97,6 +96,7 @@ class CreditCLI(LightningCLI):
         """Name the run and choose its folder; ``explain`` leaves no trace."""
         config = self.config[str(self.subcommand)]
         self.declared = config.clone()  # what is saved: names and folders follow from it anew when it is used again
+        self.declared.ckpt_path = None
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
@@ -105,6 +105,7 @@ class CreditCLI(LightningCLI):
             trainer.default_root_dir = str(Path("runs") / name)
         if config.checkpoint.dirpath is None:
             config.checkpoint.dirpath = str(Path(trainer.default_root_dir) / "checkpoints")
+        self.continued = {} if self.subcommand == "explain" else self._checkpoint(config)
         if self.subcommand != "fit":
             trainer.logger = False
         for logger in trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]:
@@ -118,10 +119,8 @@ class CreditCLI(LightningCLI):
         if self.continued.get("run_name") == name:
             logger.run_id = logger.run_id or self.continued["mlflow_run_id"]
 
-    @cached_property
-    def continued(self) -> dict[str, Any]:
-        """The checkpoint that is asked for, or nothing."""
-        config = self.config[str(self.subcommand)]
+    def _checkpoint(self, config: Namespace) -> dict[str, Any]:
+        """Read the checkpoint that is asked for; nothing if none is."""
         if config.ckpt_path is None:
             return {}
         last = Path(config.checkpoint.dirpath) / "last.ckpt"
@@ -178,7 +177,7 @@ class CreditCLI(LightningCLI):
             if name != "max_steps" and before.get(name, value) != value:
                 raise ValueError(
                     f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
-                    f"{value!r}. Continue it as it was, or give the new run another `condition`."
+                    f"{value!r}. Continue it as it was, or start anew without ckpt_path."
                 )
         folder = Path(self.config.fit.trainer.default_root_dir)
         if not self.continued and (folder / "config.yaml").exists():
