@@ -229,12 +229,9 @@ class PolicyModule(LightningModule):
         unjudged = are(verdicts, Verdict.UNJUDGED).float().mean().item()
         self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
         # What Lightning logs the results at.
-        self.log("step", float(self.global_step), batch_size=len(right), sync_dist=self.trainer.world_size > 1)
-        self.log_dict(
-            {"val/unjudged": unjudged, "val/completion_length": samples.mask.sum(-1).float().mean()},
-            batch_size=len(right),
-            sync_dist=self.trainer.world_size > 1,
-        )
+        self._log({"step": float(self.global_step)}, len(right))
+        length = samples.mask.sum(-1).float().mean()
+        self._log({"val/unjudged": unjudged, "val/completion_length": length}, len(right))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the adapter only; the base weights have not changed."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Callback, Trainer
+from tiny_traces import CHAIN_SUM
 
 import callbacks  # noqa: F401
 from callbacks.episode.grpo import GRPO
@@ -19,7 +20,6 @@ from rlcredit.module import PolicyModule
 from rlcredit.quiet import quiet
 from rlcredit.tasks import ReasoningGym
 
-CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}
 PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 

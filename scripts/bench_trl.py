@@ -15,7 +15,8 @@ import tempfile
 import time
 
 import torch
-from bench_step import CHAIN_SUM, PARTS, measured_steps
+from bench_step import PARTS, measured_steps
+from tiny_traces import CHAIN_SUM
 
 from rlcredit.policy import Policy
 from rlcredit.quiet import quiet

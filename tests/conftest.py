@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
+from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.engines.in_process import InProcessEngine
@@ -17,8 +18,6 @@ from rlcredit.policy import Policy
 from rlcredit.quiet import quiet
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
-
-CHAIN_SUM = {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 1}
 
 quiet()
 torch.set_num_threads(2)
