@@ -6,7 +6,7 @@ Importing the package imports every operator below it, so that a configuration c
 import importlib
 import pkgutil
 
-from callbacks.base import CreditOperator, StackError, check_stack
+from callbacks.base import CreditOperator, StackError, StackWarning, check_stack
 
 for _module in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
     importlib.import_module(_module.name)
@@ -23,4 +23,4 @@ def every_operator() -> list[type[CreditOperator]]:
     return sorted(found, key=lambda cls: cls.__name__)
 
 
-__all__ = ["CreditOperator", "StackError", "check_stack", "every_operator"]
+__all__ = ["CreditOperator", "StackError", "StackWarning", "check_stack", "every_operator"]

@@ -1,58 +1,69 @@
-"""What a credit operator is, and the two lints that reject a meaningless stack before a weight is loaded."""
+"""A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+import inspect
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
-from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, NEUTRAL, Rollout
+from callbacks.contract import Contract, StackError, StackWarning, bounds, check_stack, operators
+from rlcredit.rollout import NEUTRAL, Rollout
 
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
 
-class StackError(ValueError):
-    """A list of operators that cannot mean what it says; the message names the repair."""
-
-
-class CreditOperator(Callback):
+class CreditOperator(Contract, Callback):
     """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
 
-    The class header declares the contract, ``class GTPO(CreditOperator, reads="signal advantages",
-    writes="advantages")``. ``mask`` and ``group_size`` describe shapes and need not be declared. An operator without
-    ``writes`` is a probe: it only watches.
+    The class header declares which, see :class:`callbacks.contract.Contract`, and under ``state`` the attributes that
+    cannot be recomputed when a run is continued: ``class Delight(CreditOperator, ..., state="ema")``.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset()
-    writes: ClassVar[frozenset[str]] = frozenset()
+    state: tuple[str, ...] = ()
 
-    def __init_subclass__(cls, reads: str | None = None, writes: str | None = None, **kwargs: Any) -> None:
-        """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
+    def __init_subclass__(cls, state: str | None = None, **kwargs: Any) -> None:
+        """Record the state, and detach credit from the graph in whatever way ``assign`` is called."""
         super().__init_subclass__(**kwargs)
-        cls.reads = cls.reads if reads is None else frozenset(reads.split())
-        cls.writes = cls.writes if writes is None else frozenset(writes.split())
-        unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
-        if unknown:
-            raise TypeError(
-                f"{cls.__name__} declares {sorted(unknown)}; rollouts have {sorted(FIELDS)}, facts read-only."
-            )
+        if state is not None:
+            # Lightning takes a callback for stateful if it has these two methods, and wants no two alike in a list.
+            cls.state = tuple(state.split())
+            cls.state_dict = _state_dict  # pyright: ignore[reportAttributeAccessIssue]
+            cls.load_state_dict = _load_state_dict  # pyright: ignore[reportAttributeAccessIssue]
+        if "assign" in vars(cls):
+            cls.assign = torch.no_grad()(cls.assign)
 
     def __init__(self) -> None:
         self.label = type(self).__name__
 
     def assign(self, rollout: Rollout) -> Metrics:
-        """Edit the ledger of ``rollout`` and return metrics; called under ``torch.no_grad``."""
+        """Edit the ledger of ``rollout`` and return metrics, without gradients."""
         raise NotImplementedError
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the constructor, as far as they are kept under their own names."""
+        return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
+
+    @property
+    def state_key(self) -> str:
+        """Tell operators of one class apart in a checkpoint by their arguments."""
+        return self._generate_state_key(**self.arguments)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Check the stack; number the second and later operators of one class, so that their metrics stay apart."""
-        stack: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        check_stack(stack)
-        twins = [callback for callback in stack if type(callback) is type(self)]
-        place = twins.index(self) + 1
+        listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        check_stack(listed)
+        stack = operators(listed)
+        place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
+        group_size: int = pl_module.sampling.completions  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
+        notice = self.notice(bounds(stack, group_size)[stack.index(self)], group_size)
+        if notice and stage == "fit":
+            rank_zero_warn(notice, category=StackWarning)
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
@@ -66,87 +77,36 @@ class CreditOperator(Callback):
         """Assign credit and hold the operator to its header.
 
         Raises:
-            StackError: it rebound a field that it does not declare, or left advantages of another shape or not finite.
+            StackError: it rebound a field that it does not declare, or left one of another shape or not finite.
 
         """
         before = {name: getattr(rollout, name) for name in NEUTRAL}
-        with torch.no_grad():
-            metrics = self.assign(rollout)
+        metrics = self.assign(rollout)
         undeclared = {name for name, value in before.items() if getattr(rollout, name) is not value} - self.writes
         if undeclared:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
-        if rollout.advantages.shape != rollout.mask.shape:
-            shape, wanted = tuple(rollout.advantages.shape), tuple(rollout.mask.shape)
-            raise StackError(f"{self.label} leaves advantages of shape {shape}, expected {wanted}: one per token.")
-        if not rollout.advantages[rollout.mask].isfinite().all():
-            raise StackError(f"{self.label} leaves advantages that are not finite, at step {rollout.step}.")
+        for name in sorted(self.writes - {"sepa_lambda"}):
+            self._check_tokens(name, getattr(rollout, name), rollout)
+        if not 0 <= rollout.sepa_lambda <= 1:
+            raise StackError(f"{self.label} leaves sepa_lambda = {rollout.sepa_lambda:g}, expected one in [0, 1].")
         return metrics
 
-
-def check_stack(callbacks: Iterable[Callback]) -> None:
-    """Reject a stack that reads what nothing wrote, or writes what nothing will read.
-
-    Args:
-        callbacks: as listed in ``trainer.callbacks``; callbacks that are not credit operators are passed over.
-
-    Raises:
-        StackError: with the operator, the field and the repair.
-
-    """
-    stack = [callback for callback in callbacks if isinstance(callback, CreditOperator)]
-    for place, operator in enumerate(stack):
-        for name in sorted(operator.reads):
-            _check_read(stack, place, name)
-        for name in sorted(operator.writes):
-            _check_write(stack, place, name)
+    def _check_tokens(self, name: str, value: Tensor, rollout: Rollout) -> None:
+        """One finite value per token."""
+        if value.shape != rollout.mask.shape:
+            shape, wanted = tuple(value.shape), tuple(rollout.mask.shape)
+            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {wanted}: one per token.")
+        if not value[rollout.mask].isfinite().all():
+            raise StackError(f"{self.label} leaves {name} that are not finite, at step {rollout.step}.")
 
 
-def _check_read(stack: Sequence[CreditOperator], place: int, name: str) -> None:
-    """Undefined read: the field still has a neutral value that means nothing."""
-    if name in MEANINGFUL or any(name in above.writes for above in stack[:place]):
-        return
-    reader, below = _name(stack[place]), [_name(late) for late in stack[place + 1 :] if name in late.writes]
-    verb, writer = ("Move", below[0]) if below else ("Put", _usual_writer(name))
-    raise StackError(
-        f"{reader} reads `{name}`, which no callback above it writes. "
-        f"{verb} {writer} above {reader} in trainer.callbacks."
-    )
+def _state_dict(operator: CreditOperator) -> dict[str, Any]:
+    return {name: getattr(operator, name) for name in operator.state}
 
 
-def _check_write(stack: Sequence[CreditOperator], place: int, name: str) -> None:
-    """Dead write: overwritten or forgotten before an operator that assigns credit has read it."""
-    writer = stack[place]
-    for later in stack[place + 1 :]:
-        if name in later.reads and later.writes:
-            return
-        if name in later.writes:
-            repair = (
-                f"Move {_name(later)} above {_name(writer)}" if name in writer.reads else "Keep only one of the two"
-            )
-            raise StackError(
-                f"{_name(later)} overwrites the `{name}` of {_name(writer)} before anything uses it. "
-                f"{repair} in trainer.callbacks."
-            )
-    watched = any(name in later.reads for later in stack[place + 1 :])
-    if name == "advantages" or watched:
-        return
-    readers = [_name(above) for above in stack[:place] if name in above.reads and above.writes]
-    repair = f"Move {_name(writer)} above {readers[0]}" if readers else f"Remove {_name(writer)} from the list"
-    where = "in trainer.callbacks." if readers else "trainer.callbacks."
-    raise StackError(f"{_name(writer)} writes `{name}`, which nothing below it reads. {repair} {where}")
+def _load_state_dict(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
+    for name in operator.state:
+        setattr(operator, name, state_dict[name])
 
 
-def _name(operator: CreditOperator) -> str:
-    return type(operator).__name__
-
-
-def _usual_writer(name: str) -> str:
-    """Name the operator that most simply writes a field: fewest reads, first defined."""
-    found: list[type[CreditOperator]] = []
-    queue: list[type[CreditOperator]] = [CreditOperator]
-    while queue:
-        cls = queue.pop(0)
-        queue.extend(cls.__subclasses__())
-        if name in cls.writes and name not in cls.reads:
-            found.append(cls)
-    return min(found, key=lambda cls: len(cls.reads)).__name__ if found else f"an operator that writes `{name}`"
+__all__ = ["CreditOperator", "Metrics", "StackError", "StackWarning", "check_stack"]

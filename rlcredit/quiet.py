@@ -3,8 +3,18 @@
 import logging
 import os
 import warnings
+from typing import Any
 
 import transformers
+
+from callbacks.contract import StackWarning
+
+_as_python_does = warnings.formatwarning
+
+
+def _plain(message: Any, category: type[Warning], *place: Any) -> str:
+    """Write a warning about a stack as a sentence, without the line of code that noticed it."""
+    return f"warning: {message}\n" if category is StackWarning else _as_python_does(message, category, *place)
 
 
 def quiet() -> None:
@@ -15,6 +25,7 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.formatwarning = _plain
     transformers.utils.logging.disable_progress_bar()
     # PolicyModule samples in this hook on purpose.
     warnings.filterwarnings("ignore", message=".*overridden `on_after_batch_transfer` in `LightningModule`.*")

@@ -54,3 +54,7 @@ class GRPO(CreditOperator, reads="rewards", writes="advantages"):
         advantages = grpo_advantages(rollout.rewards, rollout.group_size, self.normalize_std)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Mean-only: (G - 1) / G, for one right or one wrong of G; divided by the deviation, that times sqrt(G)."""
+        return (group_size - 1) / group_size * (group_size**0.5 if self.normalize_std else 1)

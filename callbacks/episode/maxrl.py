@@ -52,3 +52,7 @@ class MaxRL(CreditOperator, reads="rewards", writes="advantages"):
         advantages = maxrl_advantages(rollout.rewards, rollout.group_size, self.eps)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """One success among G gets G - 1."""
+        return group_size - 1

@@ -43,3 +43,7 @@ class RLOO(CreditOperator, reads="rewards", writes="advantages"):
         advantages = rloo_advantages(rollout.rewards, rollout.group_size)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """The only right or the only wrong one of a group gets 1."""
+        return 1.0

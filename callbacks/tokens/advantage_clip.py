@@ -42,6 +42,24 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
         self.limit = limit
 
     def assign(self, rollout: Rollout) -> Metrics:
-        """Clip the advantages; log the share of tokens it touched."""
+        """Clip; log the share of credited tokens it touched, their mean size before, and whether there were any."""
         before, rollout.advantages = rollout.advantages, clip_advantages(rollout.advantages, self.limit)
-        return {"clipped_fraction": masked_mean((before.abs() > self.limit).float(), rollout.mask)}
+        clipped = (before.abs() > self.limit) & rollout.mask
+        return {
+            "clipped_fraction": masked_mean(clipped.float(), rollout.mask & (before != 0)),
+            "clipped_magnitude": masked_mean(before.abs(), clipped),
+            "triggered": clipped.any().float(),
+        }
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing larger than the limit leaves."""
+        return min(above, self.limit)
+
+    def notice(self, above: float, group_size: int) -> str | None:
+        """A cap above everything that can arrive changes nothing."""
+        if self.limit < above or math.isinf(self.limit):
+            return None
+        return (
+            f"AdvantageClip(limit={self.limit:g}) changes nothing: with rewards in [0, 1] and {group_size} completions "
+            f"per prompt, |A| <= {above:g} above it. Lower the limit, or remove it."
+        )

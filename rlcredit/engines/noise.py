@@ -7,6 +7,9 @@ from torch import Tensor
 VALIDATION = 2**63
 """The step that names a validation draw, so that it never repeats the noise of a training step."""
 
+PLACEBO = 2**63
+"""The prompt that names the draws of a random operator, so that they never repeat the noise of a completion."""
+
 
 def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
     """Draw one uniform per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.

@@ -1,5 +1,6 @@
 """Statistics over the true positions of a mask; what stands under a false position never matters."""
 
+import torch
 from torch import Tensor
 
 
@@ -39,6 +40,112 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: b
     """
     count = mask.sum() if dim is None else mask.sum(dim, keepdim=keepdim)
     return masked_sum(values, mask, dim, keepdim) / count.clamp(min=1)
+
+
+def masked_var(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the population variance of ``values`` where ``mask`` is true; zero where no position is.
+
+    Args:
+        values: any shape.
+        mask: boolean, same shape.
+        dim: the dimension to reduce; all of them if None.
+        keepdim: keep the reduced dimension with size one; needs ``dim``.
+
+    Example:
+        >>> masked_var(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([True, True, False]))
+        tensor(1.)
+
+    """
+    mean = masked_mean(values, mask, dim, keepdim=dim is not None)
+    return masked_mean((values - mean) ** 2, mask, dim, keepdim)
+
+
+def variance_within_between(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Split the variance over tokens into that inside completions and that between their means; the sum is the whole.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: boolean, same shape.
+
+    Returns:
+        Within and between, completions counted by their tokens.
+
+    Example:
+        >>> variance_within_between(torch.tensor([[1.0, 3.0], [6.0, 8.0]]), torch.ones(2, 2, dtype=torch.bool))
+        (tensor(1.), tensor(6.2500))
+
+    """
+    means = masked_mean(values, mask, dim=-1, keepdim=True).expand_as(values)
+    return masked_mean((values - means) ** 2, mask), masked_var(means, mask)
+
+
+def masked_median(values: Tensor, mask: Tensor) -> Tensor:
+    """Return the median of each row where ``mask`` is true, shape ``(..., 1)``; zero where no position is.
+
+    Args:
+        values: shape ``(..., T)``.
+        mask: boolean, same shape.
+
+    Example:
+        >>> masked_median(torch.tensor([[4.0, 1.0, 2.0, 99.0]]), torch.tensor([[True, True, True, False]]))
+        tensor([[2.]])
+
+    """
+    ordered = values.where(mask, torch.inf).sort(-1).values
+    count = mask.sum(-1, keepdim=True)
+    low, high = ((count - 1) // 2).clamp(min=0), (count // 2).clamp(max=values.shape[-1] - 1)
+    return ((ordered.gather(-1, low) + ordered.gather(-1, high)) / 2).where(count > 0, 0)
+
+
+def masked_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
+    """Return Pearson's correlation where ``mask`` is true; zero where one of the two does not vary.
+
+    Args:
+        values: any shape.
+        others: same shape.
+        mask: boolean, same shape.
+
+    Example:
+        >>> masked_correlation(torch.tensor([1.0, 2.0]), torch.tensor([5.0, 1.0]), torch.tensor([True, True]))
+        tensor(-1.)
+
+    """
+    one, two = values - masked_mean(values, mask), others - masked_mean(others, mask)
+    scale = (masked_mean(one**2, mask) * masked_mean(two**2, mask)).sqrt()
+    return (masked_mean(one * two, mask) / scale).where(scale > 0, 0)
+
+
+def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = False) -> Tensor:
+    """Mark the largest values of each row: exactly ``max(1, floor(share * n))`` of its n true positions.
+
+    Among equal values the first win. A threshold at the quantile would keep them all, however many there are.
+
+    Args:
+        values: shape ``(..., T)``, finite where ``mask`` is true.
+        mask: boolean, same shape.
+        share: in [0, 1].
+        keep_ties: also mark whatever equals the smallest value marked, as a threshold would.
+
+    Returns:
+        Boolean, same shape; false wherever ``mask`` is.
+
+    Example:
+        >>> values, mask = torch.tensor([[0.0, 0.0, 5.0, 0.0, 9.0]]), torch.tensor([[True, True, True, True, False]])
+        >>> masked_topk(values, mask, 0.5)
+        tensor([[ True, False,  True, False, False]])
+        >>> masked_topk(values, mask, 0.5, keep_ties=True)
+        tensor([[ True,  True,  True,  True, False]])
+
+    """
+    ranked = values.where(mask, -torch.inf)
+    order = ranked.argsort(dim=-1, descending=True, stable=True)
+    rank = torch.empty_like(order).scatter_(
+        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    )
+    # 0.29 * 100 is 28.999...: the product is meant, not its binary neighbour.
+    count = (mask.sum(-1, keepdim=True).double() * share + 1e-9).floor().clamp(min=1)
+    kept = (rank < count) & mask
+    return (ranked >= values.where(kept, torch.inf).amin(-1, keepdim=True)) & mask if keep_ties else kept
 
 
 def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> list[Tensor]:

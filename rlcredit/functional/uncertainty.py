@@ -18,6 +18,19 @@ def surprisal(logprobs: Tensor) -> Tensor:
     return -logprobs
 
 
+def predictive_variance(logprobs: Tensor) -> Tensor:
+    r"""Return :math:`p(1-p)` of the sampled token, the Bernoulli variance of drawing it.
+
+    It rises with surprisal where p > 1/2 and falls with it where p < 1/2: unlikely tokens count as certain.
+
+    Example:
+        >>> predictive_variance(torch.tensor([0.9, 0.5, 0.1]).log())
+        tensor([0.0900, 0.2500, 0.0900])
+
+    """
+    return logprobs.exp() * -logprobs.expm1()
+
+
 def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""Score ``targets`` under ``softmax(logits)``.
 

@@ -3,8 +3,8 @@
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.artifacts import folder, publish
 from rlcredit.module import PolicyModule
-from rlcredit.tracking.artifacts import folder, publish
 
 
 class SaveAdapter(Callback):

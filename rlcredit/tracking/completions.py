@@ -8,9 +8,9 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.artifacts import folder
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
-from rlcredit.tracking.artifacts import folder
 
 
 class CompletionTable(Callback):

@@ -3,7 +3,7 @@
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import SaveConfigCallback
 
-from rlcredit.tracking.artifacts import folder, publish
+from rlcredit.artifacts import folder, publish
 
 
 class SaveConfig(SaveConfigCallback):

@@ -6,9 +6,8 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.tracking.artifacts import folder, publish
-
-INK, MUTED, ACCENT = "#1f2933", "#9aa5b1", "#d9480f"
+from rlcredit.artifacts import folder, publish
+from rlcredit.figures import ACCENT, MUTED, finish, new_figure
 
 Points = list[tuple[int, float]]
 
@@ -56,12 +55,9 @@ class LearningCurve(Callback):
 
 def draw(batches: Points, held_out: Points, title: str, path: Path) -> None:
     """Write the picture to ``path``."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 
-    figure = Figure(figsize=(7.2, 4.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.2, 4.0)
     axes = figure.subplots()
     if batches:
         axes.plot(*zip(*batches, strict=True), color=MUTED, linewidth=1, alpha=0.8, label="training batch")
@@ -73,11 +69,7 @@ def draw(batches: Points, held_out: Points, title: str, path: Path) -> None:
             style: dict[str, Any] = {"ha": "center", "color": ACCENT, "weight": "bold", "bbox": box}
             axes.annotate(f"{value:.0%}", (step, value), (0, 9), textcoords="offset points", **style)
     axes.set(xlabel="optimizer step", ylabel="solved (pass@1)", ylim=(0, 1.09))
-    axes.set_title(title, loc="left", color=INK, fontsize=11, weight="bold")
+    finish(axes, title)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.grid(axis="y", color="#e4e7eb", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK)
     axes.legend(frameon=False, loc="lower right")
     figure.savefig(path, dpi=150)

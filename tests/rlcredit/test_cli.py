@@ -44,13 +44,13 @@ def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, t
 
 @pytest.mark.parametrize("model", sorted((CONFIGS / "models").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_model_explains_itself_without_weights(capsys, model):
-    text = explained(capsys, CONFIGS / "base.yaml", model, CONFIGS / "conditions" / "maxrl_clip.yaml")
+    text = explained(capsys, CONFIGS / "base.yaml", model, CONFIGS / "conditions" / "maxrl_cap2.yaml")
     assert "LoRA rank 64" in text
     assert "16 prompts x 16 completions = 256 completions of at most 2048 tokens (524,288), temperature 0.7" in text
 
 
 def test_explain_prints_the_program(capsys):
-    text = explained(capsys, TINY, CONFIGS / "conditions" / "maxrl_clip.yaml")
+    text = explained(capsys, TINY, CONFIGS / "conditions" / "maxrl_cap2.yaml")
     assert text.endswith(
         "stack, from top to bottom\n"
         "   0  REINFORCE                  rewards -> advantages   (the neutral ledger)\n"
@@ -152,7 +152,12 @@ def test_a_malformed_file_stops_the_run_before_it_begins(capsys, tmp_path):
     (tmp_path / "data.yaml").write_text("data: {class_path: JSONL, init_args: {train: train.jsonl}}")
     with pytest.raises(SystemExit):
         main(
-            ["fit", f"--config={CONFIGS / 'conditions' / 'grpo.yaml'}", "--config=data.yaml", "--trainer.logger=false"]
+            [
+                "fit",
+                f"--config={CONFIGS / 'conditions' / 'c1_grpo.yaml'}",
+                "--config=data.yaml",
+                "--trainer.logger=false",
+            ]
         )
     assert "train.jsonl, line 1: field `answer` is missing" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

@@ -1,0 +1,62 @@
+"""REINFORCE++: one mean and one deviation for the whole batch."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.rollout import Rollout
+
+
+def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:
+    r"""Standardise the advantages over all tokens of the batch, on all processes.
+
+    .. math:: \hat A_{i,t} = \frac{A_{i,t} - \operatorname{mean}(A)}{\operatorname{std}(A) + 10^{-8}}
+
+    Hu et al. (2025, arXiv:2501.03262, Eq. 10). Which tokens count is said by ``mask`` and never by a value: a
+    completion whose advantage happens to be zero is part of the mean.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        mask: true on the tokens that count and change, shape ``(B, T)``.
+
+    Returns:
+        Shape ``(B, T)``, as before outside the mask.
+
+    Example:
+        >>> import torch
+        >>> batch_normalized_advantages(torch.tensor([[0.5, 0.5, -1.0]]), torch.tensor([[True, True, True]]))
+        tensor([[ 0.7071,  0.7071, -1.4142]])
+
+    """
+    mean, variance = pooled_mean_var(advantages, mask)
+    return ((advantages - mean) / (variance.sqrt() + 1e-8)).to(advantages.dtype).where(mask, advantages)
+
+
+class BatchNormalization(CreditOperator, reads="rewards advantages", writes="advantages"):
+    """Apply :func:`batch_normalized_advantages` to the ledger.
+
+    Below GRPO this is the baseline variant of REINFORCE++. There, groups of equal rewards have no advantage before and,
+    unless the batch mean is zero, some after.
+
+    Args:
+        zero_variance: ``include`` groups of equal rewards like all others, or ``exclude`` them: neither counted nor
+            changed.
+
+    """
+
+    def __init__(self, zero_variance: Literal["include", "exclude"] = "include") -> None:
+        super().__init__()
+        self.zero_variance = zero_variance
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Standardise; log what was subtracted and divided by, and the share of tokens that counted."""
+        counted = rollout.mask
+        if self.zero_variance == "exclude":
+            groups = rollout.rewards.view(-1, rollout.group_size)
+            varied = (groups != groups[:, :1]).any(-1).repeat_interleave(rollout.group_size)
+            counted = counted & varied[:, None]
+        mean, variance = pooled_mean_var(rollout.advantages, counted)
+        rollout.advantages = batch_normalized_advantages(rollout.advantages, counted)
+        return {"mean": mean, "deviation": variance.sqrt(), "counted_fraction": counted.sum() / rollout.mask.sum()}

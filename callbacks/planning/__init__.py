@@ -1,0 +1,1 @@
+"""Planning: text to plan_mask, which tokens decide how to go on."""

@@ -1,0 +1,39 @@
+"""Mined grams: strategic phrases found in the policy's own successful completions."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.spans import phrase_spans, plan_coverage, plan_mask_from_spans
+from rlcredit.rollout import Rollout
+
+EMBEDDED = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
+"""Mined from the embedded policy before training; ``scripts/mine_grams.py`` says how."""
+
+
+class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
+    """Mark as planning the tokens that spell one of the phrases of a file.
+
+    The Strategic Grams of HICRA (Wang et al., 2025, arXiv:2509.03646): n-grams of three to five words from successful
+    completions are embedded and clustered; those of the clusters that occur in most completions are kept.
+    ``scripts/mine_grams.py`` writes the file, from the completion tables of a run.
+
+    Args:
+        path: a JSON file with a list of phrases under ``grams``; that of the embedded policy if None.
+
+    """
+
+    def __init__(self, path: str | None = None) -> None:
+        super().__init__()
+        self.path = path
+        file = EMBEDDED if path is None else Path(path)
+        if not file.is_file():
+            raise ValueError(f"MinedGrams found no file {file}. Write one with scripts/mine_grams.py.")
+        self.grams: list[str] = json.loads(file.read_text(encoding="utf-8"))["grams"]
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mark; log the share of tokens marked and of completions that plan at all."""
+        found = [phrase_spans("".join(pieces), self.grams) for pieces in rollout.tokens]
+        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, found, rollout.mask)
+        return plan_coverage(rollout.plan_mask, rollout.mask)

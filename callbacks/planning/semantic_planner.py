@@ -1,0 +1,75 @@
+"""Semantic planning: a stretch of text plans if it means something like planning."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.spans import Span, plan_coverage, plan_mask_from_spans
+from rlcredit.rollout import Rollout
+from rlcredit.semantics import Anchors, PlanningJudge
+
+SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
+
+
+def word_windows(text: str, window: int, stride: int) -> list[Span]:
+    """Cut a text into overlapping stretches of ``window`` words; the last may be shorter, but has three or more.
+
+    Example:
+        >>> word_windows("let me think: 4 + 5", window=4, stride=2)
+        [(0, 15), (7, 19)]
+
+    """
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    starts = range(0, max(1, len(words) - window + stride), stride)
+    parts = [words[start : start + window] for start in starts]
+    return [(part[0][0], part[-1][1]) for part in parts if len(part) >= 3]
+
+
+class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask"):
+    """Mark the windows of words that lie nearer to sentences of planning than to sentences of execution.
+
+    A window plans if its cosine with the mean planning anchor exceeds both ``minimum`` and, by more than ``threshold``,
+    that with the mean execution anchor: the detector of the SEPA paper's follow-ups, with anchors of our own. It runs
+    on the device of the rollout.
+
+    Args:
+        threshold: by how much planning must be nearer.
+        minimum: how near it must be at all.
+        window: words per window.
+        stride: words from one window to the next.
+        anchors: a TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
+        model: of sentence-transformers; the extra ``offline`` ships the default.
+        batch_size: windows encoded together.
+        remembered: verdicts kept, so that no window is encoded twice; the oldest go first.
+
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.02,
+        minimum: float = 0.25,
+        window: int = 12,
+        stride: int = 6,
+        anchors: str | None = None,
+        model: str = "all-MiniLM-L6-v2",
+        batch_size: int = 256,
+        remembered: int = 200_000,
+    ) -> None:
+        super().__init__()
+        if not window >= stride >= 1 or window < 3:
+            raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
+        self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
+        self.anchors, self.model, self.batch_size, self.remembered = anchors, model, batch_size, remembered
+        read = Anchors.read(SENTENCES if anchors is None else Path(anchors))
+        self.judge = PlanningJudge(read, threshold, minimum, model, batch_size, remembered)
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
+        texts, encoded = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
+        windows = [word_windows(text, self.window, self.stride) for text in texts]
+        cut = [text[start:end] for text, spans in zip(texts, windows, strict=True) for start, end in spans]
+        verdicts = iter(self.judge.plans(cut, rollout.mask.device))
+        found = [[span for span in spans if next(verdicts)] for spans in windows]
+        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, found, rollout.mask)
+        return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded}

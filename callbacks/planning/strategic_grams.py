@@ -1,0 +1,45 @@
+"""Strategic grams: a token plans if it belongs to a phrase that steers the reasoning."""
+
+from collections.abc import Sequence
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.spans import mask_from_spans, phrase_spans, plan_coverage, plan_mask_from_spans
+from rlcredit.rollout import Rollout
+
+PHRASES = (
+    *("wait let me", "let me think", "on second thought"),  # hesitation
+    *("let me check", "let me verify", "is this right", "double check"),  # verification
+    *("try another approach", "go back and", "start over", "that's not right", "that doesn't work"),  # backtracking
+    *("another way to", "or we could", "what if we"),  # alternatives
+    *("notice that", "the key is", "the key insight"),  # insight
+)
+"""The 18 strategic phrases of the SEPA paper, after the Strategic Grams of Wang et al. (2025, arXiv:2509.03646)."""
+
+
+class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=True):
+    """Mark as planning the tokens that spell one of a list of phrases.
+
+    Phrases are searched in the text and mapped to tokens by their characters, so that apostrophes, hyphens, line breaks
+    and words split over tokens match, and nothing beside a phrase is marked; see
+    :func:`rlcredit.functional.spans.phrase_spans`.
+
+    Args:
+        phrases: words separated by spaces; the 18 of the SEPA paper if None. An empty list marks nothing.
+
+    """
+
+    def __init__(self, phrases: Sequence[str] | None = None) -> None:
+        super().__init__()
+        if phrases is not None and not all(any(map(str.isalnum, phrase)) for phrase in phrases):
+            raise ValueError(f"StrategicGrams expects phrases made of words, got {list(phrases)}.")
+        self.phrases = phrases
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mark; log the share of tokens marked and of completions that plan at all."""
+        phrases = PHRASES if self.phrases is None else self.phrases
+        found = [phrase_spans("".join(pieces), phrases) for pieces in rollout.tokens]
+        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, found, rollout.mask)
+        return plan_coverage(rollout.plan_mask, rollout.mask)
+
+
+__all__ = ["PHRASES", "StrategicGrams", "mask_from_spans", "phrase_spans"]

@@ -1,0 +1,1 @@
+"""Probes: they watch at their place in the list and change nothing."""

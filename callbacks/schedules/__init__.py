@@ -1,0 +1,1 @@
+"""Schedules: step and history to sepa_lambda, how strongly to pool."""

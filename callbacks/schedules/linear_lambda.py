@@ -1,0 +1,32 @@
+"""A pooling strength that grows with the steps taken."""
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.ramps import linear_ramp
+from rlcredit.rollout import Rollout
+
+
+class LinearLambda(CreditOperator, reads="step", writes="sepa_lambda", usual=True):
+    """Set lambda to :func:`rlcredit.functional.ramps.linear_ramp` of the step; the schedule of the SEPA paper.
+
+    Args:
+        delay: the last step that sees zero.
+        steps: length of the rise.
+
+    """
+
+    def __init__(self, delay: int = 10, steps: int = 100) -> None:
+        super().__init__()
+        if delay < 0 or steps < 1:
+            raise ValueError(
+                f"LinearLambda expects delay >= 0 and steps >= 1, got {delay} and {steps}. "
+                "For a lambda of one from the start use ConstantLambda."
+            )
+        self.delay, self.steps = delay, steps
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Set and log lambda."""
+        rollout.sepa_lambda = linear_ramp(rollout.step, self.delay, self.steps)
+        return {"lambda": rollout.sepa_lambda}
+
+
+__all__ = ["LinearLambda", "linear_ramp"]

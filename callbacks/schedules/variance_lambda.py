@@ -1,0 +1,66 @@
+"""A pooling strength that waits until execution has become routine."""
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.functional.ramps import linear_ramp
+from rlcredit.rollout import Rollout
+
+
+def variance_lambda(ema: float, baseline: float, threshold: float) -> float:
+    r"""Rise from 0 to 1 as execution variance falls below a share of what it was.
+
+    .. math:: \lambda = 1 - \min\Bigl(\frac{v / v_0}{\tau},\; 1\Bigr)
+
+    Args:
+        ema: execution variance v, smoothed, in nats squared.
+        baseline: its value v0 after the warm-up.
+        threshold: the share tau at which lambda leaves zero.
+
+    Example:
+        >>> [round(variance_lambda(v, baseline=1.0, threshold=0.2), 6) for v in (1.0, 0.2, 0.1, 0.0)]
+        [0.0, 0.0, 0.5, 1.0]
+
+    """
+    return 1 - min(ema / max(baseline, 1e-8) / threshold, 1.0)
+
+
+class VarianceLambda(
+    CreditOperator, reads="step signal plan_mask", writes="sepa_lambda", state="ema baseline observed"
+):
+    """Set lambda to :func:`variance_lambda`, or to a linear ramp where that is higher: SEPA's adaptive schedule.
+
+    The variance is that of the signal over all execution tokens of the batch, observed once per step; its first value
+    starts the moving average, the average after ``warmup`` steps is the baseline for good.
+
+    Args:
+        threshold: share of the baseline below which lambda leaves zero.
+        decay: of the moving average, per step. (The published code counted completions, not steps.)
+        warmup: steps until the baseline is taken.
+        delay: of the ramp that is the floor.
+        steps: of the ramp that is the floor; no floor if None.
+
+    """
+
+    def __init__(
+        self, threshold: float = 0.2, decay: float = 0.99, warmup: int = 50, delay: int = 50, steps: int | None = 500
+    ) -> None:
+        super().__init__()
+        if threshold <= 0 or not 0 <= decay < 1 or warmup < 1 or delay < 0 or (steps is not None and steps < 1):
+            raise ValueError(
+                "VarianceLambda expects threshold > 0, 0 <= decay < 1, warmup >= 1, delay >= 0 and steps >= 1, got "
+                f"{threshold}, {decay}, {warmup}, {delay} and {steps}."
+            )
+        self.threshold, self.decay, self.warmup, self.delay, self.steps = threshold, decay, warmup, delay, steps
+        self.ema, self.baseline, self.observed = 0.0, 0.0, 0
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Observe this batch, then set lambda."""
+        variance = pooled_mean_var(rollout.signal, rollout.mask & ~rollout.plan_mask)[1].item()
+        self.ema = self.decay * self.ema + (1 - self.decay) * variance if self.observed else variance
+        self.observed += 1
+        if self.observed == self.warmup:
+            self.baseline = self.ema
+        adaptive = variance_lambda(self.ema, self.baseline, self.threshold) if self.observed >= self.warmup else 0.0
+        floor = linear_ramp(rollout.step, self.delay, self.steps) if self.steps else 0.0
+        rollout.sepa_lambda = max(adaptive, floor)
+        return {"lambda": rollout.sepa_lambda, "variance": variance, "variance_ema": self.ema, "floor": floor}

@@ -1,0 +1,1 @@
+"""Signals: what counts as uncertainty, before credit follows it."""

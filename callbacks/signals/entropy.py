@@ -1,0 +1,22 @@
+"""True entropy: how undecided the policy was, whatever it then drew."""
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_correlation, masked_mean
+from rlcredit.functional.uncertainty import surprisal
+from rlcredit.rollout import Rollout
+
+
+class Entropy(CreditOperator, reads="entropy old_logprobs", writes="signal"):
+    r"""Set the signal to :math:`H_t = -\sum_v \pi_{old}(v) \log \pi_{old}(v)`, in nats, over the whole vocabulary.
+
+    The engine measures it on the distribution it samples from, so it costs nothing. Surprisal is one draw of it: their
+    means agree, token by token they do not, and ``surprisal_correlation`` says how far.
+    """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace the signal; log its mean and its correlation with surprisal."""
+        rollout.signal = rollout.entropy
+        return {
+            "mean": masked_mean(rollout.signal, rollout.mask),
+            "surprisal_correlation": masked_correlation(rollout.signal, surprisal(rollout.old_logprobs), rollout.mask),
+        }

@@ -1,0 +1,49 @@
+"""Predictive variance: p (1 - p) of the sampled token."""
+
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_correlation, masked_mean
+from rlcredit.functional.uncertainty import predictive_variance, surprisal
+from rlcredit.rollout import Rollout
+
+
+def rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
+    """Return Spearman's correlation where ``mask`` is true, equal values sharing their mean rank; shape ``()``.
+
+    Args:
+        values: shape ``(B, T)``.
+        others: same shape.
+        mask: true on sampled tokens, same shape.
+
+    Example:
+        >>> values, mask = torch.tensor([[0.1, 0.2, 0.9]]), torch.ones(1, 3, dtype=torch.bool)
+        >>> rank_correlation(values, values.exp(), mask)
+        tensor(1., dtype=torch.float64)
+
+    """
+    ranks = []
+    for one in (values[mask], others[mask]):
+        _, inverse, counts = one.unique(return_inverse=True, return_counts=True)
+        ranks.append((counts.cumsum(0) - (counts - 1) / 2).double()[inverse])
+    return masked_correlation(ranks[0], ranks[1], torch.ones_like(ranks[0], dtype=torch.bool))
+
+
+class PredictiveVariance(CreditOperator, reads="old_logprobs", writes="signal"):
+    """Set the signal to :func:`rlcredit.functional.uncertainty.predictive_variance`, the SEPA paper's second proxy.
+
+    It ranks tokens as surprisal does where p > 1/2 and the other way round below, and even where the ranks agree the
+    weights made of the two differ: only a constant factor cancels in a mean-normalised weight.
+    """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace the signal; log in how far it is surprisal in other units."""
+        rollout.signal = predictive_variance(rollout.old_logprobs)
+        surprise = surprisal(rollout.old_logprobs)
+        return {
+            "mean": masked_mean(rollout.signal, rollout.mask),
+            "surprisal_correlation": masked_correlation(rollout.signal, surprise, rollout.mask),
+            "surprisal_rank_correlation": rank_correlation(rollout.signal, surprise, rollout.mask),
+            "unlikely_fraction": masked_mean((surprise > torch.tensor(0.5).log().neg()).float(), rollout.mask),
+        }

@@ -1,0 +1,80 @@
+"""Delight: a gate opens for surprising tokens of right answers and closes for those of wrong ones."""
+
+import warnings
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics, StackWarning
+from rlcredit.functional.gates import AdaptiveEta, Blend, applied_share, gate_statistics
+from rlcredit.functional.normalization import Normalization, normalized
+from rlcredit.rollout import Rollout
+
+
+def delight_gate(
+    advantages: Tensor, signal: Tensor, mask: Tensor, eta: float, normalization: Normalization = "none"
+) -> Tensor:
+    r"""Open a gate on each token by its delight, advantage times surprisal.
+
+    .. math:: g_t = \sigma(A_t\, \ell_t / \eta)
+
+    Osband (2026, arXiv:2603.14608). Without delight the gate is one half, so that it about halves the update. With
+    ``zscore`` tokens below the mean surprisal change sides: the inversion that the SEPA paper met.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        signal: surprisal l, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        eta: temperature; infinity makes every gate one half.
+        normalization: of the signal, see :func:`rlcredit.functional.normalization.normalized`.
+
+    Returns:
+        Shape ``(B, T)``, in (0, 1).
+
+    Example:
+        >>> import torch
+        >>> delight_gate(torch.tensor([[1.0, -1.0]]), torch.tensor([[2.0, 2.0]]), torch.tensor([[True, True]]), eta=1.0)
+        tensor([[0.8808, 0.1192]])
+
+    """
+    return (advantages * normalized(signal, mask, normalization) / eta).sigmoid()
+
+
+class Delight(CreditOperator, reads="signal advantages", writes="advantages", state="ema"):
+    r"""Multiply the advantages by :math:`(1 - b) + b\, g`, with the gate g of :func:`delight_gate`.
+
+    Args:
+        eta: temperature of the gate: a number, or an :class:`rlcredit.functional.gates.AdaptiveEta`.
+        normalization: ``none``, ``scale``, ``mad``, or ``zscore``, which is kept to show what it inverts.
+        blend: b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+
+    """
+
+    def __init__(
+        self, eta: float | AdaptiveEta = 1.0, normalization: Normalization = "none", blend: Blend = 1.0
+    ) -> None:
+        super().__init__()
+        self.eta = eta
+        self.normalization: Normalization = normalization
+        self.blend: Blend = blend
+        if (not isinstance(eta, AdaptiveEta) and eta <= 0) or (blend != "lambda" and not 0 <= blend <= 1):
+            raise ValueError(f"Delight expects eta > 0 and blend in [0, 1], got {eta} and {blend}.")
+        self.reads = self.reads | ({"sepa_lambda"} if blend == "lambda" else set())
+        self.ema: float | None = None
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Gate; log what the gate does, its temperature and its blend."""
+        before, eta = rollout.advantages, self.eta
+        if isinstance(eta, AdaptiveEta):
+            delight = before * normalized(rollout.signal, rollout.mask, self.normalization)
+            eta = self.ema = eta.smoothed(self.ema, delight, rollout.mask & (before != 0))
+        gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)
+        blend = applied_share(self.blend, rollout.sepa_lambda)
+        rollout.advantages = before * (weights := 1 - blend + blend * gate)
+        metrics = gate_statistics(gate, weights, before, rollout.mask)
+        if blend and rollout.credited().any() and metrics["weight_deviation_within"] < 1e-3 * blend:
+            warnings.warn("Delight selects no tokens: all of a completion weigh alike.", StackWarning, stacklevel=2)
+        return {**metrics, "eta": eta, "blend": blend}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """A gate never exceeds one."""
+        return above

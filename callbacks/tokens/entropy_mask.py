@@ -1,0 +1,78 @@
+"""Entropy mask: only the most uncertain tokens receive credit."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.scopes import Scope, masked_share, top_share
+from rlcredit.rollout import Rollout
+
+
+def entropy_mask(
+    signal: Tensor, mask: Tensor, rho: float, scope: Scope, group_size: int, keep_ties: bool = False
+) -> Tensor:
+    r"""Mark the ``rho`` of tokens with the largest signal, exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n.
+
+    Wang et al. (2025, arXiv:2506.01939), who mean true entropy and the batch. Among equal values the first win. A
+    threshold, ``keep_ties``, keeps them all: every token, where more than 1 - rho of them have no surprisal.
+
+    Args:
+        signal: per-token uncertainty, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        rho: share kept, in (0, 1]; 1 keeps every token.
+        scope: among which tokens.
+        group_size: G.
+        keep_ties: keep whatever equals the smallest signal kept.
+
+    Returns:
+        Boolean, shape ``(B, T)``.
+
+    Example:
+        >>> import torch
+        >>> entropy_mask(torch.tensor([[0.0, 0.7, 0.9]]), torch.tensor([[True] * 3]), 0.7, "sequence", group_size=1)
+        tensor([[False,  True,  True]])
+
+    """
+    return top_share(signal, mask, rho, scope, group_size, keep_ties)
+
+
+class EntropyMask(CreditOperator, reads="signal advantages", writes="advantages"):
+    """Erase the advantages outside :func:`entropy_mask`. Put ``Entropy`` above it to mask by true entropy.
+
+    Args:
+        rho: share of tokens kept.
+        scope: among which tokens.
+        denominator: ``all`` leaves what is kept as it is, so that a loss divided by all tokens shrinks; ``kept``
+            divides it by the share kept inside the scope, as if the loss were divided by the tokens kept.
+        keep_ties: keep whatever equals the smallest signal kept.
+
+    """
+
+    def __init__(
+        self,
+        rho: float = 0.2,
+        scope: Scope = "batch",
+        denominator: Literal["all", "kept"] = "all",
+        keep_ties: bool = False,
+    ) -> None:
+        super().__init__()
+        if not 0 < rho <= 1:
+            raise ValueError(f"EntropyMask expects rho in (0, 1], got {rho}. It is the share of tokens kept.")
+        self.rho, self.denominator, self.keep_ties = rho, denominator, keep_ties
+        self.scope: Scope = scope
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""
+        where = (rollout.signal, rollout.mask, self.rho, self.scope, rollout.group_size)
+        exact, tied = entropy_mask(*where), entropy_mask(*where, keep_ties=True)
+        kept = tied if self.keep_ties else exact
+        share = masked_share(kept, rollout.mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
+        rollout.advantages = (rollout.advantages / share).where(kept, 0)
+        kept_fraction, tied_fraction = (masked_mean(m.float(), rollout.mask) for m in (kept, tied & ~exact))
+        return {"requested_fraction": self.rho, "kept_fraction": kept_fraction, "tied_fraction": tied_fraction}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows, unless the share kept divides it."""
+        return above if self.denominator == "all" else super().bound(above, group_size)

@@ -1,0 +1,67 @@
+"""Hard Delight: right answers teach by their surprising tokens, wrong ones by their unsurprising ones."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.gates import Blend, applied_share
+from rlcredit.functional.masked import masked_mean, masked_topk
+from rlcredit.rollout import Rollout
+
+
+def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: float) -> Tensor:
+    r"""Mark the share ``keep`` of each completion with the greatest delight, advantage times surprisal.
+
+    Of the n tokens with a positive advantage the :math:`\max(1, \lfloor keep\, n \rfloor)` most surprising, of those
+    with a negative one as many of the least surprising; among equals the first. Tokens without credit are not marked.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        signal: surprisal, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        keep: share kept, in (0, 1]; 1 keeps every token that has credit.
+
+    Returns:
+        Boolean, shape ``(B, T)``.
+
+    Example:
+        >>> import torch
+        >>> signal, mask = torch.tensor([[0.1, 2.0, 0.5, 0.2]]), torch.ones(1, 4, dtype=torch.bool)
+        >>> hard_delight_mask(torch.full((1, 4), 0.5), signal, mask, keep=0.25)
+        tensor([[False,  True, False, False]])
+        >>> hard_delight_mask(torch.full((1, 4), -0.5), signal, mask, keep=0.25)
+        tensor([[ True, False, False, False]])
+
+    """
+    surprising = masked_topk(signal, mask & (advantages > 0), keep)
+    return surprising | masked_topk(-signal, mask & (advantages < 0), keep)
+
+
+class HardDelight(CreditOperator, reads="signal advantages", writes="advantages"):
+    r"""Multiply the advantages by :math:`(1 - b) + b\, k`; k is one inside :func:`hard_delight_mask`, zero outside.
+
+    Args:
+        keep: share of each completion's tokens kept.
+        blend: b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+
+    """
+
+    def __init__(self, keep: float = 0.2, blend: Blend = 1.0) -> None:
+        super().__init__()
+        if not 0 < keep <= 1 or (blend != "lambda" and not 0 <= blend <= 1):
+            raise ValueError(f"HardDelight expects keep in (0, 1] and blend in [0, 1], got {keep} and {blend}.")
+        self.keep = keep
+        self.blend: Blend = blend
+        self.reads = self.reads | ({"sepa_lambda"} if blend == "lambda" else set())
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mask; log the share asked for, the share kept of the tokens that have credit, and the blend."""
+        kept = hard_delight_mask(rollout.advantages, rollout.signal, rollout.mask, self.keep)
+        blend = applied_share(self.blend, rollout.sepa_lambda)
+        credited = rollout.mask & (rollout.advantages != 0)
+        rollout.advantages = rollout.advantages * (1 - blend + blend * kept)
+        kept_fraction = masked_mean(kept.float(), credited)
+        return {"requested_fraction": self.keep, "kept_fraction": kept_fraction, "blend": blend}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows."""
+        return above

@@ -1,0 +1,39 @@
+"""The placebo of a mask: as many tokens keep their credit, chosen by lot."""
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.engines.noise import PLACEBO, uniforms
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.scopes import Scope, top_share
+from rlcredit.rollout import Rollout
+
+
+class RandomMask(CreditOperator, reads="step advantages", writes="advantages"):
+    r"""Erase the advantages of all but a random share of tokens, exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n.
+
+    What another mask gains over this one it owes to *which* tokens it keeps, not to how many.
+
+    Args:
+        rho: share of tokens kept; 1 keeps every token.
+        scope: among which tokens the share is kept: ``sequence``, ``group`` or ``batch``.
+        seed: of the lots, which depend on it, on the step, the row and the position.
+
+    """
+
+    def __init__(self, rho: float = 0.2, scope: Scope = "batch", seed: int = 0) -> None:
+        super().__init__()
+        if not 0 < rho <= 1:
+            raise ValueError(f"RandomMask expects rho in (0, 1], got {rho}. It is the share of tokens that is kept.")
+        self.rho, self.seed = rho, seed
+        self.scope: Scope = scope
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mask; log the share asked for and the share kept."""
+        rows, width = rollout.mask.shape
+        lots = uniforms(self.seed, rollout.step, [PLACEBO] * rows, list(range(rows)), width).to(rollout.mask.device)
+        kept = top_share(lots, rollout.mask, self.rho, self.scope, rollout.group_size)
+        rollout.advantages = rollout.advantages.where(kept, 0)
+        return {"requested_fraction": self.rho, "kept_fraction": masked_mean(kept.float(), rollout.mask)}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows."""
+        return above

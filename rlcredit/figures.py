@@ -1,0 +1,57 @@
+"""The look of every picture: few colours, no boxes, numbers on the lines they belong to."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+INK, MUTED, GRID = "#1f2933", "#9aa5b1", "#e4e7eb"
+ACCENT, SECOND = "#d9480f", "#1971c2"
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure that needs no display; size in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def finish(axes: Any, title: str) -> None:
+    """Give axes the common look."""
+    axes.set_title(title, loc="left", color=INK, fontsize=11, weight="bold")
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=INK)
+
+
+def draw_distributions(panels: dict[str, dict[str, np.ndarray]], label: str, path: Path, bins: int = 60) -> None:
+    """Draw one panel per place, with the distribution of each kind of token in it.
+
+    Args:
+        panels: by title, the values of ``execution`` and of ``planning`` tokens; all panels share their axes.
+        label: of the values.
+        path: of the picture.
+        bins: from the smallest value to the quantile 0.999 of all; the last bin holds the rest.
+
+    """
+    pooled = np.concatenate([values for kinds in panels.values() for values in kinds.values()])
+    edges = np.linspace(min(pooled.min(), 0.0), max(np.quantile(pooled, 0.999), 1e-6), bins + 1)
+    figure = new_figure(4.4 * len(panels) + 0.6, 3.8)
+    row = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (title, kinds) in zip(row, panels.items(), strict=True):
+        for (kind, values), colour in zip(kinds.items(), (SECOND, ACCENT), strict=True):
+            if not len(values):
+                continue
+            share, _ = np.histogram(values.clip(max=edges[-1]), edges, weights=np.full(len(values), 1 / len(values)))
+            named = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
+            axes.stairs(share, edges, color=colour, fill=True, alpha=0.25)
+            axes.stairs(share, edges, color=colour, linewidth=1.6, label=named)
+        finish(axes, title)
+        axes.set(yscale="log", xlabel=label)
+        axes.legend(frameon=False, fontsize=8, loc="upper right")
+    row[0].set_ylabel("share of the kind's tokens")
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,98 @@
+"""Gates between 0 and 1 on the credit of tokens: how wide to open them, and what they turn out to do."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_mean, variance_within_between
+from rlcredit.functional.processes import gathered
+
+NEUTRAL_EDGE = math.log(0.6 / 0.4)
+"""Where a sigmoid leaves [0.4, 0.6], the band in which it hardly decides."""
+
+
+Blend = float | Literal["lambda"]
+"""How much of a gate is applied: a share, or the lambda of the schedule above."""
+
+
+def applied_share(blend: Blend, sepa_lambda: float) -> float:
+    """Return how much of a gate is applied at a given lambda."""
+    return sepa_lambda if blend == "lambda" else blend
+
+
+@dataclass(frozen=True)
+class AdaptiveEta:
+    r"""The temperature at which ``share`` of the tokens have a neutral gate, smoothed over steps.
+
+    .. math:: \eta = \operatorname{quantile}_{share}(|\chi|) / \ln 1.5, \qquad \sigma(\chi / \eta) \in [0.4, 0.6]
+
+    Args:
+        share: of the tokens that have an advantage, in (0, 1).
+        decay: of the moving average over steps, in [0, 1).
+        low: smallest eta of a batch.
+        high: largest; also that of a batch without any advantage.
+
+    """
+
+    share: float = 0.5
+    decay: float = 0.0
+    low: float = 0.05
+    high: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share and no average."""
+        if not 0 < self.share < 1 or not 0 <= self.decay < 1 or not 0 < self.low <= self.high:
+            raise ValueError(f"AdaptiveEta expects share and decay in [0, 1) and 0 < low <= high, got {self}.")
+
+    def smoothed(self, before: float | None, delight: Tensor, credited: Tensor) -> float:
+        r"""Return the next value of the moving average.
+
+        Args:
+            before: its last value; None at the first step.
+            delight: :math:`\chi`, advantage times surprisal, shape ``(B, T)``.
+            credited: tokens that have an advantage, shape ``(B, T)``; those of all processes count.
+
+        """
+        sizes = gathered(delight.abs()[credited])[0].sort().values
+        quantile = sizes[math.ceil(self.share * len(sizes)) - 1].item() if len(sizes) else math.inf
+        eta = min(max(quantile / NEUTRAL_EDGE, self.low), self.high)
+        return eta if before is None else self.decay * before + (1 - self.decay) * eta
+
+
+def gate_statistics(gate: Tensor, weights: Tensor, advantages: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    """Describe a gate over the tokens that have credit; where there are none, by its neutral value one half.
+
+    Args:
+        gate: in [0, 1], shape ``(B, T)``.
+        weights: what the gate made of the credit, shape ``(B, T)``.
+        advantages: before the gate, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        Mean, and mean over positive and over negative advantages; shares of suppressed (below 0.2), neutral (0.4 to
+        0.6), breakthrough (above 0.8) and saturated (within 0.01 of 0 or 1) tokens; the deviation of the weights inside
+        completions and between them: a gate without the first only rescales rollouts.
+
+    """
+    credited = mask & (advantages != 0)
+    within, between = variance_within_between(weights, credited)
+    means = {
+        "gate_mean": credited,
+        "gate_positive_mean": credited & (advantages > 0),
+        "gate_negative_mean": credited & (advantages < 0),
+    }
+    shares = {
+        "suppressed_fraction": gate < 0.2,
+        "neutral_fraction": (gate >= 0.4) & (gate <= 0.6),
+        "breakthrough_fraction": gate > 0.8,
+        "saturated_fraction": (gate - 0.5).abs() > 0.49,
+    }
+    return {
+        **{name: torch.where(where.any(), masked_mean(gate, where), 0.5) for name, where in means.items()},
+        **{name: masked_mean(which.float(), credited) for name, which in shares.items()},
+        "weight_deviation_within": within.sqrt(),
+        "weight_deviation_between": between.sqrt(),
+    }

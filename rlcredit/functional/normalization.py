@@ -1,0 +1,39 @@
+"""Putting a completion's signal on a scale of its own."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_mean, masked_median, masked_var
+
+Normalization = Literal["none", "zscore", "scale", "mad"]
+
+FLAT = 1e-8
+"""Below this deviation a signal has no scale to be put on."""
+
+
+def normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Tensor:
+    r"""Scale each completion's values by its own deviation.
+
+    ``none``: as they are. ``scale``: :math:`x / \sigma`, population deviation. ``mad``: :math:`x / (1.4826\,
+    \mathrm{MAD})`, robust against outliers, ``scale`` where more than half of the values are equal. ``zscore``:
+    :math:`(x - \bar x) / \sigma`; the centring turns every value below the mean negative. Flat completions stay as they
+    are.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        normalization: which of the four.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    """
+    if normalization == "none":
+        return values
+    scale = masked_var(values, mask, dim=-1, keepdim=True).sqrt()
+    if normalization == "mad":
+        robust = 1.4826 * masked_median((values - masked_median(values, mask)).abs(), mask)
+        scale = robust.where(robust > FLAT, scale)
+    centre = masked_mean(values, mask, dim=-1, keepdim=True) if normalization == "zscore" else 0.0
+    return ((values - centre) / scale).where(scale > FLAT, values)

@@ -1,0 +1,57 @@
+"""Statistics of the batch over all processes; with one process, of the batch."""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_sum
+
+
+def several() -> bool:
+    """Whether there are other processes."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+
+
+def summed(value: Tensor) -> Tensor:
+    """Return the sum of ``value`` over all processes."""
+    if several():
+        value = value.clone()
+        dist.all_reduce(value)
+    return value
+
+
+def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and population variance over the true positions of all processes, float64; zeros if there are none.
+
+    Args:
+        values: any shape.
+        mask: boolean, same shape.
+
+    Example:
+        >>> pooled_mean_var(torch.tensor([1.0, 3.0]), torch.tensor([True, True]))
+        (tensor(2., dtype=torch.float64), tensor(1., dtype=torch.float64))
+
+    """
+    values = values.double()
+    count = summed(mask.sum()).clamp(min=1)
+    mean = summed(masked_sum(values, mask)) / count
+    return mean, summed(masked_sum((values - mean) ** 2, mask)) / count
+
+
+def gathered(values: Tensor) -> tuple[Tensor, slice]:
+    """Return the values of all processes, in the order of their ranks, and where one's own lie among them.
+
+    Args:
+        values: shape ``(N,)``; N may differ between processes.
+
+    """
+    if not several():
+        return values, slice(None)
+    counts = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(dist.get_world_size())]
+    dist.all_gather(counts, torch.tensor([len(values)], device=values.device))
+    sizes, rank = [int(count) for count in counts], dist.get_rank()
+    parts = [values.new_zeros(max(sizes)) for _ in sizes]
+    dist.all_gather(parts, torch.cat([values, values.new_zeros(max(sizes) - len(values))]))
+    start = sum(sizes[:rank])
+    every = torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+    return every, slice(start, start + sizes[rank])

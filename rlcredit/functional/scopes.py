@@ -1,0 +1,57 @@
+"""The most extreme tokens of a completion, of a group or of a batch."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_topk
+from rlcredit.functional.processes import gathered, summed
+
+Scope = Literal["sequence", "group", "batch"]
+"""Among which tokens one is compared: those of its completion, of its prompt's group, of the batch on all processes."""
+
+
+def top_share(
+    values: Tensor, mask: Tensor, share: float, scope: Scope, group_size: int, keep_ties: bool = False
+) -> Tensor:
+    """Mark the share of tokens with the largest values inside each scope; see :func:`masked_topk`.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        share: in [0, 1].
+        scope: among which tokens.
+        group_size: G; used by the scope ``group`` only.
+        keep_ties: also mark whatever equals the smallest value marked.
+
+    Returns:
+        Boolean, shape ``(B, T)``.
+
+    """
+    if scope == "batch":
+        every, own = gathered(values[mask])
+        kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)
+        return torch.zeros_like(mask).masked_scatter(mask, kept[own])
+    rows = len(mask) // (group_size if scope == "group" else 1)
+    return masked_topk(values.reshape(rows, -1), mask.reshape(rows, -1), share, keep_ties).view(mask.shape)
+
+
+def masked_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
+    """Return which share of its scope's tokens is kept, for every token.
+
+    Args:
+        kept: boolean, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        scope: over which tokens.
+        group_size: G; used by the scope ``group`` only.
+
+    Returns:
+        Shape ``(B, 1)``; one where the scope has no tokens or keeps none.
+
+    """
+    rows = {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
+    counts = torch.stack([(kept & mask).reshape(rows, -1).sum(-1), mask.reshape(rows, -1).sum(-1)]).float()
+    some, every = summed(counts) if scope == "batch" else counts
+    share = (some / every).where(some > 0, 1.0)
+    return share.repeat_interleave(len(mask) // rows)[:, None]

@@ -1,0 +1,122 @@
+"""Mine strategic grams from successful completions: n-grams, embedded, clustered, the clusters found in most solutions.
+
+rlcredit fit --config configs/tiny.yaml --condition mining --model.optimizer.init_args.lr 0 --trainer.max_steps 20 \
+    --trainer.val_check_interval 20 --completions.every_n_steps 1 --completions.rows 128
+python scripts/mine_grams.py runs/mining-seed0/completions --out rlcredit/tiny/grams.json --clusters 20
+
+The pipeline of HICRA (Wang et al., 2025, arXiv:2509.03646): all n-grams of three to five words of successful solutions;
+sentence embeddings; clusters of like meaning; for each cluster the number of distinct solutions that hold any of its
+members (cluster document frequency); the members of the most frequent fifth of the clusters. What the paper leaves open
+is chosen here: all-MiniLM-L6-v2; k-means; words made of letters only, so that no gram runs across a formula; and a
+phrase of nearly every solution, such as the one that announces the answer, steers nothing and is left out.
+
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.cluster.vq import kmeans2
+
+from rlcredit.functional.spans import APOSTROPHE
+from rlcredit.loading import load_sentence_encoder
+from rlcredit.quiet import quiet
+
+LENGTHS = (3, 4, 5)
+WORD = rf"[^\W\d_]+(?:{APOSTROPHE}[^\W\d_]+)*"
+PROSE = re.compile(rf"{WORD}(?:[ ,-]+{WORD})*")
+"""Words in a row, with nothing but spaces, commas and hyphens between them."""
+
+
+def grams_of(text: str) -> set[str]:
+    """Return the n-grams of a text, in lower case; none runs across a number, a sign or the end of a sentence.
+
+    Example:
+        >>> sorted(grams_of("Let me check: 4 + 5 = 9"))
+        ['let me check']
+
+    """
+    found: set[str] = set()
+    for stretch in PROSE.findall(text.lower()):
+        words = [re.sub(APOSTROPHE, "'", word) for word in re.findall(WORD, stretch)]
+        found.update(" ".join(words[i : i + n]) for n in LENGTHS for i in range(len(words) - n + 1))
+    return found
+
+
+def frequent_clusters(
+    solutions: Sequence[set[str]], labels: dict[str, int], share: float, most: float = 1.0
+) -> list[int]:
+    """Return the ``share`` of clusters that occur in most solutions, the most frequent first.
+
+    Args:
+        solutions: the grams of each solution.
+        labels: cluster of each gram.
+        share: of the clusters, in (0, 1].
+        most: clusters that occur in a larger share of the solutions are left out.
+
+    Example:
+        >>> solutions, labels = [{"a", "b"}, {"a"}, {"c"}], {"a": 0, "b": 0, "c": 1}
+        >>> frequent_clusters(solutions, labels, share=0.5), frequent_clusters(solutions, labels, share=0.5, most=0.5)
+        ([0], [1])
+
+    """
+    held = [{labels[gram] for gram in grams if gram in labels} for grams in solutions]
+    clusters = sorted(set(labels.values()))
+    frequency = {cluster: sum(cluster in holds for holds in held) for cluster in clusters}
+    ranked = sorted(clusters, key=lambda cluster: (-frequency[cluster], cluster))
+    rare = [cluster for cluster in ranked if frequency[cluster] <= most * len(solutions)]
+    return rare[: max(1, round(share * len(ranked)))]
+
+
+def successful(paths: Iterable[Path]) -> list[str]:
+    """Read the completions with a reward of one from JSON lists or JSON lines of records; each text once."""
+    texts: dict[str, None] = {}
+    for path in paths:
+        content = path.read_text(encoding="utf-8")
+        records = json.loads(content) if content.lstrip().startswith("[") else map(json.loads, content.splitlines())
+        texts.update((record["completion"], None) for record in records if record["reward"] == 1)
+    return list(texts)
+
+
+def main() -> None:
+    """Write the grams and how they were found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", type=Path, help="a file or a folder of completion tables")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--clusters", type=int, default=100)
+    parser.add_argument("--share", type=float, default=0.2, help="of the clusters that is kept")
+    parser.add_argument("--most", type=float, default=0.8, help="share of the solutions that a cluster may occur in")
+    parser.add_argument("--fewest", type=int, default=3, help="solutions that must hold a gram for it to be considered")
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    quiet()
+    files = sorted(args.source.rglob("*.json*")) if args.source.is_dir() else [args.source]
+    solutions = [grams_of(text) for text in successful(files)]
+    counts: dict[str, int] = {}
+    for gram in (gram for grams in solutions for gram in grams):
+        counts[gram] = counts.get(gram, 0) + 1
+    grams = sorted(gram for gram, count in counts.items() if count >= args.fewest)
+    if not grams:
+        parser.error(f"{len(solutions)} successful completions hold no gram {args.fewest} times.")
+    vectors = load_sentence_encoder(args.model, torch.device("cpu")).encode(
+        grams, batch_size=256, normalize_embeddings=True, show_progress_bar=False
+    )
+    clusters = min(args.clusters, len(grams))
+    _, labels = kmeans2(vectors.astype(np.float64), clusters, iter=50, minit="++", rng=args.seed, missing="warn")
+    named = {gram: int(label) for gram, label in zip(grams, labels, strict=True)}
+    chosen = frequent_clusters(solutions, named, args.share, args.most)
+    kept = sorted((gram for gram in grams if named[gram] in chosen), key=lambda gram: (-counts[gram], gram))
+    report = {"solutions": len(solutions), "grams_considered": len(grams), "clusters": clusters, "grams": kept}
+    args.out.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{len(solutions)} solutions, {len(grams)} grams in {clusters} clusters; {len(chosen)} clusters kept:")
+    for gram in kept[:20]:
+        print(f"{counts[gram] / len(solutions):6.1%}  {gram}")
+
+
+if __name__ == "__main__":
+    main()
