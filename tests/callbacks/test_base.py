@@ -1,9 +1,28 @@
+import math
+
 import pytest
+import torch
 from lightning.pytorch import Callback
 
-from callbacks.base import CreditOperator, StackError, check_stack
+from callbacks.base import CreditOperator, StackError, StackWarning, check_stack
+from callbacks.contract import _usual_writer, bounds
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
+from callbacks.episode.pass_at_k import PassAtK
+from callbacks.episode.rloo import RLOO
+from callbacks.planning.random_planner import RandomPlanner
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.signal_stats import SignalStats
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.schedules.linear_lambda import LinearLambda
+from callbacks.signals.entropy import Entropy
+from callbacks.signals.predictive_variance import PredictiveVariance
+from callbacks.signals.sepa import SEPA
+from callbacks.tokens.advantage_clip import AdvantageClip
+from callbacks.tokens.delight import Delight
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hicra import HICRA
+from tests.conftest import make_rollout
 
 
 def operator(name, reads="", writes=""):
@@ -11,11 +30,6 @@ def operator(name, reads="", writes=""):
     return type(name, (CreditOperator,), {}, reads=reads, writes=writes)()
 
 
-PLANNER = operator("StrategicGrams", reads="tokens", writes="plan_mask")
-SCHEDULE = operator("LinearLambda", reads="step", writes="sepa_lambda")
-SEPA = operator("SEPA", reads="signal plan_mask sepa_lambda", writes="signal")
-GTPO = operator("GTPO", reads="signal advantages", writes="advantages")
-HICRA = operator("HICRA", reads="advantages plan_mask", writes="advantages")
 PROBE = operator("GradientProbe", reads="advantages")
 
 
@@ -23,16 +37,16 @@ PROBE = operator("GradientProbe", reads="advantages")
     ("stack", "message"),
     [
         (
-            [GRPO(), HICRA],
+            [GRPO(), HICRA()],
             "HICRA reads `plan_mask`, which no callback above it writes. "
             "Put StrategicGrams above HICRA in trainer.callbacks.",
         ),
         (
-            [GRPO(), PLANNER, SCHEDULE, GTPO, SEPA],
+            [GRPO(), StrategicGrams(), LinearLambda(), GTPO(), SEPA()],
             "SEPA writes `signal`, which nothing below it reads. Move SEPA above GTPO in trainer.callbacks.",
         ),
         (
-            [GTPO, GRPO()],
+            [GTPO(), GRPO()],
             "GRPO overwrites the `advantages` of GTPO before anything uses it. "
             "Move GRPO above GTPO in trainer.callbacks.",
         ),
@@ -42,14 +56,29 @@ PROBE = operator("GradientProbe", reads="advantages")
             "Keep only one of the two in trainer.callbacks.",
         ),
         (
-            [GRPO(), HICRA, PLANNER],
+            [GRPO(), HICRA(), StrategicGrams()],
             "HICRA reads `plan_mask`, which no callback above it writes. "
             "Move StrategicGrams above HICRA in trainer.callbacks.",
         ),
         (
-            [GRPO(), SCHEDULE],
+            [GRPO(), LinearLambda()],
             "LinearLambda writes `sepa_lambda`, which nothing below it reads. "
             "Remove LinearLambda from the list trainer.callbacks.",
+        ),
+        (
+            [GRPO(), StrategicGrams(), SEPA(), GTPO()],
+            "SEPA reads `sepa_lambda`, which no callback above it writes. "
+            "Put LinearLambda above SEPA in trainer.callbacks.",
+        ),
+        (
+            [GRPO(), Delight(blend="lambda")],
+            "Delight reads `sepa_lambda`, which no callback above it writes. "
+            "Put LinearLambda above Delight in trainer.callbacks.",
+        ),
+        (
+            [GRPO(), Entropy(), PredictiveVariance(), GTPO()],
+            "PredictiveVariance overwrites the `signal` of Entropy before anything uses it. "
+            "Keep only one of the two in trainer.callbacks.",
         ),
     ],
 )
@@ -63,11 +92,14 @@ def test_a_meaningless_stack_is_rejected_with_its_repair(stack, message):
     "stack",
     [
         [],
-        [GTPO],
-        [GRPO(), GTPO],
-        [GRPO(), PLANNER, HICRA, GTPO],
-        [GRPO(), PLANNER, GTPO, HICRA],
-        [PROBE, GRPO(), PLANNER, SCHEDULE, PROBE, SEPA, GTPO, HICRA, PROBE],
+        [GTPO()],
+        [GRPO(), GTPO()],
+        [GRPO(), StrategicGrams(), HICRA(), GTPO()],
+        [GRPO(), StrategicGrams(), GTPO(), HICRA()],
+        [PROBE, GRPO(), StrategicGrams(), LinearLambda(), PROBE, SEPA(), GTPO(), HICRA(), PROBE],
+        [GRPO(), StrategicGrams(), RandomPlanner(), SignalStats()],
+        [GRPO(), Delight()],
+        [GRPO(), ConstantLambda(), Delight(blend="lambda")],
         [Callback(), GRPO(), Callback()],
     ],
 )
@@ -83,7 +115,7 @@ def test_a_contract_about_no_field_or_about_writing_a_fact_is_refused(reads, wri
 
 def test_lightning_refuses_a_bad_stack_without_the_command_line(fit):
     with pytest.raises(StackError, match="Put StrategicGrams above HICRA"):
-        fit(stack=[GRPO(), HICRA])
+        fit(stack=[GRPO(), HICRA()])
 
 
 class Undeclared(CreditOperator, reads="advantages"):
@@ -138,3 +170,66 @@ def test_two_operators_of_one_class_keep_their_metrics_apart(fit):
     run = fit(steps=1, stack=[Count(1), GRPO(), Count(2)])
     assert run.history[0]["credit/Count/value"] == 1
     assert run.history[0]["credit/Count_2/value"] == 2
+
+
+class WrongLambda(CreditOperator, writes="sepa_lambda"):
+    """Pool more than everything."""
+
+    def assign(self, rollout):
+        rollout.sepa_lambda = 1.5
+        return {}
+
+
+class Tokenless(CreditOperator, writes="signal"):
+    """Forget a dimension."""
+
+    def assign(self, rollout):
+        rollout.signal = rollout.mask.sum(-1).float()
+        return {}
+
+
+def test_every_field_that_is_written_is_held_to_its_shape_and_range(rollout):
+    with pytest.raises(StackError, match=r"WrongLambda leaves sepa_lambda = 1.5, expected one in \[0, 1\]"):
+        WrongLambda().checked(rollout)
+    with pytest.raises(StackError, match=r"Tokenless leaves signal of shape \(8,\), expected \(8, 6\)"):
+        Tokenless().checked(make_rollout())
+
+
+def test_credit_is_detached_however_it_is_assigned(rollout):
+    rollout.old_logprobs.requires_grad_()
+    rollout.advantages = rollout.advantages * rollout.old_logprobs.exp()
+    GTPO().assign(rollout)
+    assert not rollout.advantages.requires_grad
+
+
+def test_the_missing_writer_proposed_is_the_usual_one():
+    proposed = {"plan_mask": "StrategicGrams", "sepa_lambda": "LinearLambda", "signal": "Surprisal"}
+    for field, writer in proposed.items():
+        assert _usual_writer(field) == writer
+
+
+def test_an_operator_that_can_do_nothing_at_its_place_says_so(fit):
+    with pytest.warns(StackWarning, match=r"AdvantageClip\(limit=2\) changes nothing: .* \|A\| <= 0.875 above it"):
+        fit(steps=1, stack=[GRPO(), AdvantageClip(limit=2.0)])
+
+
+@pytest.mark.parametrize(
+    ("stack", "limits"),
+    [
+        ([GRPO(), AdvantageClip(limit=5.0)], [1, 0.9375, 0.9375]),
+        ([MaxRL(), AdvantageClip(limit=5.0), Delight()], [1, 15, 5, 5]),
+        ([GRPO(normalize_std=True)], [1, 3.75]),
+        ([RLOO(), StrategicGrams(), HICRA(alpha=0.5)], [1, 1, 1, 1.5]),
+        ([GRPO(), GTPO(), AdvantageClip(limit=5.0)], [1, 0.9375, math.inf, 5]),
+    ],
+)
+def test_the_largest_advantage_is_known_where_it_can_be(stack, limits):
+    assert bounds(stack, group_size=16) == pytest.approx(limits)
+
+
+@pytest.mark.parametrize("operator", [GRPO(), GRPO(normalize_std=True), MaxRL(), RLOO(), PassAtK(k=4)])
+def test_the_bound_is_reached_and_never_passed(operator):
+    rewards = torch.tensor([[1.0] * right + [0.0] * (8 - right) for right in range(9)])
+    rollout = make_rollout(rewards.flatten().tolist(), group_size=8)
+    operator.assign(rollout)
+    assert rollout.advantages.abs().max().item() == pytest.approx(operator.bound(1.0, 8), rel=1e-4)

@@ -1,24 +1,58 @@
 """Definition 1 of the paper, executed for every operator there is: f reads rewards, g reads what it says."""
 
+import copy
 import math
+from contextlib import nullcontext
+from dataclasses import fields
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks import every_operator
+from callbacks import StackWarning, every_operator
 from callbacks.episode.grpo import GRPO
+from callbacks.planning.random_planner import RandomPlanner
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.signals.sepa import SEPA
+from callbacks.signals.sepa_amplification import SEPAAmplification
+from callbacks.signals.surprisal import Surprisal
 from callbacks.tokens.advantage_clip import AdvantageClip
-from rlcredit.rollout import FIELDS
+from callbacks.tokens.delight import Delight
+from callbacks.tokens.entropy_mask import EntropyMask
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hard_delight import HardDelight
+from callbacks.tokens.hicra import HICRA
+from callbacks.tokens.random_mask import RandomMask
+from rlcredit.functional.gates import AdaptiveEta
+from rlcredit.rollout import FIELDS, Rollout
 from tests.conftest import make_rollout, snapshot
 
 OPERATORS = every_operator()
-NEUTRAL = [AdvantageClip(limit=math.inf)]
+DRAWN = {RandomMask, RandomPlanner}
 SHAPE = {"mask", "group_size"}
+TOKENS = ("signal", "plan_mask", "advantages")
+NEUTRAL = [
+    ConstantLambda(value=0.0),
+    Surprisal(),
+    SEPA(),
+    SEPAAmplification(),
+    SEPAAmplification(clamped=True),
+    AdvantageClip(limit=math.inf),
+    GTPO(beta=0.0),
+    HICRA(alpha=0.0),
+    EntropyMask(rho=1.0),
+    EntropyMask(rho=1.0, scope="sequence", denominator="kept"),
+    RandomMask(rho=1.0),
+    Delight(blend=0.0),
+    Delight(blend="lambda"),
+    HardDelight(keep=1.0),
+    HardDelight(blend=0.0),
+]
 
 
 def name(thing):
-    return thing.__name__ if isinstance(thing, type) else type(thing).__name__
+    return thing.__name__ if isinstance(thing, type) else f"{type(thing).__name__}{thing.arguments or ''}"
 
 
 def equal(one, two):
@@ -27,13 +61,39 @@ def equal(one, two):
     return one == two
 
 
+def midway(rewards=(1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)) -> Rollout:
+    """A rollout in the middle of a stack: credit per group, some tokens planning, half of the pooling."""
+    rollout = make_rollout(rewards)
+    GRPO().assign(rollout)
+    StrategicGrams().assign(rollout)
+    rollout.sepa_lambda = 0.5
+    return rollout
+
+
+def rows(rollout: Rollout, order: torch.Tensor) -> Rollout:
+    """The same rollout with its rows in another order."""
+    result = copy.copy(rollout)
+    for field in fields(rollout):
+        value = getattr(rollout, field.name)
+        if isinstance(value, torch.Tensor):
+            setattr(result, field.name, value[order])
+    result.tokens = [rollout.tokens[row] for row in order.tolist()]
+    return result
+
+
 def test_there_are_operators():
-    assert {"GRPO", "MaxRL", "RLOO", "AdvantageClip"} <= {operator.__name__ for operator in OPERATORS}
+    expected = """
+        GRPO MaxRL RLOO PassAtK BatchNormalization StrategicGrams SemanticPlanner MinedGrams RandomPlanner
+        ConstantLambda LinearLambda VarianceLambda CorrectnessGate Surprisal Entropy PredictiveVariance SEPA
+        SEPAAmplification GTPO HICRA EntropyMask Delight HardDelight AdvantageClip RandomMask
+        SignalStats SignalHistogram
+    """
+    assert set(expected.split()) <= {operator.__name__ for operator in OPERATORS}
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_touches_only_what_it_declares(operator):
-    rollout = make_rollout()
+    rollout = midway()
     for field in FIELDS - operator.reads - operator.writes - SHAPE:
         setattr(rollout, field, None)  # any other access fails loudly
     before = snapshot(rollout)
@@ -44,7 +104,7 @@ def test_touches_only_what_it_declares(operator):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_rebinds_and_never_mutates(operator):
-    rollout = make_rollout()
+    rollout = midway()
     held = {field: getattr(rollout, field) for field in FIELDS}
     before = snapshot(rollout)
     operator().assign(rollout)
@@ -54,30 +114,86 @@ def test_rebinds_and_never_mutates(operator):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_padding_never_matters(operator):
-    clean, dirty = make_rollout(), make_rollout()
+    clean, dirty = midway(), midway()
     for field in ("old_logprobs", "entropy", "signal", "advantages"):
         value = getattr(dirty, field)
         setattr(dirty, field, value.where(dirty.mask, 1e6))
-    operator().assign(clean)
-    operator().assign(dirty)
-    for field in operator.writes & {"signal", "advantages", "plan_mask"}:
+    dirty.plan_mask = dirty.plan_mask | ~dirty.mask
+    assert_close(operator().assign(dirty), operator().assign(clean))
+    for field in operator.writes & set(TOKENS):
         assert_close(getattr(dirty, field)[dirty.mask], getattr(clean, field)[clean.mask])
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=name)
+def test_wider_padding_never_matters(operator):
+    narrow, wide = midway(), midway()
+    for field in fields(wide):
+        value = getattr(wide, field.name)
+        if isinstance(value, torch.Tensor) and value.shape == narrow.mask.shape:
+            setattr(wide, field.name, torch.cat([value, torch.zeros_like(value)], -1))
+    assert_close(operator().assign(wide), operator().assign(narrow))
+    for field in operator.writes & set(TOKENS):
+        assert_close(getattr(wide, field)[wide.mask], getattr(narrow, field)[narrow.mask])
+
+
+@pytest.mark.parametrize("operator", [operator for operator in OPERATORS if operator not in DRAWN], ids=name)
+def test_the_order_of_groups_and_of_completions_never_matters(operator):
+    order = torch.tensor([6, 4, 7, 5, 1, 0, 3, 2])
+    straight, shuffled = midway(), rows(midway(), order)
+    assert_close(operator().assign(shuffled), operator().assign(straight))
+    for field in operator.writes & set(TOKENS):
+        assert_close(getattr(shuffled, field), getattr(straight, field)[order])
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_reports_finite_numbers_for_any_batch(operator):
     for rewards in ([0.0] * 8, [1.0] * 8, [1.0] + [0.0] * 7):
-        rollout = make_rollout(rewards)
+        rollout = midway(rewards)
         metrics = operator().assign(rollout)
         assert all(math.isfinite(float(value)) for value in metrics.values())
         assert rollout.advantages.isfinite().all()
         assert rollout.advantages.shape == rollout.mask.shape
 
 
+@pytest.mark.parametrize("operator", OPERATORS, ids=name)
+def test_a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operator):
+    certain, planning = midway(), midway()
+    for field in ("old_logprobs", "entropy", "signal"):
+        setattr(certain, field, torch.zeros_like(certain.signal))
+    planning.plan_mask = planning.mask.clone()
+    for rollout in (certain, planning):
+        selects_nothing = operator is Delight and rollout is certain
+        with pytest.warns(StackWarning, match="selects no tokens") if selects_nothing else nullcontext():
+            metrics = operator().checked(rollout)
+        assert all(math.isfinite(float(value)) for value in metrics.values())
+
+
 @pytest.mark.parametrize("operator", NEUTRAL, ids=name)
 def test_a_neutral_parameter_is_the_identity(operator):
-    rollout = make_rollout()
-    GRPO().assign(rollout)
+    rollout = midway()
+    rollout.sepa_lambda = 0.0
     before = snapshot(rollout)
     operator.assign(rollout)
-    assert all(equal(value, getattr(rollout, field)) for field, value in before.items())
+    for field in TOKENS:
+        assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
+    assert rollout.sepa_lambda == 0.0
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=name)
+def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
+    def make():
+        return Delight(eta=AdaptiveEta(decay=0.9)) if operator is Delight else operator()
+
+    first, second = make(), make()
+    for step in range(3):
+        rollout = midway([1.0, 0.0, float(step), 1.0, 0.0, 0.0, 1.0, 0.0])
+        rollout.step, rollout.signal = step, rollout.signal * (step + 1)
+        first.assign(rollout)
+    if operator.state:
+        assert set(first.state_dict()) == set(operator.state)
+        second.load_state_dict(copy.deepcopy(first.state_dict()))
+    one, two = midway(), midway()
+    first.assign(one)
+    second.assign(two)
+    for field in (*TOKENS, "sepa_lambda"):
+        assert equal(getattr(one, field), getattr(two, field))

@@ -1,0 +1,103 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from callbacks.signals.sepa import sepa_pool
+from callbacks.signals.sepa_amplification import sepa_amplify
+from callbacks.tokens.gtpo import GTPO, gtpo_weights
+from tests.callbacks.worked_example import MASK, PLAN, SIGNAL, near
+
+COMPLETIONS = st.lists(st.floats(0.0, 8.0, width=32), min_size=2, max_size=12)
+
+
+def test_weights_of_the_worked_example():
+    near(
+        gtpo_weights(SIGNAL, MASK, 0.1),
+        *(0.93226, 0.94839, 1.19032, 0.91613, 1.04516, 0.93226, 1.23871, 0.94839, 0.91613, 0.93226),
+    )
+    near(
+        gtpo_weights(SIGNAL, MASK, 1.0),
+        *(0.32258, 0.48387, 2.90323, 0.16129, 1.45161, 0.32258, 3.38710, 0.48387, 0.16129, 0.32258),
+    )
+
+
+def test_above_beta_one_the_clamp_acts_and_credit_is_added():
+    weights = gtpo_weights(SIGNAL, MASK, 2.0)
+    near(weights, 0, 0, 4.80645, 0, 1.90323, 0, 5.77419, 0, 0, 0)
+    assert weights.mean().item() == pytest.approx(1.248, abs=5e-4)
+
+
+def test_pooling_changes_execution_weights_and_no_planning_weight():
+    half, most, all_of_it = (gtpo_weights(sepa_pool(SIGNAL, PLAN, MASK, x), MASK, 0.1) for x in (0.5, 0.94, 1.0))
+    near(half, 0.93931, 0.94738, 1.19032, 0.93125, 0.99577, 0.93931, 1.23871, 0.94738, 0.93125, 0.93931)
+    near(most, 0.94552, 0.94649, 1.19032, 0.94456, 0.95230, 0.94552, 1.23871, 0.94649, 0.94456, 0.94552)
+    near(all_of_it, *(0.94637,) * 2, 1.19032, *(0.94637,) * 3, 1.23871, *(0.94637,) * 3)
+
+
+def test_clamped_amplification_lowers_planning_weights():
+    weights = gtpo_weights(sepa_amplify(SIGNAL, PLAN, MASK, 0.94, clamped=True), MASK, 0.1)
+    near(weights, 0.91854, 0.94908, 1.18335, 0.9, 1.13231, 0.91854, 1.23058, 0.94908, 0.9, 0.91854)
+
+
+@settings(deadline=None, max_examples=100)
+@given(COMPLETIONS, st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.data())
+def test_credit_is_conserved_through_pooling_and_raw_amplification(values, beta, sepa_lambda, data):
+    signal = torch.tensor([values], dtype=torch.float64)
+    plan = torch.tensor([data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))])
+    mask = torch.ones_like(plan)
+    for transformed in (signal, sepa_pool(signal, plan, mask, sepa_lambda)):
+        weights = gtpo_weights(transformed, mask, beta)
+        assert weights.mean().item() == pytest.approx(1.0, abs=1e-9)
+        assert (weights >= 1 - beta - 1e-9).all()
+    # Raw amplification allows weights down to about 1 - 2 beta: half of beta keeps the clamp from acting.
+    weights = gtpo_weights(sepa_amplify(signal, plan, mask, sepa_lambda), mask, beta / 2)
+    assert weights.mean().item() == pytest.approx(1.0, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=50)
+@given(COMPLETIONS, st.floats(0.1, 10.0))
+def test_only_a_constant_factor_of_the_signal_cancels(values, factor):
+    signal = torch.tensor([values], dtype=torch.float64)
+    mask = torch.ones_like(signal, dtype=torch.bool)
+    assert_close(gtpo_weights(signal * factor, mask, 0.3), gtpo_weights(signal, mask, 0.3))
+
+
+def test_a_monotone_change_of_the_signal_does_not_cancel():
+    ours, squared = gtpo_weights(SIGNAL, MASK, 0.1), gtpo_weights(SIGNAL**2, MASK, 0.1)
+    assert (ours.argsort(stable=True) == squared.argsort(stable=True)).all()
+    assert (ours - squared).abs().max() > 0.1
+
+
+@settings(deadline=None, max_examples=50)
+@given(COMPLETIONS, st.floats(-3.0, 3.0, width=32), st.floats(0.0, 5.0))
+def test_no_advantage_changes_its_sign(values, advantage, beta):
+    signal = torch.tensor([values])
+    weighted = advantage * gtpo_weights(signal, torch.ones_like(signal, dtype=torch.bool), beta)
+    assert (weighted * advantage >= 0).all()
+
+
+def test_a_completion_without_uncertainty_keeps_its_credit(rollout):
+    rollout.signal = torch.zeros_like(rollout.signal)
+    before = rollout.advantages
+    metrics = GTPO(beta=0.9).assign(rollout)
+    assert_close(rollout.advantages, before * 1.0)
+    assert metrics["flat_completions"] == 1
+
+
+def test_it_reports_how_far_weights_leave_one(rollout):
+    rollout.signal, rollout.mask = SIGNAL.repeat(8, 1), MASK.repeat(8, 1)
+    rollout.advantages = torch.ones(8, 10)
+    metrics = {name: float(value) for name, value in GTPO(beta=0.1).assign(rollout).items()}
+    assert metrics["weight_min"] == pytest.approx(0.91613, abs=1e-5)
+    assert metrics["weight_max"] == pytest.approx(1.23871, abs=1e-5)
+    assert metrics["weight_mean"] == pytest.approx(1.0)
+    # beta times the coefficient of variation: 0.1 * 0.69971 / 0.62
+    assert metrics["weight_deviation"] == pytest.approx(0.1 * SIGNAL.std(correction=0).item() / 0.62, rel=1e-5)
+    assert metrics["zero_weight_fraction"] == metrics["flat_completions"] == 0
+
+
+def test_a_negative_beta_is_refused():
+    with pytest.raises(ValueError, match=r"beta >= 0, got -0.2. A negative beta would reward certainty"):
+        GTPO(beta=-0.2)
