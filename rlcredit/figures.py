@@ -28,7 +28,7 @@ def finish(axes: Any, title: str) -> None:
     axes.tick_params(colors=INK)
 
 
-def draw_distributions(panels: dict[str, dict[str, np.ndarray]], label: str, path: Path, bins: int = 60) -> None:
+def draw_distributions(panels: dict[str, dict[str, np.ndarray]], label: str, path: Path, bins: int = 50) -> None:
     """Draw one panel per place, with the distribution of each kind of token in it.
 
     Args:
@@ -49,9 +49,9 @@ def draw_distributions(panels: dict[str, dict[str, np.ndarray]], label: str, pat
             share, _ = np.histogram(values.clip(max=edges[-1]), edges, weights=np.full(len(values), 1 / len(values)))
             named = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.25)
-            axes.stairs(share, edges, color=colour, linewidth=1.6, label=named)
+            axes.stairs(share, edges, color=colour, linewidth=1.0, label=named)
         finish(axes, title)
-        axes.set(yscale="log", xlabel=label)
+        axes.set(yscale="log", xlabel=label, ylim=(None, 6))
         axes.legend(frameon=False, fontsize=8, loc="upper right")
     row[0].set_ylabel("share of the kind's tokens")
     figure.savefig(path, dpi=150)
