@@ -1,0 +1,89 @@
+"""Every shipped condition: parsed as the command line parses it, checked, and trained for three steps."""
+
+import copy
+import math
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from jsonargparse import ArgumentParser
+from lightning.pytorch import Callback
+
+from callbacks import StackWarning, check_stack, every_operator
+from callbacks.contract import notices
+from rlcredit.policy import Policy
+
+CONDITIONS = sorted((Path(__file__).parents[2] / "configs" / "conditions").glob("*.yaml"))
+
+
+def condition(path: Path):
+    """The stack of a condition and what else it sets."""
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--condition", type=str)
+    parser.add_argument("--trainer.callbacks", type=list[Callback], default=[])
+    parser.add_argument("--model", type=dict, default={})
+    return parser.instantiate_classes(parser.parse_path(str(path)))
+
+
+@pytest.fixture(scope="module")
+def fresh_policy():
+    """One policy for all conditions; the function gives it back as it was first."""
+    policy = Policy()
+    policy.load(seed=0)
+    first = copy.deepcopy(policy.state_dict())
+
+    def fresh():
+        policy.load_state_dict(first)
+        return policy
+
+    return fresh
+
+
+@pytest.mark.parametrize("path", CONDITIONS, ids=lambda path: path.stem)
+def test_every_condition_trains(path, fit, fresh_policy, task):
+    described = condition(path)
+    stack = described.trainer.callbacks
+    lr = described.model.get("optimizer", {}).get("init_args", {}).get("lr", 1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StackWarning)  # the caps that cannot be reached say so
+        run = fit(steps=3, stack=stack, policy=fresh_policy(), lr=lr, max_tokens=32, task=task)
+    assert described.condition == path.stem
+    assert len(run.history) == 3
+    assert all(math.isfinite(value) for step in run.history for value in step.values())
+    logged = {name.split("/")[1] for name in run.history[-1] if name.startswith("credit/")}
+    silent = {"SignalHistogram", "SignalHistogram_2"}
+    assert {operator.label for operator in stack} - silent == logged
+    moved = any(weight.any() for name, weight in run.adapter.items() if "lora_B" in name)
+    assert moved == (lr > 0)
+
+
+def test_the_conditions_the_paper_lacks_and_those_it_has_are_there():
+    names = {path.stem for path in CONDITIONS}
+    assert {name.split("_")[0] for name in names} >= {f"c{number}" for number in range(1, 9)}
+    assert {"frozen", "c6_maxrl_gtpo", "random_planner", "random_mask", "grpo_sepa_hicra"} <= names
+
+
+def test_every_operator_is_in_some_condition():
+    used = {type(operator) for path in CONDITIONS for operator in condition(path).trainer.callbacks}
+    assert used == set(every_operator()) - {kind for kind in every_operator() if kind.__name__ == "Surprisal"}
+
+
+def test_only_the_caps_that_grpo_cannot_reach_are_called_out():
+    told = {path.stem: notices(condition(path).trainer.callbacks, 16) for path in CONDITIONS}
+    assert {name for name, messages in told.items() if messages} == {"grpo_cap2", "grpo_cap5"}
+    assert "|A| <= 0.9375 above it" in told["grpo_cap5"][0]
+
+
+def test_every_condition_is_a_program_without_a_trainer():
+    for path in CONDITIONS:
+        check_stack(condition(path).trainer.callbacks)
+
+
+def test_the_published_mask_keeps_every_token_where_most_are_certain(rollout):
+    published = condition(next(path for path in CONDITIONS if path.stem == "entropy_mask_published"))
+    rollout.signal = torch.zeros_like(rollout.signal)
+    rollout.signal[::4, 0] = 1.0  # one uncertain token a group
+    metrics = published.trainer.callbacks[-1].assign(rollout)
+    assert metrics["requested_fraction"] == 0.2
+    assert metrics["kept_fraction"] == 1.0
