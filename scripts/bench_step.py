@@ -7,6 +7,7 @@ python scripts/bench_step.py --threads 1 --steps 20
 import argparse
 import statistics
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,9 @@ class Steps(Callback):
         self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 
 
-def measured_steps(steps: int, micro_batch_size: int | None = None) -> list[dict[str, float]]:
+def measured_steps(
+    steps: int, micro_batch_size: int | None = None, stack: Sequence[Callback] = ()
+) -> list[dict[str, float]]:
     """Train the embedded policy for some steps and return what each measured."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
@@ -52,7 +55,7 @@ def measured_steps(steps: int, micro_batch_size: int | None = None) -> list[dict
         trainer = Trainer(
             max_steps=steps,
             accelerator="cpu",
-            callbacks=[GRPO(), watch],
+            callbacks=[*(stack or [GRPO()]), watch],
             default_root_dir=folder,
             logger=False,
             limit_val_batches=0,

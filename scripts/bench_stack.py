@@ -1,0 +1,99 @@
+"""Time six stacked operators on a large batch, and their share of a training step of the embedded policy.
+
+python scripts/bench_stack.py --threads 1
+
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+from bench_step import measured_steps
+
+from callbacks.base import CreditOperator
+from callbacks.episode.maxrl import MaxRL
+from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
+from callbacks.schedules.linear_lambda import LinearLambda
+from callbacks.signals.sepa import SEPA
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hicra import HICRA
+from rlcredit.quiet import quiet
+from rlcredit.rollout import Rollout
+
+PROSE = "so we have x = 4 y + 12 and the sum of both is equal to 17 minus what was there"
+
+
+def stack() -> list[CreditOperator]:
+    """MaxRL, StrategicGrams, LinearLambda, SEPA, GTPO, HICRA."""
+    return [MaxRL(), StrategicGrams(), LinearLambda(delay=0, steps=100), SEPA(), GTPO(), HICRA()]
+
+
+def prose(length: int, row: int) -> list[str]:
+    """A completion of some pieces, with a strategic phrase every two hundred or so."""
+    words = PROSE.split()
+    pieces = [f" {words[(7 * i + row) % len(words)]}" for i in range(length)]
+    for place in range(row % 200, length - 8, 200):
+        phrase = PHRASES[(place + row) % len(PHRASES)].split()
+        pieces[place : place + len(phrase)] = [f" {word}" for word in phrase]
+    return pieces
+
+
+def batch(rows: int, width: int, device: str) -> Rollout:
+    """A rollout of ``rows`` completions of up to ``width`` tokens, with random uncertainty."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(width // 2, width + 1, (rows,), generator=generator)
+    return Rollout(
+        step=50,
+        group_size=16,
+        prompt_ids=torch.ones(rows, 1, dtype=torch.long, device=device),
+        completion_ids=torch.ones(rows, width, dtype=torch.long, device=device),
+        mask=(torch.arange(width) < lengths[:, None]).to(device),
+        old_logprobs=torch.rand(rows, width, generator=generator).log().to(device) / 10,
+        entropy=torch.rand(rows, width, generator=generator).to(device),
+        rewards=(torch.rand(rows, generator=generator) < 0.4).float().to(device),
+        tokens=[prose(int(length), row) for row, length in enumerate(lengths)],
+    )
+
+
+def timed(rollout: Rollout, repetitions: int) -> dict[str, float]:
+    """Return the median seconds of each operator, checks of the header included."""
+    seconds: dict[str, list[float]] = {}
+    for _ in range(repetitions):
+        rollout.__post_init__()
+        for operator in stack():
+            started = time.perf_counter()
+            operator.checked(rollout)
+            if rollout.mask.is_cuda:
+                torch.cuda.synchronize()
+            seconds.setdefault(type(operator).__name__, []).append(time.perf_counter() - started)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=256)
+    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    args = parser.parse_args()
+    quiet()
+    torch.set_num_threads(args.threads)
+    rollout = batch(args.rows, args.width, args.device)
+    medians = timed(rollout, args.repetitions)
+    print(f"{args.rows} x {args.width} tokens, {int(rollout.mask.sum()):,} sampled, medians of {args.repetitions}")
+    for name, seconds in [*medians.items(), ("stack", sum(medians.values()))]:
+        print(f"{name:<16} {seconds * 1000:8.1f} ms")
+    steps = measured_steps(args.steps, stack=stack())[2:]
+    credit = statistics.median(step["time/credit"] for step in steps)
+    parts = ("time/rollout", "time/verify", "time/credit", "time/update")
+    whole = statistics.median(sum(step[part] for part in parts) for step in steps)
+    print(f"\nembedded policy, 8 x 16 completions, medians of {len(steps)} steps")
+    print(f"{'credit':<16} {credit * 1000:8.1f} ms of {whole * 1000:.0f} ms, {credit / whole:.1%} of a step")
+
+
+if __name__ == "__main__":
+    main()

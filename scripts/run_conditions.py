@@ -1,0 +1,68 @@
+"""Train the shipped conditions on the embedded policy, one process after the other, and print what came of each.
+
+python scripts/run_conditions.py --steps 20                      # all of them
+python scripts/run_conditions.py --steps 100 c1_grpo c4_grpo_sepa --seed 1 --out runs
+
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+HELD_OUT = re.compile(r"^held out after +(\d+) steps: pass@1 ([\d.]+)", re.MULTILINE)
+
+
+def trained(condition: str, steps: int, seed: int, threads: int, folder: Path) -> tuple[int, str]:
+    """Run one condition through the command line and return its exit status and what it printed."""
+    overlays = [CONFIGS / "tiny.yaml", CONFIGS / "conditions" / f"{condition}.yaml"]
+    settings = {"trainer.max_steps": steps, "trainer.val_check_interval": steps, "seed_everything": seed}
+    command = [
+        *(sys.executable, "-m", "rlcredit", "fit"),
+        *(f"--config={path}" for path in overlays),
+        *(f"--{name}={value}" for name, value in {**settings, "threads": threads}.items()),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def main() -> None:
+    """Print one line per condition; exit with status 1 if one of them failed."""
+    names = sorted(path.stem for path in (CONFIGS / "conditions").glob("*.yaml"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("conditions", nargs="*", help=f"of {', '.join(names)}; all if none is named")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--out", type=Path, default=None, help="where runs and mlflow.db are kept; nowhere if not given"
+    )
+    args = parser.parse_args()
+    if unknown := set(args.conditions) - set(names):
+        parser.error(f"no condition {sorted(unknown)}; there are {', '.join(names)}.")
+    failed = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.out or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"{'condition':<32} pass@1 before  after {args.steps} steps  seconds", flush=True)
+        for name in args.conditions or names:
+            started = time.perf_counter()
+            status, output = trained(name, args.steps, args.seed, args.threads, folder)
+            held_out = dict(HELD_OUT.findall(output))
+            before, after = (held_out.get(str(step), "-") for step in (0, args.steps))
+            print(f"{name:<32} {before:>13}  {after:>14}  {time.perf_counter() - started:>7.0f}", flush=True)
+            if status:
+                failed.append(name)
+                print(json.dumps(output.strip().splitlines()[-3:], indent=1), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
