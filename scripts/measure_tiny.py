@@ -5,13 +5,12 @@ python scripts/measure_tiny.py
 """
 
 import argparse
-import re
 from collections import Counter
-from itertools import accumulate
 
 import torch
 from tiny_traces import CHAIN_SUM
 
+from callbacks.planning.strategic_grams import PHRASES, mask_from_spans, phrase_spans
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
 from rlcredit.functional.masked import masked_mean
@@ -20,24 +19,11 @@ from rlcredit.quiet import quiet
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verifiers import Verdict
 
-PHRASES = (
-    "wait let me|let me think|on second thought|let me check|let me verify|is this right|double check|"
-    "try another approach|go back and|start over|that's not right|that doesn't work|another way to|or we could|"
-    "what if we|notice that|the key is|the key insight"
-)
-"""The 18 strategic phrases of the SEPA paper."""
-
 
 def strategic_share(rows: list[list[str]]) -> float:
-    """Return the share of tokens that lie inside a strategic phrase."""
-    inside = total = 0
-    for pieces in rows:
-        ends = list(accumulate(map(len, pieces)))
-        spans = [match.span() for match in re.finditer(PHRASES, "".join(pieces))]
-        for end, piece in zip(ends, pieces, strict=True):
-            inside += any(start < end and end - len(piece) < stop for start, stop in spans)
-        total += len(pieces)
-    return inside / total
+    """Return the share of tokens that lie inside one of the 18 strategic phrases."""
+    marked = [mask_from_spans(pieces, phrase_spans("".join(pieces), PHRASES)) for pieces in rows]
+    return torch.cat(marked).float().mean().item()
 
 
 def main() -> None:

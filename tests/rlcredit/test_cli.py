@@ -52,10 +52,18 @@ def test_every_model_explains_itself_without_weights(capsys, model):
 def test_explain_prints_the_program(capsys):
     text = explained(capsys, TINY, CONFIGS / "conditions" / "maxrl_cap2.yaml")
     assert text.endswith(
-        "stack, from top to bottom\n"
-        "   0  REINFORCE                  rewards -> advantages   (the neutral ledger)\n"
-        "   1  MaxRL(eps=1e-06)           rewards -> advantages\n"
-        "   2  AdvantageClip(limit=2.0)   advantages -> advantages\n"
+        "stack, from top to bottom, for rewards in [0, 1]\n"
+        "   0  REINFORCE                  rewards -> advantages, at most 1   (the neutral ledger)\n"
+        "   1  MaxRL(eps=1e-06)           rewards -> advantages, at most 15\n"
+        "   2  AdvantageClip(limit=2.0)   advantages -> advantages, at most 2\n"
+    )
+
+
+def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
+    text = explained(capsys, TINY, CONFIGS / "conditions" / "grpo_cap5.yaml")
+    assert text.endswith(
+        "warning: AdvantageClip(limit=5) changes nothing: with rewards in [0, 1] and 16 completions per prompt, "
+        "|A| <= 0.9375 above it. Lower the limit, or remove it.\n"
     )
 
 
