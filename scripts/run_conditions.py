@@ -19,14 +19,20 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 HELD_OUT = re.compile(r"^held out after +(\d+) steps: pass@1 ([\d.]+)", re.MULTILINE)
 
 
-def trained(condition: str, steps: int, seed: int, threads: int, folder: Path) -> tuple[int, str]:
+def trained(condition: str, folder: Path, *, steps: int, questions: int, seed: int, threads: int) -> tuple[int, str]:
     """Run one condition through the command line and return its exit status and what it printed."""
     overlays = [CONFIGS / "tiny.yaml", CONFIGS / "conditions" / f"{condition}.yaml"]
-    settings = {"trainer.max_steps": steps, "trainer.val_check_interval": steps, "seed_everything": seed}
+    settings = {
+        "trainer.max_steps": steps,
+        "trainer.val_check_interval": steps,
+        "data.init_args.validation_size": questions,
+        "seed_everything": seed,
+        "threads": threads,
+    }
     command = [
         *(sys.executable, "-m", "rlcredit", "fit"),
         *(f"--config={path}" for path in overlays),
-        *(f"--{name}={value}" for name, value in {**settings, "threads": threads}.items()),
+        *(f"--{name}={value}" for name, value in settings.items()),
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -39,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("conditions", nargs="*", help=f"of {', '.join(names)}; all if none is named")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--questions", type=int, default=128, help="held out, four completions each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
@@ -54,7 +61,9 @@ def main() -> None:
         print(f"{'condition':<32} pass@1 before  after {args.steps} steps  seconds", flush=True)
         for name in args.conditions or names:
             started = time.perf_counter()
-            status, output = trained(name, args.steps, args.seed, args.threads, folder)
+            status, output = trained(
+                name, folder, steps=args.steps, questions=args.questions, seed=args.seed, threads=args.threads
+            )
             held_out = dict(HELD_OUT.findall(output))
             before, after = (held_out.get(str(step), "-") for step in (0, args.steps))
             print(f"{name:<32} {before:>13}  {after:>14}  {time.perf_counter() - started:>7.0f}", flush=True)
