@@ -30,7 +30,10 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
         file = EMBEDDED if path is None else Path(path)
         if not file.is_file():
             raise ValueError(f"MinedGrams found no file {file}. Write one with scripts/mine_grams.py.")
-        self.grams: list[str] = json.loads(file.read_text(encoding="utf-8"))["grams"]
+        try:
+            self.grams = [str.lower(gram) for gram in json.loads(file.read_text(encoding="utf-8"))["grams"]]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"MinedGrams expects a JSON object with a list of phrases `grams` in {file}.") from None
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""

@@ -1,7 +1,5 @@
 """Strategic grams: a token plans if it belongs to a phrase that steers the reasoning."""
 
-from collections.abc import Sequence
-
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.spans import mask_from_spans, phrase_spans, plan_coverage, plan_mask_from_spans
 from rlcredit.rollout import Rollout
@@ -28,10 +26,10 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
 
     """
 
-    def __init__(self, phrases: Sequence[str] | None = None) -> None:
+    def __init__(self, phrases: list[str] | None = None) -> None:
         super().__init__()
-        if phrases is not None and not all(any(map(str.isalnum, phrase)) for phrase in phrases):
-            raise ValueError(f"StrategicGrams expects phrases made of words, got {list(phrases)}.")
+        if isinstance(phrases, str) or not all(any(map(str.isalnum, phrase)) for phrase in phrases or ()):
+            raise ValueError(f"StrategicGrams expects a list of phrases made of words, got {phrases!r}.")
         self.phrases = phrases
 
     def assign(self, rollout: Rollout) -> Metrics:

@@ -129,8 +129,9 @@ def test_a_list_of_ones_own_replaces_the_default_and_an_empty_one_marks_nothing(
     own = StrategicGrams(["consider this"])
     assert planned("so consider this: let me think", own) == "so[ consider this]: let me think"
     assert planned("let me think", StrategicGrams([])) == "let me think"
-    with pytest.raises(ValueError, match="phrases made of words"):
-        StrategicGrams(["..."])
+    for wrong in (["..."], "let me think"):
+        with pytest.raises(ValueError, match="expects a list of phrases made of words"):
+            StrategicGrams(wrong)
 
 
 def test_coverage_counts_tokens_and_completions(rollout):
@@ -188,6 +189,10 @@ def test_mined_grams_are_those_of_the_file(tmp_path):
     file = tmp_path / "grams.json"
     file.write_text(json.dumps({"grams": ["carry the one"]}))
     assert planned("now carry the one", MinedGrams(str(file))) == "now[ carry the one]"
+    for wrong in ("", "[1]", "{}", '{"grams": [1]}'):
+        file.write_text(wrong)
+        with pytest.raises(ValueError, match=r"expects a JSON object with a list of phrases `grams` in .*grams.json"):
+            MinedGrams(str(file))
     with pytest.raises(ValueError, match=r"found no file nowhere.json. Write one with scripts/mine_grams.py"):
         MinedGrams("nowhere.json")
 

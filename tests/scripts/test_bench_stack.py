@@ -1,0 +1,8 @@
+from bench_stack import batch, timed
+
+
+def test_the_six_operators_are_timed_on_a_batch_that_plans():
+    rollout = batch(rows=16, width=300, device="cpu")
+    assert list(timed(rollout, repetitions=1)) == ["MaxRL", "StrategicGrams", "LinearLambda", "SEPA", "GTPO", "HICRA"]
+    assert rollout.plan_mask.any()
+    assert rollout.sepa_lambda == 0.5
