@@ -1,6 +1,5 @@
 """A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,18 +18,14 @@ Metrics = Mapping[str, Tensor | float]
 class CreditOperator(Contract, Callback):
     """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
 
-    The class header declares which, see :class:`callbacks.contract.Contract`, and under ``state`` the attributes that
-    cannot be recomputed when a run is continued: ``class Delight(CreditOperator, ..., state="ema")``.
+    The class header declares which; see :class:`callbacks.contract.Contract`.
     """
 
-    state: tuple[str, ...] = ()
-
-    def __init_subclass__(cls, state: str | None = None, **kwargs: Any) -> None:
-        """Record the state, and detach credit from the graph in whatever way ``assign`` is called."""
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Save what the header names, and detach credit from the graph in whatever way ``assign`` is called."""
         super().__init_subclass__(**kwargs)
-        if state is not None:
+        if cls.state:
             # Lightning takes a callback for stateful if it has these two methods, and wants no two alike in a list.
-            cls.state = tuple(state.split())
             cls.state_dict = _state_dict  # pyright: ignore[reportAttributeAccessIssue]
             cls.load_state_dict = _load_state_dict  # pyright: ignore[reportAttributeAccessIssue]
         if "assign" in vars(cls):
@@ -38,15 +33,11 @@ class CreditOperator(Contract, Callback):
 
     def __init__(self) -> None:
         self.label = type(self).__name__
+        self.run_seed = 0
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Edit the ledger of ``rollout`` and return metrics, without gradients."""
         raise NotImplementedError
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of the constructor, as far as they are kept under their own names."""
-        return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
 
     @property
     def state_key(self) -> str:
@@ -54,12 +45,13 @@ class CreditOperator(Contract, Callback):
         return self._generate_state_key(**self.arguments)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Check the stack; number the second and later operators of one class, so that their metrics stay apart."""
+        """Check the stack, number the second and later operators of one class, and take over the seed of the run."""
         listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         check_stack(listed)
         stack = operators(listed)
         place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
+        self.run_seed = int(pl_module.seed)  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
         group_size: int = pl_module.sampling.completions  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
         notice = self.notice(bounds(stack, group_size)[stack.index(self)], group_size)
         if notice and stage == "fit":
@@ -70,8 +62,13 @@ class CreditOperator(Contract, Callback):
     ) -> None:
         """Assign credit in stack order and log the metrics under ``credit/<Operator>/<quantity>``."""
         metrics = self.checked(batch)
-        named = {f"credit/{self.label}/{quantity}": value for quantity, value in metrics.items()}
-        pl_module.log_dict(named, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1)
+        for quantity, value in metrics.items():
+            ending = quantity.rpartition("_")[2]
+            over_ranks = ending if ending in ("min", "max") else "mean"
+            name = f"credit/{self.label}/{quantity}"
+            pl_module.log(
+                name, value, reduce_fx=over_ranks, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1
+            )
 
     def checked(self, rollout: Rollout) -> Metrics:
         """Assign credit and hold the operator to its header.

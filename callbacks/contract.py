@@ -1,5 +1,6 @@
 """What an operator declares, and the two lints that reject a meaningless stack before a weight is loaded."""
 
+import inspect
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,27 +20,40 @@ class Contract:
     """Which fields of the rollout a class reads and which it rebinds, declared in its header.
 
     ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``. ``mask`` and ``group_size`` describe
-    shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. Of the classes that
-    write a field, the ``usual`` one is proposed to those who forgot it.
+    shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. ``state`` names the
+    attributes that cannot be recomputed when a run is continued. Of the classes that write a field, the ``usual`` one
+    is proposed to those who forgot it.
     """
 
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
+    state: tuple[str, ...] = ()
     usual: bool = False
 
     def __init_subclass__(
-        cls, reads: str | None = None, writes: str | None = None, usual: bool = False, **kwargs: Any
+        cls,
+        reads: str | None = None,
+        writes: str | None = None,
+        state: str | None = None,
+        usual: bool = False,
+        **kwargs: Any,
     ) -> None:
         """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
         super().__init_subclass__(**kwargs)
         cls.reads = cls.reads if reads is None else frozenset(reads.split())
         cls.writes = cls.writes if writes is None else frozenset(writes.split())
+        cls.state = cls.state if state is None else tuple(state.split())
         cls.usual = usual
         unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
         if unknown:
             raise TypeError(
                 f"{cls.__name__} declares {sorted(unknown)}; rollouts have {sorted(FIELDS)}, facts read-only."
             )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the constructor, as far as they are kept under their own names."""
+        return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
 
     def bound(self, above: float, group_size: int) -> float:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
@@ -72,6 +86,7 @@ def check_stack(callbacks: Iterable[object]) -> None:
             _check_read(stack, place, name)
         for name in sorted(operator.writes):
             _check_write(stack, place, name)
+        _check_state(stack, place)
 
 
 def operators(callbacks: Iterable[object]) -> list[Contract]:
@@ -128,6 +143,19 @@ def _check_write(stack: Sequence[Contract], place: int, name: str) -> None:
     repair = f"Move {_name(writer)} above {readers[0]}" if readers else f"Remove {_name(writer)} from the list"
     where = "in trainer.callbacks." if readers else "trainer.callbacks."
     raise StackError(f"{_name(writer)} writes `{name}`, which nothing below it reads. {repair} {where}")
+
+
+def _check_state(stack: Sequence[Contract], place: int) -> None:
+    """A checkpoint knows an operator by its class and arguments."""
+    operator = stack[place]
+    twins = [
+        above for above in stack[:place] if type(above) is type(operator) and above.arguments == operator.arguments
+    ]
+    if operator.state and twins:
+        raise StackError(
+            f"Two {_name(operator)} with the same arguments would share one state in a checkpoint. "
+            "Change an argument of one, or keep only one, in trainer.callbacks."
+        )
 
 
 def _name(operator: Contract) -> str:

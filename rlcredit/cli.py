@@ -14,7 +14,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
-from callbacks.base import check_stack
+from callbacks.contract import bounds, check_stack, operators
 from rlcredit.explain import explanation, parameters
 from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
@@ -138,6 +138,7 @@ class CreditCLI(LightningCLI):
         listed = settings["callbacks"] or []
         settings["callbacks"] = listed if isinstance(listed, list) else [listed]
         check_stack(settings["callbacks"])
+        bounds(operators(settings["callbacks"]), self.model.sampling.completions)  # some want larger groups
         if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
             raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":

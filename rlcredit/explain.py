@@ -19,9 +19,9 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
     rows = [
         ("condition", condition),
         ("policy", _policy(module)),
-        ("task", f"{_call(task)}: {task.prompts_per_step} prompts per step"),
+        ("task", f"{call(task)}: {task.prompts_per_step} prompts per step"),
         ("step", _step(module, task)),
-        ("loss", _call(module.loss)),
+        ("loss", call(module.loss)),
         ("optimizer", _optimizer(module)),
         ("schedule", _schedule(trainer, module, task)),
     ]
@@ -31,7 +31,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
 
 def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[str]:
     """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
-    calls = [_call(operator) for operator in stack]
+    calls = [call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield "stack, from top to bottom, for rewards in [0, 1]"
     yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
@@ -46,10 +46,10 @@ def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[st
 def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return the few parameters by which runs are told apart in a table."""
     return {
-        "stack": " > ".join(_call(operator) for operator in _stack(trainer)) or "REINFORCE",
+        "stack": " > ".join(call(operator) for operator in _stack(trainer)) or "REINFORCE",
         "policy": _policy(module),
-        "task": _call(task),
-        "loss": _call(module.loss),
+        "task": call(task),
+        "loss": call(module.loss),
         "optimizer": _optimizer(module),
         "prompts_per_step": task.prompts_per_step,
         "completions": module.sampling.completions,
@@ -98,7 +98,7 @@ def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
     )
 
 
-def _call(thing: Any) -> str:
+def call(thing: Any) -> str:
     """Write an object as the call that made it, for parameters kept under their own names."""
     names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
     given = ", ".join(f"{name}={getattr(thing, name)!r}" for name in names if hasattr(thing, name))

@@ -1,5 +1,6 @@
 """The look of every picture: few colours, no boxes, numbers on the lines they belong to."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +29,23 @@ def finish(axes: Any, title: str) -> None:
     axes.tick_params(colors=INK)
 
 
-def draw_distributions(panels: dict[str, dict[str, np.ndarray]], label: str, path: Path, bins: int = 50) -> None:
+def draw_distributions(
+    panels: Sequence[tuple[str, dict[str, np.ndarray]]], label: str, path: Path, bins: int = 50
+) -> None:
     """Draw one panel per place, with the distribution of each kind of token in it.
 
     Args:
-        panels: by title, the values of ``execution`` and of ``planning`` tokens; all panels share their axes.
+        panels: title, and the values of ``execution`` and of ``planning`` tokens; all panels share their axes.
         label: of the values.
         path: of the picture.
         bins: from the smallest value to the quantile 0.999 of all; the last bin holds the rest.
 
     """
-    pooled = np.concatenate([values for kinds in panels.values() for values in kinds.values()])
+    pooled = np.concatenate([values for _, kinds in panels for values in kinds.values()])
     edges = np.linspace(min(pooled.min(), 0.0), max(np.quantile(pooled, 0.999), 1e-6), bins + 1)
     figure = new_figure(4.4 * len(panels) + 0.6, 3.8)
     row = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (title, kinds) in zip(row, panels.items(), strict=True):
+    for axes, (title, kinds) in zip(row, panels, strict=True):
         for (kind, values), colour in zip(kinds.items(), (SECOND, ACCENT), strict=True):
             if not len(values):
                 continue

@@ -5,6 +5,8 @@ from typing import Literal
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.processes import pooled_mean_var
 from rlcredit.rollout import Rollout
 
@@ -37,8 +39,8 @@ def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:
 class BatchNormalization(CreditOperator, reads="rewards advantages", writes="advantages"):
     """Apply :func:`batch_normalized_advantages` to the ledger.
 
-    Below GRPO this is the baseline variant of REINFORCE++. There, groups of equal rewards have no advantage before and,
-    unless the batch mean is zero, some after.
+    Below GRPO this is the baseline variant of REINFORCE++. There, completions without advantage, such as those of
+    groups of equal rewards, have some after it unless the batch mean is zero.
 
     Args:
         zero_variance: ``include`` groups of equal rewards like all others, or ``exclude`` them: neither counted nor
@@ -48,15 +50,15 @@ class BatchNormalization(CreditOperator, reads="rewards advantages", writes="adv
 
     def __init__(self, zero_variance: Literal["include", "exclude"] = "include") -> None:
         super().__init__()
-        self.zero_variance = zero_variance
+        self.zero_variance = one_of("BatchNormalization", "zero_variance", zero_variance, ("include", "exclude"))
 
     def assign(self, rollout: Rollout) -> Metrics:
-        """Standardise; log what was subtracted and divided by, and the share of tokens that counted."""
+        """Standardise; log the largest advantage, and the share of tokens that counted."""
         counted = rollout.mask
         if self.zero_variance == "exclude":
             groups = rollout.rewards.view(-1, rollout.group_size)
             varied = (groups != groups[:, :1]).any(-1).repeat_interleave(rollout.group_size)
             counted = counted & varied[:, None]
-        mean, variance = pooled_mean_var(rollout.advantages, counted)
         rollout.advantages = batch_normalized_advantages(rollout.advantages, counted)
-        return {"mean": mean, "deviation": variance.sqrt(), "counted_fraction": counted.sum() / rollout.mask.sum()}
+        largest = rollout.advantages[rollout.mask].abs().max()
+        return {"advantage_max": largest, "counted_fraction": masked_mean(counted.float(), rollout.mask)}

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_deviations
 from rlcredit.rollout import Rollout
 
 
@@ -29,12 +30,11 @@ def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = Fals
         tensor([ 0.7500, -0.2500, -0.2500, -0.2500])
 
     """
-    groups = rewards.view(-1, group_size)
-    advantages = groups - groups.mean(-1, keepdim=True)
+    advantages, _ = group_deviations(rewards, group_size)
     if normalize_std:
         # A group of one has no unbiased deviation; its advantage is zero either way.
-        advantages = advantages / (groups.std(-1, keepdim=True, correction=min(1, group_size - 1)) + 1e-6)
-    return advantages.flatten()
+        advantages = advantages / (advantages.std(-1, keepdim=True, correction=min(1, group_size - 1)) + 1e-6)
+    return advantages.flatten().to(rewards.dtype)
 
 
 class GRPO(CreditOperator, reads="rewards", writes="advantages"):

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_deviations
 from rlcredit.rollout import Rollout
 
 
@@ -28,9 +29,8 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
         tensor([ 3., -1., -1., -1.])
 
     """
-    groups = rewards.view(-1, group_size)
-    mean = groups.mean(-1, keepdim=True)
-    return ((groups - mean) / (mean + eps)).where(mean > eps, 0).flatten()
+    deviations, mean = group_deviations(rewards, group_size)
+    return (deviations / (mean + eps)).where(mean > eps, 0).flatten().to(rewards.dtype)
 
 
 class MaxRL(CreditOperator, reads="rewards", writes="advantages"):

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_deviations
 from rlcredit.rollout import Rollout
 
 
@@ -34,17 +35,18 @@ def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
         tensor([ 0.5222, -0.1741])
 
     """
+    deviations, mean = group_deviations(rewards, group_size)
+    return (deviations * _factor(mean, group_size, k)).flatten().to(rewards.dtype)
+
+
+def _factor(mean: Tensor, group_size: int, k: int) -> Tensor:
+    """Right and wrong alike get their deviation times this; shape as the groups' mean rewards."""
     if not 1 <= k <= group_size:
-        raise ValueError(
-            f"PassAtK expects 1 <= k <= {group_size} completions, got {k}. Set model.sampling.completions."
-        )
-    groups = rewards.view(-1, group_size)
-    wrong = group_size - groups.sum(-1, keepdim=True)
-    later = torch.arange(1, k, device=rewards.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
-    others_fail = ((wrong - later).clamp(min=0) / (group_size - later)).prod(-1, keepdim=True)
-    fail = wrong / group_size * others_fail
-    deviation = (fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6
-    return ((fail - (1 - groups) * others_fail) / deviation).where(fail < 1, 0).flatten()
+        raise ValueError(f"PassAtK needs 1 <= k <= {group_size} completions, got {k}. Set model.sampling.completions.")
+    later = torch.arange(1, k, device=mean.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
+    others_fail = ((group_size * (1 - mean) - later).clamp(min=0) / (group_size - later)).prod(-1, keepdim=True)
+    fail = (1 - mean) * others_fail
+    return others_fail / ((fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6)
 
 
 class PassAtK(CreditOperator, reads="rewards", writes="advantages"):
@@ -57,8 +59,6 @@ class PassAtK(CreditOperator, reads="rewards", writes="advantages"):
 
     def __init__(self, k: int = 4) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"PassAtK expects k >= 1, got {k}. Pass@1 is the solve rate.")
         self.k = k
 
     def assign(self, rollout: Rollout) -> Metrics:
@@ -68,6 +68,13 @@ class PassAtK(CreditOperator, reads="rewards", writes="advantages"):
         return {"advantage_max": advantages.abs().max()}
 
     def bound(self, above: float, group_size: int) -> float:
-        """The largest over all numbers of successes."""
-        rights = torch.arange(group_size)[None] < torch.arange(group_size + 1)[:, None]
-        return pass_at_k_advantages(rights.float().flatten(), group_size, self.k).abs().max().item()
+        """The largest over all numbers of right ones among all numbers of judged ones."""
+        judged = torch.arange(1, group_size + 1)
+        mean = (torch.arange(group_size)[:, None].double() / judged).clamp(max=1).flatten()[:, None]
+        return (_factor(mean, group_size, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0)).max().item()
+
+    def notice(self, above: float, group_size: int) -> str | None:
+        """With k = G every group is one sample, and there is nothing to compare."""
+        return (
+            f"PassAtK(k={self.k}) gives no credit to groups of {group_size}. Lower k." if self.k == group_size else None
+        )

@@ -1,8 +1,10 @@
 """RLOO: a completion is worth what it earns above the others of its group."""
 
+import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_deviations
 from rlcredit.rollout import Rollout
 
 
@@ -24,15 +26,14 @@ def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
         ValueError: a group of one leaves nothing out.
 
     Example:
-        >>> import torch
         >>> rloo_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), group_size=4)
         tensor([ 1.0000, -0.3333, -0.3333, -0.3333])
 
     """
     if group_size < 2:
         raise ValueError(f"RLOO expects group_size >= 2, got {group_size}. Set model.sampling.completions.")
-    groups = rewards.view(-1, group_size)
-    return (group_size / (group_size - 1) * (groups - groups.mean(-1, keepdim=True))).flatten()
+    deviations, _ = group_deviations(rewards, group_size)
+    return (group_size / (group_size - 1) * deviations).flatten().to(rewards.dtype)
 
 
 class RLOO(CreditOperator, reads="rewards", writes="advantages"):
@@ -46,4 +47,4 @@ class RLOO(CreditOperator, reads="rewards", writes="advantages"):
 
     def bound(self, above: float, group_size: int) -> float:
         """The only right or the only wrong one of a group gets 1."""
-        return 1.0
+        return rloo_advantages(torch.eye(group_size)[0], group_size).abs().max().item()

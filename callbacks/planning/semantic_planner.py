@@ -13,7 +13,7 @@ SENTENCES = Path(str(files("callbacks"))) / "planning" / "anchors.toml"
 
 
 def word_windows(text: str, window: int, stride: int) -> list[Span]:
-    """Cut a text into overlapping stretches of ``window`` words; the last may be shorter, but has three or more.
+    """Cut a text into overlapping stretches of ``window`` words; the last may be shorter, but not below three.
 
     Example:
         >>> word_windows("let me think: 4 + 5", window=4, stride=2)
@@ -22,7 +22,7 @@ def word_windows(text: str, window: int, stride: int) -> list[Span]:
     """
     words = [match.span() for match in re.finditer(r"\S+", text)]
     starts = range(0, max(1, len(words) - window + stride), stride)
-    parts = [words[start : start + window] for start in starts]
+    parts = [words[min(start, max(0, len(words) - 3)) : start + window] for start in starts]
     return [(part[0][0], part[-1][1]) for part in parts if len(part) >= 3]
 
 

@@ -1,13 +1,15 @@
 """The distribution of the signal at each place where one looks, in one picture."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import operators
+from callbacks.contract import Contract, operators
 from rlcredit.artifacts import folder, publish
 from rlcredit.figures import draw_distributions
 from rlcredit.rollout import Rollout
@@ -29,13 +31,11 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         if every_n_steps < 1:
             raise ValueError(f"SignalHistogram expects every_n_steps >= 1, got {every_n_steps}.")
         self.every_n_steps = every_n_steps
-        self.kinds: dict[str, np.ndarray] = {}
+        self.seen: tuple[Rollout, Tensor, Tensor] | None = None
 
     def assign(self, rollout: Rollout) -> Metrics:
-        """Keep the values of this place until the step is over."""
-        plan, execution = rollout.mask & rollout.plan_mask, rollout.mask & ~rollout.plan_mask
-        kinds = {"execution": execution, "planning": plan}
-        self.kinds = {kind: rollout.signal[where].cpu().numpy() for kind, where in kinds.items()}
+        """Hold on to what the ledger says at this place until the step is over."""
+        self.seen = (rollout, rollout.signal, rollout.plan_mask)
         return {}
 
     @rank_zero_only
@@ -46,13 +46,25 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         stack = operators(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, operator in enumerate(stack) if isinstance(operator, SignalHistogram)]
         due = batch.step % self.every_n_steps == 0 or trainer.global_step == trainer.max_steps
-        if not due or stack[places[-1]] is not self:
-            return
-        panels = {}
-        for place in places:
-            writers = [type(above).__name__ for above in stack[:place] if "signal" in above.writes]
-            panels[f"signal after {writers[-1]}" if writers else "signal as sampled"] = stack[place].kinds  # pyright: ignore[reportAttributeAccessIssue]
-        path = folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
-        path.parent.mkdir(exist_ok=True)
-        draw_distributions(panels, "signal, nats", path)
-        publish(trainer, path, "signal")
+        if due and stack[places[-1]] is self:
+            path = folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
+            path.parent.mkdir(exist_ok=True)
+            sources = ["Surprisal", *(_name(op) for op in stack if "signal" in op.writes - op.reads)]
+            draw_distributions([_panel(stack[: place + 1]) for place in places], f"signal ({sources[-1]})", path)
+            publish(trainer, path, "signal")
+
+
+def _name(operator: object) -> str:
+    return type(operator).__name__
+
+
+def _panel(stack: Sequence[Contract]) -> tuple[str, dict[str, np.ndarray]]:
+    """Title and values of the last operator of a stack, a histogram."""
+    histogram = stack[-1]
+    assert isinstance(histogram, SignalHistogram)
+    assert histogram.seen is not None
+    rollout, signal, plan_mask = histogram.seen
+    kinds = {"execution": rollout.mask & ~plan_mask, "planning": rollout.mask & plan_mask}
+    above = [_name(op) for op in stack[:-1] if op.writes & {"signal", "plan_mask"}]
+    title = f"{len(stack)}: signal after {above[-1]}" if above else f"{len(stack)}: signal as sampled"
+    return title, {kind: signal[where].cpu().numpy() for kind, where in kinds.items()}

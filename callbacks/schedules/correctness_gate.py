@@ -23,7 +23,7 @@ class CorrectnessGate(CreditOperator, reads="step rewards sepa_lambda", writes="
 
     def __init__(self, threshold: float = 0.1, ramp: int = 0) -> None:
         super().__init__()
-        if threshold > 1 or ramp < 0:
+        if not threshold <= 1 or ramp < 0:
             raise ValueError(
                 f"CorrectnessGate expects threshold <= 1 and ramp >= 0, got {threshold} and {ramp}. "
                 "Mean rewards above 1 do not occur."

@@ -1,5 +1,7 @@
 """Predictive variance: p (1 - p) of the sampled token."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -45,5 +47,5 @@ class PredictiveVariance(CreditOperator, reads="old_logprobs", writes="signal"):
             "mean": masked_mean(rollout.signal, rollout.mask),
             "surprisal_correlation": masked_correlation(rollout.signal, surprise, rollout.mask),
             "surprisal_rank_correlation": rank_correlation(rollout.signal, surprise, rollout.mask),
-            "unlikely_fraction": masked_mean((surprise > torch.tensor(0.5).log().neg()).float(), rollout.mask),
+            "unlikely_fraction": masked_mean((surprise > math.log(2)).float(), rollout.mask),
         }

@@ -13,8 +13,9 @@ def sepa_amplify(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: f
     .. math:: S'_t = (1 + \lambda) S_t - \lambda \bar S_E \quad (t \in E), \qquad S'_t = S_t \quad (t \notin E)
 
     The deviation of execution tokens inside the completion grows by :math:`1 + \lambda`, their mean stays. Values may
-    become negative; GTPO turns them into weights of at least about :math:`1 - 2\beta`, which at beta = 0.1 is 0.8 and
-    no mask. Clamping at zero raises the mean and so lowers the weights of planning tokens.
+    become negative, but GTPO's weights stay above :math:`1 - \beta (1 + \lambda \bar S_E / \bar S)`: where planning is
+    the less certain kind and beta = 0.1, that is 0.8 and no mask. Clamping at zero raises the mean and so lowers the
+    weights of planning tokens.
 
     Args:
         signal: per-token uncertainty, shape ``(B, T)``.

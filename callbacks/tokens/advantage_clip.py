@@ -6,6 +6,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.processes import summed
 from rlcredit.rollout import Rollout
 
 
@@ -48,7 +49,7 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
         return {
             "clipped_fraction": masked_mean(clipped.float(), rollout.mask & (before != 0)),
             "clipped_magnitude": masked_mean(before.abs(), clipped),
-            "triggered": clipped.any().float(),
+            "triggered": (summed(clipped.sum()) > 0).float(),
         }
 
     def bound(self, above: float, group_size: int) -> float:

@@ -5,7 +5,7 @@ import warnings
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics, StackWarning
-from rlcredit.functional.gates import AdaptiveEta, Blend, applied_share, gate_statistics
+from rlcredit.functional.gates import AdaptiveEta, Blend, Eta, applied_share, gate_statistics
 from rlcredit.functional.normalization import Normalization, normalized
 from rlcredit.rollout import Rollout
 
@@ -49,14 +49,12 @@ class Delight(CreditOperator, reads="signal advantages", writes="advantages", st
 
     """
 
-    def __init__(
-        self, eta: float | AdaptiveEta = 1.0, normalization: Normalization = "none", blend: Blend = 1.0
-    ) -> None:
+    def __init__(self, eta: Eta = 1.0, normalization: Normalization = "none", blend: Blend = 1.0) -> None:
         super().__init__()
         self.eta = eta
         self.normalization: Normalization = normalization
         self.blend: Blend = blend
-        if (not isinstance(eta, AdaptiveEta) and eta <= 0) or (blend != "lambda" and not 0 <= blend <= 1):
+        if (not isinstance(eta, AdaptiveEta) and not eta > 0) or (blend != "lambda" and not 0 <= blend <= 1):
             raise ValueError(f"Delight expects eta > 0 and blend in [0, 1], got {eta} and {blend}.")
         self.reads = self.reads | ({"sepa_lambda"} if blend == "lambda" else set())
         self.ema: float | None = None
@@ -66,7 +64,8 @@ class Delight(CreditOperator, reads="signal advantages", writes="advantages", st
         before, eta = rollout.advantages, self.eta
         if isinstance(eta, AdaptiveEta):
             delight = before * normalized(rollout.signal, rollout.mask, self.normalization)
-            eta = self.ema = eta.smoothed(self.ema, delight, rollout.mask & (before != 0))
+            self.ema = eta.smoothed(self.ema, delight, rollout.mask & (before != 0))
+            eta = self.ema or eta.high
         gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)
         blend = applied_share(self.blend, rollout.sepa_lambda)
         rollout.advantages = before * (weights := 1 - blend + blend * gate)

@@ -5,6 +5,7 @@ from typing import Literal
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.scopes import Scope, masked_share, top_share
 from rlcredit.rollout import Rollout
@@ -60,8 +61,9 @@ class EntropyMask(CreditOperator, reads="signal advantages", writes="advantages"
         super().__init__()
         if not 0 < rho <= 1:
             raise ValueError(f"EntropyMask expects rho in (0, 1], got {rho}. It is the share of tokens kept.")
-        self.rho, self.denominator, self.keep_ties = rho, denominator, keep_ties
+        self.rho, self.keep_ties = rho, keep_ties
         self.scope: Scope = scope
+        self.denominator = one_of("EntropyMask", "denominator", denominator, ("all", "kept"))
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""

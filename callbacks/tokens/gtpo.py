@@ -6,6 +6,9 @@ from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.masked import masked_mean, masked_var
 from rlcredit.rollout import Rollout
 
+NEGLIGIBLE = 1e-7
+"""Mean uncertainty, in nats, below which a completion has none: that of one certain token is rounding of this size."""
+
 
 def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
     r"""Weight each token by its uncertainty relative to its own completion.
@@ -22,7 +25,7 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
         beta: strength; 0 gives every token the same weight.
 
     Returns:
-        Non-negative weights, shape ``(B, T)``; one wherever the completion carries no uncertainty at all.
+        Non-negative weights, shape ``(B, T)``; one wherever the completion carries no uncertainty.
 
     Example:
         >>> import torch
@@ -31,7 +34,7 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
 
     """
     mean = masked_mean(signal, mask, dim=-1, keepdim=True)
-    relative = (signal / mean).where(mean > 0, 1.0)
+    relative = (signal / mean).where(mean > NEGLIGIBLE, 1.0)
     return (1 + beta * (relative - 1)).clamp(min=0)
 
 
@@ -53,7 +56,7 @@ class GTPO(CreditOperator, reads="signal advantages", writes="advantages"):
         """Reweight; log how far the weights leave one, whether the clamp acts, and completions without uncertainty."""
         weights = gtpo_weights(rollout.signal, rollout.mask, self.beta)
         rollout.advantages = rollout.advantages * weights
-        sampled, flat = weights[rollout.mask], masked_mean(rollout.signal, rollout.mask, dim=-1) <= 0
+        sampled, flat = weights[rollout.mask], masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE
         return {
             "weight_min": sampled.min(),
             "weight_max": sampled.max(),

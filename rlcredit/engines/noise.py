@@ -4,11 +4,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlcredit.functional.processes import rank_and_world
+
 VALIDATION = 2**63
 """The step that names a validation draw, so that it never repeats the noise of a training step."""
 
 PLACEBO = 2**63
-"""The prompt that names the draws of a random operator, so that they never repeat the noise of a completion."""
+"""The prompt from which on the names are those of random operators, so that none repeats the noise of a completion."""
 
 
 def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
@@ -38,6 +40,28 @@ def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], lengt
         bits = np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
         np.random.Generator(bits).random(out=row)
     return torch.from_numpy(rows)
+
+
+def lots(seed: int, step: int, stream: int, shape: tuple[int, int], group_size: int) -> Tensor:
+    """Draw one uniform per token for an operator that decides by lot.
+
+    Rows are named by their place in the batch of all processes, which share it out prompt by prompt: lots do not depend
+    on how many processes there are.
+
+    Args:
+        seed: of the run.
+        step: optimizer steps taken.
+        stream: tells one random operator from another.
+        shape: ``(B, T)``.
+        group_size: G.
+
+    Returns:
+        Shape ``(B, T)`` float64 in [0, 1).
+
+    """
+    rank, world = rank_and_world()
+    rows = [(row // group_size * world + rank) * group_size + row % group_size for row in range(shape[0])]
+    return uniforms(seed, step, [PLACEBO + stream] * shape[0], rows, shape[1])
 
 
 def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:

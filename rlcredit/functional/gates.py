@@ -33,7 +33,7 @@ class AdaptiveEta:
         share: of the tokens that have an advantage, in (0, 1).
         decay: of the moving average over steps, in [0, 1).
         low: smallest eta of a batch.
-        high: largest; also that of a batch without any advantage.
+        high: largest; also what stands in until some batch has an advantage.
 
     """
 
@@ -47,19 +47,25 @@ class AdaptiveEta:
         if not 0 < self.share < 1 or not 0 <= self.decay < 1 or not 0 < self.low <= self.high:
             raise ValueError(f"AdaptiveEta expects share and decay in [0, 1) and 0 < low <= high, got {self}.")
 
-    def smoothed(self, before: float | None, delight: Tensor, credited: Tensor) -> float:
-        r"""Return the next value of the moving average.
+    def smoothed(self, before: float | None, delight: Tensor, credited: Tensor) -> float | None:
+        r"""Return the next value of the moving average, which a batch without any advantage leaves where it is.
 
         Args:
-            before: its last value; None at the first step.
+            before: its last value; None before the first.
             delight: :math:`\chi`, advantage times surprisal, shape ``(B, T)``.
             credited: tokens that have an advantage, shape ``(B, T)``; those of all processes count.
 
         """
         sizes = gathered(delight.abs()[credited])[0].sort().values
-        quantile = sizes[math.ceil(self.share * len(sizes)) - 1].item() if len(sizes) else math.inf
+        if not len(sizes):
+            return before
+        quantile = sizes[math.ceil(self.share * len(sizes)) - 1].item()
         eta = min(max(quantile / NEUTRAL_EDGE, self.low), self.high)
         return eta if before is None else self.decay * before + (1 - self.decay) * eta
+
+
+Eta = float | AdaptiveEta
+"""A temperature, or how to find one in every batch."""
 
 
 def gate_statistics(gate: Tensor, weights: Tensor, advantages: Tensor, mask: Tensor) -> dict[str, Tensor]:

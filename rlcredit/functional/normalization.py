@@ -1,15 +1,16 @@
 """Putting a completion's signal on a scale of its own."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor
 
+from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_mean, masked_median, masked_var
 
 Normalization = Literal["none", "zscore", "scale", "mad"]
 
-FLAT = 1e-8
-"""Below this deviation a signal has no scale to be put on."""
+FLAT = 1e-5
+"""Below this deviation, as a share of its mean size, a signal does not vary but for rounding."""
 
 
 def normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Tensor:
@@ -29,11 +30,13 @@ def normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Te
         Shape ``(B, T)``.
 
     """
+    one_of("normalized", "normalization", normalization, get_args(Normalization))
     if normalization == "none":
         return values
+    flat = FLAT * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
     scale = masked_var(values, mask, dim=-1, keepdim=True).sqrt()
     if normalization == "mad":
         robust = 1.4826 * masked_median((values - masked_median(values, mask)).abs(), mask)
-        scale = robust.where(robust > FLAT, scale)
+        scale = robust.where(robust > flat, scale)
     centre = masked_mean(values, mask, dim=-1, keepdim=True) if normalization == "zscore" else 0.0
-    return ((values - centre) / scale).where(scale > FLAT, values)
+    return ((values - centre) / scale).where(scale > flat, values)

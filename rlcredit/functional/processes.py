@@ -12,6 +12,11 @@ def several() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
+def rank_and_world() -> tuple[int, int]:
+    """Return the number of this process and how many there are."""
+    return (dist.get_rank(), dist.get_world_size()) if several() else (0, 1)
+
+
 def summed(value: Tensor) -> Tensor:
     """Return the sum of ``value`` over all processes."""
     if several():

@@ -1,10 +1,11 @@
 """The most extreme tokens of a completion, of a group or of a batch."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_topk
 from rlcredit.functional.processes import gathered, summed
 
@@ -29,6 +30,7 @@ def top_share(
         Boolean, shape ``(B, T)``.
 
     """
+    one_of("top_share", "scope", scope, get_args(Scope))
     if scope == "batch":
         every, own = gathered(values[mask])
         kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)

@@ -15,8 +15,11 @@ Span = tuple[int, int]
 """First character and the one after the last."""
 
 APOSTROPHE = "['\u2019\u2018\u02bc`]"
-BETWEEN_WORDS = r"(?:[\s,*\-\u2010-\u2015\u2026]|\.{2,})+"
-"""White space, commas, hyphens, emphasis and dots of hesitation may stand between the words of a phrase."""
+BETWEEN_WORDS = r"(?:[\s,*\-\u2010-\u2015\u2026]|\.{2,}+)++"
+"""White space, commas, hyphens, emphasis and dots of hesitation may stand between the words of a phrase.
+
+Possessive: what separates words is never tried again in other portions, however many dots a completion trails off in.
+"""
 
 
 @lru_cache(maxsize=64)
@@ -45,7 +48,7 @@ def phrase_spans(text: str, phrases: Iterable[str]) -> list[Span]:
 
     """
     found: list[Span] = []
-    for match in _pattern(tuple(phrases)).finditer(text):
+    for match in _pattern(phrases).finditer(text) if (phrases := tuple(phrases)) else ():
         start, end = match.span(1)
         if found and start < found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))

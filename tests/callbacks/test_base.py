@@ -76,6 +76,11 @@ PROBE = operator("GradientProbe", reads="advantages")
             "Put LinearLambda above Delight in trainer.callbacks.",
         ),
         (
+            [GRPO(), Delight(), Delight()],
+            "Two Delight with the same arguments would share one state in a checkpoint. "
+            "Change an argument of one, or keep only one, in trainer.callbacks.",
+        ),
+        (
             [GRPO(), Entropy(), PredictiveVariance(), GTPO()],
             "PredictiveVariance overwrites the `signal` of Entropy before anything uses it. "
             "Keep only one of the two in trainer.callbacks.",
@@ -99,6 +104,7 @@ def test_a_meaningless_stack_is_rejected_with_its_repair(stack, message):
         [PROBE, GRPO(), StrategicGrams(), LinearLambda(), PROBE, SEPA(), GTPO(), HICRA(), PROBE],
         [GRPO(), StrategicGrams(), RandomPlanner(), SignalStats()],
         [GRPO(), Delight()],
+        [GRPO(), Delight(eta=1.0), Delight(eta=2.0)],
         [GRPO(), ConstantLambda(), Delight(blend="lambda")],
         [Callback(), GRPO(), Callback()],
     ],

@@ -1,4 +1,4 @@
-"""Every shipped condition: parsed as the command line parses it, checked, and trained for three steps."""
+"""Every shipped condition: its list is parsed, checked, and trained for three steps."""
 
 import copy
 import math
@@ -12,6 +12,7 @@ from lightning.pytorch import Callback
 
 from callbacks import StackWarning, check_stack, every_operator
 from callbacks.contract import notices
+from rlcredit.explain import call as explain_call
 from rlcredit.policy import Policy
 
 CONDITIONS = sorted((Path(__file__).parents[2] / "configs" / "conditions").glob("*.yaml"))
@@ -67,6 +68,17 @@ def test_the_conditions_the_paper_lacks_and_those_it_has_are_there():
 def test_every_operator_is_in_some_condition():
     used = {type(operator) for path in CONDITIONS for operator in condition(path).trainer.callbacks}
     assert used == set(every_operator()) - {kind for kind in every_operator() if kind.__name__ == "Surprisal"}
+
+
+def test_a_variant_of_c8_changes_one_thing_and_says_so():
+    stacks = {path.stem: [explain_call(op) for op in condition(path).trainer.callbacks] for path in CONDITIONS}
+    c8 = set(stacks["c8_maxrl_sepa"])
+    variants = {path.stem for path in CONDITIONS if path.read_text().startswith("# C8 with ")}
+    assert len(variants) == 8
+    for name in variants - {"maxrl_sepa_since_gate"}:  # the gate takes over the ramp: two lines, as its comment says
+        gone, new = c8 - set(stacks[name]), set(stacks[name]) - c8
+        assert len(gone | new) <= 2, (name, gone, new)
+        assert len(new) == 1
 
 
 def test_only_the_caps_that_grpo_cannot_reach_are_called_out():

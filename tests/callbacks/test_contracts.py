@@ -14,6 +14,8 @@ from callbacks.episode.grpo import GRPO
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.schedules.correctness_gate import CorrectnessGate
+from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.sepa import SEPA
 from callbacks.signals.sepa_amplification import SEPAAmplification
 from callbacks.signals.surprisal import Surprisal
@@ -34,6 +36,7 @@ SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "advantages")
 NEUTRAL = [
     ConstantLambda(value=0.0),
+    CorrectnessGate(threshold=0.0),
     Surprisal(),
     SEPA(),
     SEPAAmplification(),
@@ -171,18 +174,29 @@ def test_a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operat
 @pytest.mark.parametrize("operator", NEUTRAL, ids=name)
 def test_a_neutral_parameter_is_the_identity(operator):
     rollout = midway()
-    rollout.sepa_lambda = 0.0
+    rollout.sepa_lambda = 0.5 if isinstance(operator, CorrectnessGate) else 0.0
     before = snapshot(rollout)
     operator.assign(rollout)
     for field in TOKENS:
         assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
-    assert rollout.sepa_lambda == 0.0
+    assert rollout.sepa_lambda == before["sepa_lambda"]
+
+
+def changed_by(operator):
+    """What a copy of an operator makes of a batch, as numbers."""
+    rollout = midway()
+    copy.deepcopy(operator).assign(rollout)
+    return rollout.sepa_lambda, rollout.advantages.sum().item()
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     def make():
-        return Delight(eta=AdaptiveEta(decay=0.9)) if operator is Delight else operator()
+        active = {
+            Delight: lambda: Delight(eta=AdaptiveEta(decay=0.9)),
+            VarianceLambda: lambda: VarianceLambda(warmup=2, decay=0.5, threshold=5.0, steps=None),
+        }
+        return active.get(operator, operator)()
 
     first, second = make(), make()
     for step in range(3):
@@ -192,6 +206,7 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     if operator.state:
         assert set(first.state_dict()) == set(operator.state)
         second.load_state_dict(copy.deepcopy(first.state_dict()))
+        assert changed_by(make()) != changed_by(first), "the state changes nothing here"
     one, two = midway(), midway()
     first.assign(one)
     second.assign(two)

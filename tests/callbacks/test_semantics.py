@@ -413,12 +413,12 @@ def test_reading_order_is_sample_then_credit_then_train(fit):
 
 
 def test_adaptive_eta_remembers_every_step_and_survives_a_checkpoint():
-    first = Delight(eta=AdaptiveEta(decay=0.5))
-    for _ in range(2):
-        first.assign(make_rollout())
-    second = Delight(eta=AdaptiveEta(decay=0.5))
+    first, second, fresh = (Delight(eta=AdaptiveEta(decay=0.5)) for _ in range(3))
+    for seed in range(2):
+        first.assign(make_rollout(seed=seed))
     second.load_state_dict(copy.deepcopy(first.state_dict()))
-    assert first.assign(make_rollout())["eta"] == second.assign(make_rollout())["eta"]
+    etas = [operator.assign(make_rollout(seed=2))["eta"] for operator in (first, second, fresh)]
+    assert etas[0] == etas[1] != etas[2]
 
 
 def test_seeds_order_the_data():

@@ -1,12 +1,18 @@
+import math
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from callbacks.episode.maxrl import MaxRL, maxrl_advantages
-from callbacks.episode.rloo import rloo_advantages
+from callbacks.episode.pass_at_k import PassAtK, pass_at_k_advantages
+from callbacks.episode.rloo import RLOO, rloo_advantages
+from tests.conftest import make_rollout
 
 
 def group(right, size):
@@ -25,6 +31,8 @@ def two(advantages, right):
         (lambda r: grpo_advantages(r, 8, normalize_std=True), 1.620182, -0.540061),
         (lambda r: rloo_advantages(r, 8), 0.857143, -0.285714),
         (lambda r: maxrl_advantages(r, 8), 2.999988, -0.999996),
+        (lambda r: pass_at_k_advantages(r, 8, 4), 0.522232, -0.174077),
+        (lambda r: pass_at_k_advantages(r, 8, 1), 1.732047, -0.577349),  # GRPO with the population deviation
     ],
 )
 def test_two_right_of_eight(advantages, correct, wrong):
@@ -98,3 +106,73 @@ def test_every_token_of_a_completion_gets_its_advantage(rollout):
 def test_an_epsilon_of_nothing_is_refused():
     with pytest.raises(ValueError, match="eps > 0, got 0"):
         MaxRL(eps=0)
+
+
+def binomial_pass_at_k(rewards, k):
+    """Pass@k training from its binomials, one group."""
+    size, wrong = len(rewards), rewards.count(0.0)
+    fail = math.comb(wrong, k) / math.comb(size, k)
+    scale = math.sqrt(fail * (1 - fail)) + 1e-6
+    others = math.comb(wrong - 1, k - 1) / math.comb(size - 1, k - 1) if wrong else 0.0
+    return [(fail if reward else fail - others) / scale for reward in rewards]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("right", range(7))
+def test_pass_at_k_is_what_its_binomials_say(right, k):
+    rewards = [1.0] * right + [0.0] * (6 - right)
+    assert_close(pass_at_k_advantages(torch.tensor(rewards), 6, k), torch.tensor(binomial_pass_at_k(rewards, k)))
+
+
+def test_pass_at_k_needs_k_completions_and_more_to_compare(capsys):
+    for k in (0, 5):
+        with pytest.raises(ValueError, match=f"1 <= k <= 4 completions, got {k}. Set model.sampling.completions"):
+            pass_at_k_advantages(torch.zeros(4), 4, k)
+    assert PassAtK(k=4).notice(1.0, 4) == "PassAtK(k=4) gives no credit to groups of 4. Lower k."
+    assert PassAtK(k=4).notice(1.0, 8) is None
+
+
+ESTIMATORS = {
+    "grpo": grpo_advantages,
+    "grpo_std": partial(grpo_advantages, normalize_std=True),
+    "rloo": rloo_advantages,
+    "maxrl": maxrl_advantages,
+    "pass_at_k": partial(pass_at_k_advantages, k=3),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("size", [8, 16])
+def test_what_was_not_judged_has_exactly_no_credit(name, size):
+    for judged in range(1, size):
+        for right in range(judged + 1):
+            verdicts = torch.tensor([1.0] * right + [0.0] * (judged - right))
+            rewards = torch.cat([verdicts, verdicts.mean().expand(size - judged)])
+            advantages = ESTIMATORS[name](rewards, size)
+            assert not advantages[judged:].any()
+            if 0 < right < judged and name != "pass_at_k":
+                assert advantages[:judged].all()
+
+
+@pytest.mark.parametrize("operator", [GRPO(), GRPO(normalize_std=True), MaxRL(), RLOO(), PassAtK(k=3), PassAtK(k=8)])
+def test_no_mixture_of_judged_and_not_judged_passes_the_bound(operator):
+    for judged in range(1, 9):
+        for right in range(judged + 1):
+            verdicts = torch.tensor([1.0] * right + [0.0] * (judged - right))
+            rollout = make_rollout(torch.cat([verdicts, verdicts.mean().expand(8 - judged)]).tolist(), group_size=8)
+            operator.assign(rollout)
+            assert rollout.advantages.abs().max() <= operator.bound(1.0, 8) + 1e-5
+
+
+def test_batch_normalization_leaves_out_equal_rewards_where_asked():
+    rollout = make_rollout([1.0, 0.0, 0.0, 1.0] + [0.0] * 4)
+    GRPO().assign(rollout)
+    rollout.advantages = rollout.advantages + 0.25
+    counted = BatchNormalization(zero_variance="exclude").assign(rollout)["counted_fraction"]
+    assert counted == rollout.mask[:4].sum() / rollout.mask.sum()
+    kept = rollout.advantages[:4][rollout.mask[:4]]
+    assert_close(kept.mean(), torch.tensor(0.0), atol=1e-6, rtol=0)
+    assert_close(kept.std(correction=0), torch.tensor(1.0))
+    assert (rollout.advantages[4:] == 0.25).all()
+    with pytest.raises(ValueError, match="zero_variance to be one of include, exclude, got 'excluded'"):
+        BatchNormalization(zero_variance="excluded")

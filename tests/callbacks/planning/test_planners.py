@@ -128,7 +128,7 @@ def test_pieces_without_text_belong_to_the_character_that_they_begin():
 def test_a_list_of_ones_own_replaces_the_default_and_an_empty_one_marks_nothing():
     own = StrategicGrams(["consider this"])
     assert planned("so consider this: let me think", own) == "so[ consider this]: let me think"
-    assert planned("let me think", StrategicGrams([])) == "let me think"
+    assert planned("let me think: (4) .\n 5", StrategicGrams([])) == "let me think: (4) .\n 5"
     for wrong in (["..."], "let me think"):
         with pytest.raises(ValueError, match="expects a list of phrases made of words"):
             StrategicGrams(wrong)
@@ -146,6 +146,10 @@ def test_windows_overlap_and_the_last_one_may_be_short():
     text = "a b c d e f g"
     assert [text[start:end] for start, end in word_windows(text, 4, 2)] == ["a b c d", "c d e f", "e f g"]
     assert word_windows("a b", 4, 2) == []
+    assert [text[start:end] for start, end in word_windows(text[:11], 4, 4)] == [
+        "a b c d",
+        "d e f",
+    ]  # none is left over
 
 
 def test_the_semantic_planner_encodes_no_window_twice_and_forgets_the_oldest():
@@ -206,6 +210,8 @@ def test_the_placebo_marks_as_many_tokens_in_every_completion_at_other_places(ro
         assert rollout.plan_mask.sum(-1).tolist() == before.sum(-1).tolist()
         assert not (rollout.plan_mask & ~rollout.mask).any()
         assert metrics["overlap"] < 1
+        moved = (rollout.plan_mask != before).any(-1)
+        assert moved.tolist() == (before.any(-1) & (before != rollout.mask).any(-1)).tolist()
         masks.append(rollout.plan_mask)
     assert not torch.equal(masks[0], masks[1])
     assert torch.equal(masks[0], masks[2])
@@ -213,5 +219,5 @@ def test_the_placebo_marks_as_many_tokens_in_every_completion_at_other_places(ro
 
 def test_a_rotation_by_nothing_is_the_identity_and_one_keeps_the_run_together():
     plan, mask = torch.tensor([[True, True, False, False, False, False]]), torch.tensor([[True] * 5 + [False]])
-    assert torch.equal(rotated_plan_mask(plan, mask, torch.zeros(1)), plan)
-    assert rotated_plan_mask(plan, mask, torch.tensor([0.8])).tolist() == [[True, False, False, False, True, False]]
+    assert torch.equal(rotated_plan_mask(plan, mask, torch.tensor([0])), plan)
+    assert rotated_plan_mask(plan, mask, torch.tensor([4])).tolist() == [[True, False, False, False, True, False]]

@@ -5,6 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from callbacks.base import StackWarning
+from callbacks.episode.grpo import GRPO
+from callbacks.signals.sepa import SEPA
 from callbacks.tokens.delight import Delight, delight_gate
 from callbacks.tokens.hard_delight import HardDelight, hard_delight_mask
 from rlcredit.functional.gates import AdaptiveEta
@@ -72,9 +74,19 @@ def test_where_most_values_are_equal_the_robust_scale_falls_back_and_a_flat_sign
     advantages = torch.ones(1, 4)
     robust, plain = (delight_gate(advantages, mostly_zero, mask, 1.0, how) for how in ("mad", "scale"))
     assert_close(robust, plain)
-    flat = torch.full((1, 4), 0.7)
-    for how in ("scale", "mad", "zscore"):
-        assert_close(delight_gate(advantages, flat, mask, 1.0, how), torch.sigmoid(flat))
+    for length in (4, 7, 333):  # the mean of seven times 0.7 is not 0.7 in single precision
+        flat, mask = torch.full((1, length), 0.7), torch.ones(1, length, dtype=torch.bool)
+        for how in ("scale", "mad", "zscore"):
+            assert_close(delight_gate(torch.ones(1, length), flat, mask, 1.0, how), torch.sigmoid(flat))
+
+
+def test_a_fully_pooled_completion_has_no_scale_to_saturate_the_gate_with():
+    rollout = make_rollout(width=50)
+    rollout.sepa_lambda = 1.0
+    GRPO().assign(rollout)
+    SEPA().assign(rollout)
+    with pytest.warns(StackWarning, match="selects no tokens"):
+        assert Delight(eta=0.5, normalization="scale").assign(rollout)["saturated_fraction"] == 0
 
 
 def test_a_saturated_gate_is_reported_and_one_that_selects_nothing_is_called_out():
@@ -105,11 +117,14 @@ def test_an_adaptive_eta_is_smoothed_and_clamped():
     assert etas == pytest.approx([5.0, 5.0, 0.75 * 5 + 0.25 * 0.05])
 
 
-def test_batches_without_any_advantage_do_not_divide_by_nothing():
-    rollout = make_rollout([0.0] * 8)
-    metrics = Delight(eta=AdaptiveEta()).assign(rollout)
+def test_batches_without_any_advantage_leave_an_adaptive_eta_where_it_is():
+    operator = Delight(eta=AdaptiveEta(decay=0.9))
+    metrics = operator.assign(make_rollout([0.0] * 8))
     assert metrics["eta"] == 5.0
     assert metrics["gate_mean"] == 0.5
+    found = operator.assign(make_rollout([0.3] * 8))["eta"]
+    assert found < 5.0
+    assert operator.assign(make_rollout([0.0] * 8))["eta"] == found
 
 
 @pytest.mark.parametrize(("keep", "right", "wrong"), [(0.2, [2, 6], [3, 8]), (0.4, [1, 2, 4, 6], [0, 3, 5, 8])])
@@ -145,6 +160,8 @@ def test_lambda_blends_where_the_schedule_is_asked(operator):
         (lambda: HardDelight(keep=0.0), r"keep in \(0, 1\]"),
         (lambda: HardDelight(blend=-1.0), r"blend in \[0, 1\]"),
         (lambda: AdaptiveEta(share=1.0), "share and decay"),
+        (lambda: Delight(eta=float("nan")), "eta > 0"),
+        (lambda: delight_gate(HALF, SIGNAL, MASK, 1.0, "z-score"), "one of none, zscore, scale, mad, got 'z-score'"),
         (lambda: AdaptiveEta(low=2.0, high=1.0), "low <= high"),
     ],
 )

@@ -84,6 +84,13 @@ def test_the_placebo_keeps_as_many_tokens_others_at_every_step_and_the_same_agai
     assert torch.equal(masks[0], masks[2])
 
 
+def test_a_misspelt_word_selects_no_other_formula():
+    with pytest.raises(ValueError, match="scope to be one of sequence, group, batch, got 'batches'"):
+        kept(SIGNAL, 0.2, "batches")
+    with pytest.raises(ValueError, match="denominator to be one of all, kept, got 'keep'"):
+        EntropyMask(denominator="keep")
+
+
 @pytest.mark.parametrize("operator", [EntropyMask, RandomMask])
 @pytest.mark.parametrize("rho", [0.0, -0.1, 1.1])
 def test_a_share_that_is_none_is_refused(operator, rho):

@@ -7,11 +7,14 @@ from torch.testing import assert_close
 
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
+from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.entropy_mask import EntropyMask
+from callbacks.tokens.hicra import HICRA
+from callbacks.tokens.random_mask import RandomMask
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.rollout import Rollout
 from tests.conftest import make_rollout
@@ -24,7 +27,13 @@ def stack():
     return [
         *(GRPO(), StrategicGrams(), BatchNormalization(), Delight(eta=AdaptiveEta())),
         *(VarianceLambda(decay=0.5, warmup=1, threshold=2.0), CorrectnessGate(threshold=0.2)),
-        *(EntropyMask(rho=0.3), EntropyMask(rho=0.7, denominator="kept")),
+        *(
+            EntropyMask(rho=0.3),
+            EntropyMask(rho=0.7, denominator="kept"),
+            RandomPlanner(),
+            HICRA(),
+            RandomMask(rho=0.8),
+        ),
     ]
 
 

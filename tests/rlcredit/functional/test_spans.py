@@ -1,3 +1,5 @@
+import time
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,3 +41,14 @@ def test_rows_may_be_shorter_than_the_batch_is_wide():
     mask = torch.tensor([[True, True, False], [True, False, False]])
     marked = plan_mask_from_spans([["ab", "cd"], ["ef"]], [[(1, 3)], []], mask)
     assert marked.tolist() == [[True, True, False], [False, False, False]]
+
+
+def test_a_completion_that_trails_off_in_dots_is_searched_in_no_time():
+    started, dots = time.perf_counter(), "." * 5000
+    assert phrase_spans(f"wait{dots}x. the answer is{dots} 4", ["wait let me", "is this right"]) == []
+    assert phrase_spans(f"wait{dots} let me", ["wait let me"]) == [(0, 5011)]
+    assert time.perf_counter() - started < 1
+
+
+def test_no_phrases_are_found_nowhere():
+    assert phrase_spans("a: (b)..\n - c", []) == []

@@ -1,0 +1,18 @@
+"""Parameters that are one of a few words."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+Word = TypeVar("Word", bound=str)
+
+
+def one_of(owner: str, name: str, value: Word, choices: Sequence[str]) -> Word:
+    """Return ``value`` if it is among ``choices``; a misspelt word must not select another formula.
+
+    Raises:
+        ValueError: with the words there are.
+
+    """
+    if value not in choices:
+        raise ValueError(f"{owner} expects {name} to be one of {', '.join(choices)}, got {value!r}.")
+    return value
