@@ -36,10 +36,10 @@ def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[st
     yield "stack, from top to bottom, for rewards in [0, 1]"
     yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
     limits = bounds(stack, group_size)[1:]
-    for place, (operator, call, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
+    for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         known = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
-        yield f"  {place:>2}  {call:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{known}"
+        yield f"  {place:>2}  {written:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{known}"
     yield from (f"warning: {notice}" for notice in notices(stack, group_size))
 
 
