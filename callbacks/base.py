@@ -8,8 +8,9 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
-from callbacks.contract import Contract, StackError, StackWarning, bounds, check_stack, operators
-from rlcredit.rollout import NEUTRAL, Rollout
+from callbacks.contract import Contract, StackError, StackWarning, operators
+from callbacks.lints import bounds, check_stack
+from rlcredit.rollout import FIELDS, Rollout
 
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
@@ -49,6 +50,8 @@ class CreditOperator(Contract, Callback):
         listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         check_stack(listed)
         stack = operators(listed)
+        if self.state:
+            _state_dict(self)  # refused now rather than at the first checkpoint
         place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
         self.run_seed = int(pl_module.seed)  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
@@ -74,14 +77,22 @@ class CreditOperator(Contract, Callback):
         """Assign credit and hold the operator to its header.
 
         Raises:
-            StackError: it rebound a field that it does not declare, or left one of another shape or not finite.
+            StackError: it rebound a field that it does not declare, changed a tensor in place, left one of another
+                shape or not finite, or reported no metrics.
 
         """
-        before = {name: getattr(rollout, name) for name in NEUTRAL}
+        before = {name: getattr(rollout, name) for name in FIELDS}
+        versions = {name: value._version for name, value in before.items() if isinstance(value, Tensor)}
         metrics = self.assign(rollout)
+        if not isinstance(metrics, Mapping):
+            raise StackError(
+                f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
+            )
         undeclared = {name for name, value in before.items() if getattr(rollout, name) is not value} - self.writes
         if undeclared:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
+        if mutated := sorted(name for name, version in versions.items() if before[name]._version != version):
+            raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
         for name in sorted(self.writes - {"sepa_lambda"}):
             self._check_tokens(name, getattr(rollout, name), rollout)
         if not 0 <= rollout.sepa_lambda <= 1:
@@ -98,7 +109,23 @@ class CreditOperator(Contract, Callback):
 
 
 def _state_dict(operator: CreditOperator) -> dict[str, Any]:
-    return {name: getattr(operator, name) for name in operator.state}
+    state = {name: getattr(operator, name) for name in operator.state}
+    for name, value in state.items():
+        if not _loadable(value):
+            raise StackError(
+                f"{operator.label} keeps {type(value).__name__} `{name}` as state; a checkpoint holds tensors, "
+                "numbers, strings, None, and lists and dicts of these."
+            )
+    return state
+
+
+def _loadable(value: object) -> bool:
+    """Whether a checkpoint gives it back without running code."""
+    if isinstance(value, dict):
+        return all(map(_loadable, value)) and all(map(_loadable, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_loadable, value))
+    return value is None or type(value) in (bool, int, float, str) or isinstance(value, Tensor)
 
 
 def _load_state_dict(operator: CreditOperator, state_dict: dict[str, Any]) -> None:

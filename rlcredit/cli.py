@@ -14,7 +14,8 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
-from callbacks.contract import bounds, check_stack, operators
+from callbacks.contract import operators
+from callbacks.lints import bounds, check_stack
 from rlcredit.explain import explanation, parameters
 from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
@@ -205,6 +206,7 @@ class CreditCLI(LightningCLI):
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process."""
     quiet()
+    sys.path.insert(0, str(Path.cwd()))  # operators of one's own lie beside their configuration
     ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
         "condition": str,

@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch import Callback, Trainer
 
 from callbacks.base import CreditOperator
-from callbacks.contract import bounds, notices
+from callbacks.lints import bounds, notices
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 

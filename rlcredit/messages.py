@@ -21,6 +21,10 @@ _BOILERPLATE = re.compile(
 )
 
 
+_ENTRY = {"class_path", "init_args", "dict_kwargs"}
+"""The keys of an entry of a list of objects."""
+
+
 class ReadableParser(LightningArgumentParser):
     """A parser whose errors are one message, not a page of usage."""
 
@@ -49,6 +53,8 @@ def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequ
         options: that the command line knows.
 
     """
+    if slip := _misshapen(given):
+        return slip
     if found := re.search(r"(?:Option|option) '([\w.]+)'", message):
         return _unknown_key(found[1], given, roots)
     if found := re.search(r"unrecognized arguments: (\S+)", message):
@@ -64,12 +70,33 @@ def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequ
     return _essence(key, message)
 
 
+def _misshapen(given: Mapping[str, Any]) -> str | None:
+    """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
+    if "callbacks" in given:
+        return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
+    trainer = given.get("trainer")
+    stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
+    for place, entry in enumerate(stack if isinstance(stack, list) else []):
+        name, arguments = None, "..."
+        if isinstance(entry, str) and "(" in entry:
+            name = entry.partition("(")[0]
+        elif isinstance(entry, Mapping) and "class_path" in entry and set(entry) - _ENTRY:
+            name, arguments = entry["class_path"], ", ".join(f"{k}: {v}" for k, v in entry.items() if k not in _ENTRY)
+        elif isinstance(entry, Mapping) and "class_path" not in entry and len(entry) == 1:
+            name = next(iter(entry))
+        if name:
+            return f"trainer.callbacks[{place}]: write {{class_path: {name}, init_args: {{{arguments}}}}}."
+    return None
+
+
 def _essence(key: str, message: str) -> str:
     """Keep the line that says most: a class's own sentence, above all."""
     lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
     sentences = [line for line in lines if line.endswith(".")]
     kept = (sentences or lines or [re.sub(r"\s+", " ", message)])[0]
     given = found[1] if (found := re.search(r"Given value: (.*)", message)) else ""
+    if "Namespace(" in given or " object at 0x" in given:
+        given = ""
     said = kept if sentences or not given else f"{kept}, got {given}"
     if not lines and given:
         said = f"cannot be {given}."

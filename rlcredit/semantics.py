@@ -31,9 +31,13 @@ class Anchors:
         """
         if not path.is_file():
             raise ValueError(f"There is no file {path} with anchors.")
-        lists = tomllib.loads(path.read_text(encoding="utf-8"))
+        try:
+            lists = tomllib.loads(path.read_text(encoding="utf-8"))
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path} is no TOML: {error}.") from None
         for name in ("planning", "execution"):
-            if not lists.get(name):
+            sentences = lists.get(name)
+            if not isinstance(sentences, list) or not sentences or not all(isinstance(s, str) for s in sentences):
                 raise ValueError(f"{path} has no list of sentences `{name}`.")
         return cls(lists["planning"], lists["execution"])
 
@@ -56,8 +60,8 @@ class PlanningJudge:
     threshold: float
     minimum: float
     model: str
-    batch_size: int
-    remembered: int
+    batch_size: int = 256
+    remembered: int = 200_000
     encoded: int = 0
     _encoder: Any = None
     _verdicts: dict[str, bool] = field(default_factory=dict)
@@ -73,12 +77,16 @@ class PlanningJudge:
             del self._verdicts[text]
         return verdicts
 
-    def _judged(self, texts: list[str], device: torch.device) -> list[bool]:
+    def load(self, device: torch.device) -> None:
+        """Read the encoder and place the two means, once."""
         if self._encoder is None:
             self._encoder = load_sentence_encoder(self.model, device)
             self._centres = torch.stack(
                 [self._embedded(a).mean(0) for a in (self.anchors.planning, self.anchors.execution)]
             )
+
+    def _judged(self, texts: list[str], device: torch.device) -> list[bool]:
+        self.load(device)
         self.encoded += len(texts)
         planning, execution = (self._embedded(texts) @ normalize(self._centres, dim=-1).T).unbind(-1)
         return ((planning > execution + self.threshold) & (planning > self.minimum)).tolist()

@@ -85,7 +85,7 @@ def successful(paths: Iterable[Path]) -> list[str]:
 def main() -> None:
     """Write the grams and how they were found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path, help="a file or a folder of completion tables")
+    parser.add_argument("source", type=Path, help="a file, or the folder of a run")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--share", type=float, default=0.2, help="of the clusters that is kept")
@@ -95,7 +95,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     quiet()
-    files = sorted(args.source.rglob("*.json*")) if args.source.is_dir() else [args.source]
+    if not args.out.parent.is_dir() or not args.source.exists():
+        parser.error(f"{args.source} and the folder of {args.out} must exist.")
+    files = sorted(args.source.rglob("step_*.json")) if args.source.is_dir() else [args.source]
     solutions = [grams_of(text) for text in successful(files)]
     counts: dict[str, int] = {}
     for gram in (gram for grams in solutions for gram in grams):
@@ -110,6 +112,8 @@ def main() -> None:
     _, labels = kmeans2(vectors.astype(np.float64), clusters, iter=50, minit="++", rng=args.seed, missing="warn")
     named = {gram: int(label) for gram, label in zip(grams, labels, strict=True)}
     chosen = frequent_clusters(solutions, named, args.share, args.most)
+    if not chosen:
+        parser.error(f"every cluster occurs in more than {args.most:.0%} of the solutions. Raise --most.")
     kept = sorted((gram for gram in grams if named[gram] in chosen), key=lambda gram: (-counts[gram], gram))
     report = {"solutions": len(solutions), "grams_considered": len(grams), "clusters": clusters, "grams": kept}
     args.out.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -4,7 +4,10 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from callbacks.base import CreditOperator, Metrics
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_warn
+
+from callbacks.base import CreditOperator, Metrics, StackWarning
 from rlcredit.functional.spans import phrase_spans, plan_coverage, plan_mask_from_spans
 from rlcredit.rollout import Rollout
 
@@ -31,9 +34,21 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
         if not file.is_file():
             raise ValueError(f"MinedGrams found no file {file}. Write one with scripts/mine_grams.py.")
         try:
-            self.grams = [str.lower(gram) for gram in json.loads(file.read_text(encoding="utf-8"))["grams"]]
+            self.grams: list[str] = json.loads(file.read_text(encoding="utf-8"))["grams"]
+            sound = isinstance(self.grams, list) and all(any(map(str.isalnum, gram)) for gram in self.grams)
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"MinedGrams expects a JSON object with a list of phrases `grams` in {file}.") from None
+            sound = False
+        if not sound or not self.grams:
+            raise ValueError(f"MinedGrams expects a JSON object with a list of phrases `grams` in {file}.")
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Warn of the embedded policy's phrases in the mouth of another."""
+        super().setup(trainer, pl_module, stage)
+        path: str = pl_module.policy.path  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
+        if self.path is None and path != "tiny":
+            rank_zero_warn(
+                f"MinedGrams uses the phrases of the policy `tiny` for {path}. Set path.", category=StackWarning
+            )
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""

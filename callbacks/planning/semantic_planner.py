@@ -4,6 +4,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+from lightning.pytorch import LightningModule, Trainer
+
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.spans import Span, plan_coverage, plan_mask_from_spans
 from rlcredit.rollout import Rollout
@@ -30,8 +32,8 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask"):
     """Mark the windows of words that lie nearer to sentences of planning than to sentences of execution.
 
     A window plans if its cosine with the mean planning anchor exceeds both ``minimum`` and, by more than ``threshold``,
-    that with the mean execution anchor: the detector of the SEPA paper's follow-ups, with anchors of our own. It runs
-    on the device of the rollout.
+    that with the mean execution anchor: the detector of the SEPA paper's follow-ups, with anchors of our own. No
+    window is encoded twice. It runs on the device of the rollout.
 
     Args:
         threshold: by how much planning must be nearer.
@@ -40,8 +42,6 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask"):
         stride: words from one window to the next.
         anchors: a TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
         model: of sentence-transformers; the extra ``offline`` ships the default.
-        batch_size: windows encoded together.
-        remembered: verdicts kept, so that no window is encoded twice; the oldest go first.
 
     """
 
@@ -53,16 +53,20 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask"):
         stride: int = 6,
         anchors: str | None = None,
         model: str = "all-MiniLM-L6-v2",
-        batch_size: int = 256,
-        remembered: int = 200_000,
     ) -> None:
         super().__init__()
         if not window >= stride >= 1 or window < 3:
             raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
         self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
-        self.anchors, self.model, self.batch_size, self.remembered = anchors, model, batch_size, remembered
+        self.anchors, self.model = anchors, model
         read = Anchors.read(SENTENCES if anchors is None else Path(anchors))
-        self.judge = PlanningJudge(read, threshold, minimum, model, batch_size, remembered)
+        self.judge = PlanningJudge(read, threshold, minimum, model)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Read the encoder before anything is sampled."""
+        super().setup(trainer, pl_module, stage)
+        if stage == "fit":
+            self.judge.load(pl_module.device)
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""

@@ -58,7 +58,7 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
 
     def notice(self, above: float, group_size: int) -> str | None:
         """A cap above everything that can arrive changes nothing."""
-        if self.limit < above or math.isinf(self.limit):
+        if self.limit < above:
             return None
         return (
             f"AdvantageClip(limit={self.limit:g}) changes nothing: with rewards in [0, 1] and {group_size} completions "

@@ -1,19 +1,21 @@
 import math
+from collections import deque
 
 import pytest
 import torch
 from lightning.pytorch import Callback
 
 from callbacks.base import CreditOperator, StackError, StackWarning, check_stack
-from callbacks.contract import _usual_writer, bounds
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.rloo import RLOO
+from callbacks.lints import _usual_writer, bounds, notices
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.signal_stats import SignalStats
 from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.linear_lambda import LinearLambda
 from callbacks.signals.entropy import Entropy
 from callbacks.signals.predictive_variance import PredictiveVariance
@@ -239,3 +241,83 @@ def test_the_bound_is_reached_and_never_passed(operator):
     rollout = make_rollout(rewards.flatten().tolist(), group_size=8)
     operator.assign(rollout)
     assert rollout.advantages.abs().max().item() == pytest.approx(operator.bound(1.0, 8), rel=1e-4)
+
+
+class FlipsRewards(CreditOperator, reads="rewards"):
+    """Change a fact."""
+
+    def assign(self, rollout):
+        rollout.rewards = 1 - rollout.rewards
+        return {}
+
+
+class InPlace(CreditOperator, reads="signal"):
+    """Mutate what it should rebind."""
+
+    def assign(self, rollout):
+        rollout.signal[:] = 0
+        return {}
+
+
+class Silent(CreditOperator, reads="rewards"):
+    """Forget to report."""
+
+    def assign(self, rollout):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (FlipsRewards, r"FlipsRewards rebinds \['rewards'\] without declaring it"),
+        (InPlace, r"InPlace changes \['signal'\] in place. Rebind the field to a new tensor"),
+        (Silent, "Silent.assign returns None, expected a dict of metrics"),
+    ],
+)
+def test_facts_stay_and_tensors_are_rebound(rollout, operator, message):
+    with pytest.raises(StackError, match=message):
+        operator().checked(rollout)
+
+
+class Remembers(CorrectnessGate, state="history"):
+    """Keep what no checkpoint holds."""
+
+    def __init__(self, history=None):
+        super().__init__()
+        self.history = history
+
+
+def test_state_is_inherited_and_must_be_loadable(fit):
+    assert Remembers.state == ("opened_at", "history")
+    assert Remembers([1.0, {"a": None}]).state_dict() == {"opened_at": None, "history": [1.0, {"a": None}]}
+    with pytest.raises(StackError, match="Remembers keeps deque `history` as state"):
+        fit(stack=[GRPO(), StrategicGrams(), LinearLambda(), Remembers(deque([1])), SEPA(), GTPO()])
+
+
+class Forgets(CreditOperator, reads="rewards", state="seen"):
+    """Keep an argument under another name."""
+
+    def __init__(self, k):
+        super().__init__()
+        self._k, self.seen = k, 0
+
+
+def test_a_stateful_operator_must_keep_its_arguments_by_name():
+    with pytest.raises(StackError, match=r"Forgets must keep \['k'\] under the same name: a checkpoint knows"):
+        check_stack([GRPO(), Forgets(1)])
+
+
+def test_an_argument_must_not_hide_what_every_operator_uses():
+    with pytest.raises(TypeError, match=r"has an argument \['bound'\], which every operator uses. Rename it"):
+        type("Capped", (CreditOperator,), {"__init__": lambda self, bound: None}, reads="advantages")
+
+
+@pytest.mark.parametrize(
+    ("stack", "size", "message"),
+    [
+        ([GRPO()], 1, "GRPO gives no credit to groups of 1. Raise model.sampling.completions."),
+        ([MaxRL(), AdvantageClip()], 8, "AdvantageClip(limit=inf) changes nothing"),
+    ],
+)
+def test_what_gives_no_credit_or_caps_nothing_is_told(stack, size, message):
+    assert [told[: len(message)] for told in notices(stack, size)] == [message]

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from lightning.pytorch import Callback
 
 from callbacks import StackWarning, check_stack, every_operator
-from callbacks.contract import notices
+from callbacks.lints import notices
 from rlcredit.explain import call as explain_call
 from rlcredit.policy import Policy
 

@@ -118,6 +118,17 @@ def test_every_condition_is_one_list_and_a_name():
             "trainer: {callbacks: [{class_path: AdvantageClip, init_args: {limit: -1}}]}",
             "AdvantageClip expects limit > 0, got -1.0.",
         ),
+        (
+            "trainer: {callbacks: [GRPO, {class_path: GTPO, beta: 0.5}]}",
+            "trainer.callbacks[1]: write {class_path: GTPO, init_args: {beta: 0.5}}.",
+        ),
+        (
+            "trainer: {callbacks: [GRPO: {normalize_std: true}]}",
+            "trainer.callbacks[0]: write {class_path: GRPO, init_args: {...}}.",
+        ),
+        ("trainer: {callbacks: ['GRPO(normalize_std=true)']}", "trainer.callbacks[0]: write {class_path: GRPO, init_"),
+        ("callbacks: [GRPO]", "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."),
+        ("trainer: {callbacks: [{class_path: PassAtK, init_args: {k: 17}}]}", "PassAtK needs 1 <= k <= 16 completions"),
         ("trainer: {callbacks: [GRPO, MaxRL]}", "MaxRL overwrites the `advantages` of GRPO before anything uses it."),
     ],
 )

@@ -158,7 +158,8 @@ def test_the_semantic_planner_encodes_no_window_twice_and_forgets_the_oldest():
     assert planner.assign(rollout)["encoded"] == 2
     assert rollout.plan_mask.any(-1).tolist() == [True, False, False]
     assert planner.assign(rollout)["encoded"] == 0
-    forgetful = SemanticPlanner(remembered=1)
+    forgetful = SemanticPlanner()
+    forgetful.judge.remembered = 1
     encoded = [forgetful.assign(of_texts([text]))["encoded"] for text in (think, compute, compute, think)]
     assert encoded == [1, 1, 0, 1]
 
