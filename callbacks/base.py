@@ -82,7 +82,10 @@ class CreditOperator(Contract, Callback):
 
         """
         before = {name: getattr(rollout, name) for name in FIELDS}
-        versions = {name: value._version for name, value in before.items() if isinstance(value, Tensor)}
+        tracked = {
+            name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()
+        }
+        versions = {name: value._version for name, value in tracked.items()}
         metrics = self.assign(rollout)
         if not isinstance(metrics, Mapping):
             raise StackError(
@@ -91,7 +94,7 @@ class CreditOperator(Contract, Callback):
         undeclared = {name for name, value in before.items() if getattr(rollout, name) is not value} - self.writes
         if undeclared:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
-        if mutated := sorted(name for name, version in versions.items() if before[name]._version != version):
+        if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
             raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
         for name in sorted(self.writes - {"sepa_lambda"}):
             self._check_tokens(name, getattr(rollout, name), rollout)

@@ -206,7 +206,7 @@ class CreditCLI(LightningCLI):
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process."""
     quiet()
-    sys.path.insert(0, str(Path.cwd()))  # operators of one's own lie beside their configuration
+    sys.path.append(str(Path.cwd()))  # operators of one's own lie beside their configuration
     ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
         "condition": str,
