@@ -10,7 +10,7 @@ from torch import Tensor
 
 from callbacks.contract import Contract, StackError, StackWarning, operators
 from callbacks.lints import bounds, check_stack
-from rlcredit.rollout import FIELDS, Rollout
+from rlcredit.rollout import COSTLY, FIELDS, Rollout
 
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
@@ -46,7 +46,7 @@ class CreditOperator(Contract, Callback):
         return self._generate_state_key(**self.arguments)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Check the stack, number the second and later operators of one class, and take over the seed of the run."""
+        """Check the stack, number the second and later operators of one class, and take over the run's seed."""
         listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         check_stack(listed)
         stack = operators(listed)
@@ -54,6 +54,7 @@ class CreditOperator(Contract, Callback):
             _state_dict(self)  # refused now rather than at the first checkpoint
         place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
+        pl_module.needs.update(self.reads)  # pyright: ignore[reportAttributeAccessIssue, reportCallIssue]
         self.run_seed = int(pl_module.seed)  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
         group_size: int = pl_module.sampling.completions  # pyright: ignore[reportAttributeAccessIssue, reportAssignmentType]
         notice = self.notice(bounds(stack, group_size)[stack.index(self)], group_size)
@@ -81,6 +82,8 @@ class CreditOperator(Contract, Callback):
                 shape or not finite, or reported no metrics.
 
         """
+        if missing := sorted(name for name in self.reads & COSTLY if getattr(rollout, name) is None):
+            raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
         before = {name: getattr(rollout, name) for name in FIELDS}
         tracked = {
             name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()

@@ -76,6 +76,7 @@ class PolicyModule(LightningModule):
         self.pass_at_1, self.pass_at_k = PassAtK(1), PassAtK(pass_k)
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.measured: dict[str, float] = {}
+        self.needs: set[str] = set()
 
     @staticmethod
     def check(trainer: Trainer) -> None:
@@ -117,9 +118,12 @@ class PolicyModule(LightningModule):
         """Sample G completions per prompt and have them judged."""
         started = self._now()
         prompt_ids, samples = self._sampled(prompts, self.sampling, self.seed, self.global_step)
+        group = self.sampling.completions
+        prompt_ids = prompt_ids.repeat_interleave(group, 0)
+        reference = self._reference(prompt_ids, samples) if "ref_logprobs" in self.needs else None
         decoded = self._now()
         tokens = self.policy.pieces(samples.completion_ids, samples.mask)
-        verdicts = self._judged(prompts, tokens, self.sampling.completions)
+        verdicts = self._judged(prompts, tokens, group)
         self._clock = self._now()
         right, judged = are(verdicts, Verdict.RIGHT), are(verdicts, Verdict.RIGHT, Verdict.WRONG)
         self.measured = {
@@ -131,15 +135,26 @@ class PolicyModule(LightningModule):
         }
         return Rollout(
             step=self.global_step,
-            group_size=self.sampling.completions,
-            prompt_ids=prompt_ids.repeat_interleave(self.sampling.completions, 0),
+            group_size=group,
+            prompt_ids=prompt_ids,
             completion_ids=samples.completion_ids,
             mask=samples.mask,
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
-            rewards=rewards(right, judged, self.sampling.completions).to(self.device),
+            rewards=rewards(right, judged, group).to(self.device),
             tokens=tokens,
+            ref_logprobs=reference,  # pyright: ignore[reportArgumentType]
         )
+
+    def _reference(self, prompt_ids: Tensor, samples: Samples) -> Tensor:
+        """Score what was sampled with the adapter off, tempered as the policy is."""
+        rows = torch.arange(len(prompt_ids), device=prompt_ids.device)
+        with self.policy.sampling(), self.policy.adapter_off(), self.trainer.precision_plugin.forward_context():
+            scored = [
+                self.policy.logprobs(prompt_ids[part], samples.completion_ids[part], self.sampling.temperature).logprobs
+                for part in (rows.split(self.micro_batch_size) if self.micro_batch_size else [rows])
+            ]
+        return torch.cat(scored).where(samples.mask, 0)
 
     def _sampled(self, prompts: Prompts, sampling: Sampling, seed: int, step: int) -> tuple[Tensor, Samples]:
         prompt_ids = self.policy.encode(prompts.questions).to(self.device)

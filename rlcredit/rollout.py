@@ -7,6 +7,7 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from rlcredit.functional.uncertainty import surprisal
@@ -29,9 +30,12 @@ class Rollout:
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
         rewards: the verifier's verdict, ``(B,)`` float32.
         tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
+        ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
         plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
         sepa_lambda: pooling strength in [0, 1]; neutral: 0.
+        process: implicit process signal, ``(B, T)`` float32; neutral: 0.
+        progress: how far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
         advantages: credit, ``(B, T)`` float32; neutral: the reward on every token.
         logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step, ``old_logprobs`` before.
 
@@ -46,9 +50,12 @@ class Rollout:
     entropy: Tensor
     rewards: Tensor
     tokens: list[list[str]]
+    ref_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
     sepa_lambda: float = field(init=False)
+    process: Tensor = field(init=False)
+    progress: Tensor = field(init=False)
     advantages: Tensor = field(init=False)
     logprobs: Tensor = field(init=False)
 
@@ -62,15 +69,27 @@ class Rollout:
         return (self.advantages.where(self.mask, 0) != 0).any(-1)
 
 
-FACTS = frozenset(
+COSTLY = frozenset(["ref_logprobs"])
+"""Facts that take a forward pass of their own, and are None unless something asks for them."""
+
+FACTS = COSTLY | frozenset(
     ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "rewards", "tokens"]
 )
 """Fields that sampling and verification fix; no operator writes them."""
+
+
+def positional_progress(mask: Tensor) -> Tensor:
+    """Return t / length of each token, t counted from one, shape ``(B, T)`` float32; one outside the mask."""
+    place = mask.cumsum(-1) / mask.sum(-1, keepdim=True).clamp(min=1)
+    return place.where(mask, 1.0)
+
 
 NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
     "sepa_lambda": lambda _: 0.0,
+    "process": lambda rollout: torch.zeros_like(rollout.old_logprobs),
+    "progress": lambda rollout: positional_progress(rollout.mask),
     "advantages": lambda rollout: rollout.rewards[:, None].expand(rollout.mask.shape),
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
@@ -79,5 +98,5 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"signal", "advantages"}
-"""Fields worth reading although no operator has written them: facts, surprisal, the reward itself."""
+MEANINGFUL = FACTS | {"signal", "progress", "advantages"}
+"""Fields worth reading although no operator has written them: facts, surprisal, position, the reward itself."""

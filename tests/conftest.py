@@ -40,6 +40,7 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
         old_logprobs=old_logprobs,
         entropy=torch.rand(rows, width, generator=generator).where(mask, 0),
         rewards=torch.tensor(rewards),
+        ref_logprobs=-torch.rand(rows, width, generator=generator).where(mask, 0),
         tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
     )
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from callbacks import every_operator
 
 OPERATORS = Path(__file__).parents[1] / "docs" / "operators.md"
-ROW = re.compile(
-    r"\| `(\w+)(?:\((.*?)\))?` \| .* \| ([a-z_, ]+) \| (sepa_lambda|plan_mask|signal|advantages|nothing) \|"
-)
+WRITTEN = r"(?:sepa_lambda|plan_mask|signal|process|progress|advantages|nothing)(?:, process)?"
+ROW = re.compile(rf"\| `(\w+)(?:\((.*?)\))?` \| .* \| ([a-z_, ]+) \| ({WRITTEN}) \|")
 
 
 def test_every_operator_has_its_row_and_the_row_its_contract():

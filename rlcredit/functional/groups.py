@@ -1,6 +1,9 @@
-"""Rewards relative to those of the same prompt."""
+"""Rewards and tokens relative to those of the same prompt."""
 
 from torch import Tensor
+
+from rlcredit.functional.masked import masked_mean, masked_var
+from rlcredit.functional.normalization import FLAT
 
 ROUNDING = 1e-6
 """Below this a difference of rewards is rounding: a completion that was not judged has the mean of those that were."""
@@ -27,3 +30,28 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     means = groups.mean(-1, keepdim=True)
     deviations = groups - means
     return deviations.where(deviations.abs() > ROUNDING, 0), means
+
+
+def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
+    """Standardise over all tokens of each group, with the population deviation.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+
+    Returns:
+        Shape ``(B, T)``; zero where a group's values do not vary, and outside the mask.
+
+    Example:
+        >>> import torch
+        >>> group_standardized(torch.tensor([[0.0, 2.0]]), torch.tensor([[True, True]]), group_size=1)
+        tensor([[-1.,  1.]])
+
+    """
+    groups = len(mask) // group_size
+    rows, where = values.reshape(groups, -1), mask.reshape(groups, -1)
+    deviation = masked_var(rows, where, dim=-1, keepdim=True).sqrt()
+    varies = deviation > FLAT * masked_mean(rows.abs(), where, dim=-1, keepdim=True)
+    standard = (rows - masked_mean(rows, where, dim=-1, keepdim=True)) / deviation
+    return standard.where(where & varies, 0).view(mask.shape)

@@ -16,15 +16,19 @@ from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
+from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
 from callbacks.signals.sepa_amplification import SEPAAmplification
 from callbacks.signals.surprisal import Surprisal
 from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
+from callbacks.tokens.eapo import EAPO
+from callbacks.tokens.entropy_gate import EntropyGate
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
+from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.random_mask import RandomMask
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.rollout import FIELDS, Rollout
@@ -33,7 +37,7 @@ from tests.conftest import make_rollout, snapshot
 OPERATORS = every_operator()
 DRAWN = {RandomMask, RandomPlanner}
 SHAPE = {"mask", "group_size"}
-TOKENS = ("signal", "plan_mask", "advantages")
+TOKENS = ("signal", "plan_mask", "process", "progress", "advantages")
 NEUTRAL = [
     ConstantLambda(value=0.0),
     CorrectnessGate(threshold=0.0),
@@ -51,6 +55,9 @@ NEUTRAL = [
     Delight(blend="lambda"),
     HardDelight(keep=1.0),
     HardDelight(blend=0.0),
+    EntropyGate(gamma=0.0, normalize="double"),
+    OutcomeAnchor(eta=0.0),
+    EAPO(alpha=0.0),
 ]
 
 
@@ -70,6 +77,7 @@ def midway(rewards=(1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)) -> Rollout:
     GRPO().assign(rollout)
     StrategicGrams().assign(rollout)
     rollout.sepa_lambda = 0.5
+    ProcessSignal(beta=1.0).assign(rollout)
     return rollout
 
 
@@ -118,7 +126,7 @@ def test_rebinds_and_never_mutates(operator):
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_padding_never_matters(operator):
     clean, dirty = midway(), midway()
-    for field in ("old_logprobs", "entropy", "signal", "advantages"):
+    for field in ("old_logprobs", "ref_logprobs", "entropy", "signal", "process", "advantages"):
         value = getattr(dirty, field)
         setattr(dirty, field, value.where(dirty.mask, 1e6))
     dirty.plan_mask = dirty.plan_mask | ~dirty.mask

@@ -1,9 +1,16 @@
+import contextlib
+from collections import Counter
+
 import pytest
 import torch
+from lightning.pytorch import Callback
 from torch.testing import assert_close
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
+from callbacks.signals.bucket_normalization import BucketNormalization
+from callbacks.signals.process_signal import ProcessSignal
+from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from rlcredit.losses import ImportanceSampling
 from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
@@ -146,3 +153,38 @@ def test_half_precision_samples_and_trains_one_policy(fit, precision):
         assert step["train/kl_sampler"] < 2e-3
         assert step["train/gradient_norm"] > 0
     assert {weight.dtype for weight in run.adapter.values()} == {torch.float32}
+
+
+class Scored(Callback):
+    """Count the passes that score completions, by whether the adapter was on."""
+
+    def __init__(self, monkeypatch):
+        self.passes = Counter()
+        plain, off = Policy.logprobs, Policy.adapter_off
+
+        def logprobs(policy, *args):
+            self.passes["reference" if self.off else "policy"] += 1
+            return plain(policy, *args)
+
+        @contextlib.contextmanager
+        def adapter_off(policy):
+            self.off = True
+            with off(policy):
+                yield
+            self.off = False
+
+        self.off = False
+        monkeypatch.setattr(Policy, "logprobs", logprobs)
+        monkeypatch.setattr(Policy, "adapter_off", adapter_off)
+
+
+def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it(fit, monkeypatch):
+    scored = Scored(monkeypatch)
+    fit(steps=2, stack=[GRPO(), scored])
+    assert scored.passes["reference"] == 0
+    process = [ProcessSignal(), BucketNormalization(), OutcomeAnchor()]
+    run = fit(steps=2, stack=[GRPO(), *process, scored])
+    assert scored.passes["reference"] == 2
+    # Before the first update the policy is the reference, but for the kernels of decoding and scoring.
+    assert abs(run.history[0]["credit/ProcessSignal/size"]) < 1e-6
+    assert run.history[1]["credit/ProcessSignal/size"] > 1e-6

@@ -1,0 +1,43 @@
+"""The cumulative-entropy clock: a completion has come as far as its decisions have."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_correlation
+from rlcredit.rollout import Rollout, positional_progress
+
+
+def entropy_progress(entropy: Tensor, mask: Tensor) -> Tensor:
+    r"""Return the share of a completion's entropy that has been spent up to and including each token.
+
+    .. math:: u_t = \sum_{j \le t} H_j \Big/ \sum_{j \le |o|} H_j
+
+    The clock of EP-GRPO (Yu et al., 2026, arXiv:2605.04960), a reconstruction: its equations were not at hand.
+
+    Args:
+        entropy: in nats, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        In (0, 1], shape ``(B, T)``; position over length where a completion has no entropy.
+
+    Example:
+        >>> import torch
+        >>> entropy_progress(torch.tensor([[1.0, 0.0, 3.0]]), torch.tensor([[True, True, True]]))
+        tensor([[0.2500, 0.2500, 1.0000]])
+
+    """
+    spent = entropy.where(mask, 0).double().cumsum(-1)
+    share = (spent / spent[:, -1:]).to(entropy.dtype)
+    tiny = entropy.new_tensor(1e-6)  # tokens before the first uncertain one have come no way at all
+    return share.clamp(min=tiny).where(mask & (spent[:, -1:] > 0), positional_progress(mask))
+
+
+class EntropyProgress(CreditOperator, reads="entropy", writes="progress"):
+    """Replace the positional clock by :func:`entropy_progress`; put it above ``BucketNormalization``."""
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace the clock; log how far it still agrees with position."""
+        rollout.progress = entropy_progress(rollout.entropy, rollout.mask)
+        position = positional_progress(rollout.mask)
+        return {"position_correlation": masked_correlation(rollout.progress, position, rollout.mask)}

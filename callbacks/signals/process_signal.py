@@ -1,0 +1,55 @@
+"""Implicit process signal: how far training has moved the policy on each token."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def process_signal(old_logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor, beta: float) -> Tensor:
+    r"""Return the log-ratio of policy and reference, an implicit reward of each token.
+
+    .. math:: s_t = \beta\, \bigl(\log \pi_{old}(o_t) - \log \pi_{ref}(o_t)\bigr)
+
+    Eq. 7 of ERPO (Yu and Li, 2026, arXiv:2603.28204) as a third-party implementation numbers it; the paper's text was
+    not at hand. Before the first update policy and reference are one and the signal is zero but for rounding.
+
+    Args:
+        old_logprobs: log pi_old, shape ``(B, T)``.
+        ref_logprobs: log pi_ref of the same tokens, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        beta: scale; 0 gives no signal. It cancels where the signal is normalised.
+
+    Returns:
+        Shape ``(B, T)``, zero outside the mask.
+
+    Example:
+        >>> import torch
+        >>> mask = torch.tensor([[True, True]])
+        >>> process_signal(torch.tensor([[-0.5, -2.0]]), torch.tensor([[-1.5, -1.0]]), mask, beta=0.1)
+        tensor([[ 0.1000, -0.1000]])
+
+    """
+    return (beta * (old_logprobs - ref_logprobs)).where(mask, 0)
+
+
+class ProcessSignal(CreditOperator, reads="old_logprobs ref_logprobs", writes="process", usual=True):
+    """Set the process signal to :func:`process_signal`; the reference costs one more forward pass per rollout.
+
+    Args:
+        beta: scale.
+
+    """
+
+    def __init__(self, beta: float = 0.1) -> None:
+        super().__init__()
+        if not beta >= 0:
+            raise ValueError(f"ProcessSignal expects beta >= 0, got {beta}. A negative one would praise the reference.")
+        self.beta = beta
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Set the signal; log its mean, which is beta times an estimate of KL(policy || reference), and its size."""
+        rollout.process = process_signal(rollout.old_logprobs, rollout.ref_logprobs, rollout.mask, self.beta)
+        size = masked_mean(rollout.process.abs(), rollout.mask)
+        return {"mean": masked_mean(rollout.process, rollout.mask), "size": size}

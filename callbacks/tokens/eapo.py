@@ -1,0 +1,69 @@
+"""EAPO: a token's credit leans towards its entropy, never by more than a fixed share."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_standardized
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def eapo_advantages(
+    advantages: Tensor, entropy: Tensor, mask: Tensor, group_size: int, alpha: float, phi: float
+) -> Tensor:
+    r"""Add a share of each token's standardised entropy, clipped by its advantage, with the advantage's sign.
+
+    .. math:: A'_t = A_t + \alpha\, \operatorname{sgn}(A_t)\, \operatorname{clip}\Bigl(
+        \frac{H_t - \mu_H}{\sigma_H},\; -\frac{|A_t|}{\phi},\; \frac{|A_t|}{\phi}\Bigr)
+
+    Eq. 6 and 7 of He et al. (2026, arXiv:2604.11056v1); mean and population deviation over all tokens of the group. It
+    is a weight on A within :math:`[1 - \alpha/\phi,\; 1 + \alpha/\phi]`: while alpha < phi no sign flips.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        entropy: in nats, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+        alpha: strength; 0 is the identity.
+        phi: how small a share of the advantage the entropy may add.
+
+    Returns:
+        Shape ``(B, T)``; as before where the group's entropy does not vary.
+
+    Example:
+        >>> import torch
+        >>> mask = torch.tensor([[True, True]])
+        >>> eapo_advantages(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.0, 2.0]]), mask, 1, alpha=0.2, phi=2.0)
+        tensor([[0.4500, 0.5500]])
+
+    """
+    limit = advantages.abs() / phi
+    standard = group_standardized(entropy, mask, group_size)
+    return advantages + alpha * advantages.sign() * standard.clamp(-limit, limit)
+
+
+class EAPO(CreditOperator, reads="entropy advantages", writes="advantages"):
+    """Apply :func:`eapo_advantages` to the ledger.
+
+    Args:
+        alpha: strength. The paper uses 0.2.
+        phi: bound. The paper uses 2.
+
+    """
+
+    def __init__(self, alpha: float = 0.2, phi: float = 2.0) -> None:
+        super().__init__()
+        if not 0 <= alpha < phi:
+            raise ValueError(f"EAPO expects 0 <= alpha < phi, got {alpha} and {phi}. Otherwise signs may flip.")
+        self.alpha, self.phi = alpha, phi
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Lean; log the share of credited tokens whose entropy term was clipped."""
+        before, mask = rollout.advantages, rollout.mask
+        clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
+        rollout.advantages = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
+        return {"clipped_fraction": masked_mean(clipped.float(), mask & (before != 0))}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows by more than alpha / phi."""
+        return (1 + self.alpha / self.phi) * above

@@ -1,0 +1,65 @@
+"""Entropy gate: credit and process signal count where the policy was undecided for its group."""
+
+from typing import Literal
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.groups import group_standardized
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -> Tensor:
+    r"""Return a gate that opens above the mean token entropy of the group.
+
+    .. math:: W_{i,t} = \sigma\Bigl(\gamma\, \frac{H_{i,t} - \mu_{H,G}}{\sigma_{H,G}}\Bigr)
+
+    Eq. 8 of ERPO (2603.28204), reconstructed where its parentheses are lost; population deviation over all tokens of
+    the group. W > 1/2 marks what the paper calls critical decision pivots.
+
+    Args:
+        entropy: in nats, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+        gamma: steepness; 0 makes every gate one half.
+
+    Returns:
+        In (0, 1), shape ``(B, T)``; one half where the group's entropy does not vary.
+
+    Example:
+        >>> import torch
+        >>> entropy_gate(torch.tensor([[0.0, 2.0]]), torch.tensor([[True, True]]), group_size=1, gamma=1.0)
+        tensor([[0.2689, 0.7311]])
+
+    """
+    return (gamma * group_standardized(entropy, mask, group_size)).sigmoid()
+
+
+class EntropyGate(CreditOperator, reads="entropy advantages process", writes="advantages process"):
+    """Multiply advantages and process signal by :func:`entropy_gate`.
+
+    Args:
+        gamma: steepness. A third-party ERPO uses 5.
+        normalize: ``none`` takes W as it is, which about halves the update; ``double`` 2 W, which is one at the mean
+            entropy; ``mean`` W over its mean in the completion, so that none of its credit is lost.
+
+    """
+
+    def __init__(self, gamma: float = 5.0, normalize: Literal["none", "double", "mean"] = "none") -> None:
+        super().__init__()
+        if not gamma >= 0:
+            raise ValueError(f"EntropyGate expects gamma >= 0, got {gamma}. A negative gamma would open on certainty.")
+        self.gamma = gamma
+        self.normalize = one_of("EntropyGate", "normalize", normalize, ("none", "double", "mean"))
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Gate; log the gate's mean, the weights' mean and the share of critical decision pivots."""
+        gate = entropy_gate(rollout.entropy, rollout.mask, rollout.group_size, self.gamma)
+        scale = {"none": 1.0, "double": 0.5, "mean": masked_mean(gate, rollout.mask, dim=-1, keepdim=True)}
+        weights = (gate / scale[self.normalize]).where(rollout.mask, 0)
+        rollout.advantages, rollout.process = rollout.advantages * weights, rollout.process * weights
+        pivots = masked_mean((gate > 0.5).float(), rollout.mask)
+        means = {"gate_mean": masked_mean(gate, rollout.mask), "weight_mean": masked_mean(weights, rollout.mask)}
+        return {**means, "pivot_fraction": pivots}

@@ -1,0 +1,73 @@
+"""Outcome anchor: the process signal joins the advantage with the sign of the outcome."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def outcome_anchor(
+    advantages: Tensor, process: Tensor, mask: Tensor, rewards: Tensor, eta: float, zero_variance: str
+) -> Tensor:
+    r"""Add the process signal, anchored to the outcome.
+
+    .. math:: A'_{i,t} = A_{i,t} + \eta\, a_{i,t}\, \tilde s_{i,t}, \qquad a_{i,t} = \operatorname{sgn} A_{i,t}
+
+    The last line of ERPO (2603.28204) and EP-GRPO (2605.04960), a reconstruction: neither assembly was at hand. A right
+    answer gains where the policy has moved towards a token, a wrong one loses there; where the policy has moved away,
+    the wrong answer is relieved.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        process: normalised, and gated if a gate stands above, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        rewards: 0 or 1, shape ``(B,)``.
+        eta: strength; 0 is the identity.
+        zero_variance: ``off`` leaves completions without any advantage alone; ``outcome`` anchors them by their reward,
+            +1 for 1 and -1 for 0, so that groups of equal rewards still teach.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    Example:
+        >>> mask, process = torch.tensor([[True], [True]]), torch.tensor([[1.0], [1.0]])
+        >>> outcome_anchor(torch.tensor([[0.5], [-0.5]]), process, mask, torch.tensor([1.0, 0.0]), 0.2, "off")
+        tensor([[ 0.7000],
+                [-0.7000]])
+
+    """
+    one_of("outcome_anchor", "zero_variance", zero_variance, ("off", "outcome"))
+    anchor = advantages.sign()
+    if zero_variance == "outcome":
+        silent = ~(advantages.where(mask, 0) != 0).any(-1, keepdim=True)
+        outcome = (2 * rewards - 1).where((rewards == 0) | (rewards == 1), 0)[:, None]
+        anchor = torch.where(silent, outcome, anchor)
+    return advantages + eta * anchor * process.where(mask, 0)
+
+
+class OutcomeAnchor(CreditOperator, reads="advantages process rewards", writes="advantages"):
+    """Apply :func:`outcome_anchor` to the ledger.
+
+    Args:
+        eta: strength. A third-party ERPO uses 0.2.
+        zero_variance: ``off`` as in ERPO, ``outcome`` as in EP-GRPO.
+
+    """
+
+    def __init__(self, eta: float = 0.2, zero_variance: Literal["off", "outcome"] = "off") -> None:
+        super().__init__()
+        if not eta >= 0:
+            raise ValueError(f"OutcomeAnchor expects eta >= 0, got {eta}. A negative eta would invert the process.")
+        self.eta, self.zero_variance = eta, zero_variance
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Anchor; log the share of tokens whose sign the process signal turned."""
+        before = rollout.advantages
+        arguments = (before, rollout.process, rollout.mask, rollout.rewards, self.eta, self.zero_variance)
+        rollout.advantages = outcome_anchor(*arguments)
+        return {"turned_fraction": masked_mean((rollout.advantages * before < 0).float(), rollout.mask)}
