@@ -3,10 +3,10 @@
 from typing import Literal
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_sum
+from rlcredit.functional.processes import rank_and_world, summed
 
 Denominator = Literal["token", "sequence", "constant"]
 
@@ -35,21 +35,13 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
     """
     rows = len(mask)
     if denominator == "token":
-        count = _mean_over_processes(mask.sum())
+        count = summed(mask.sum().float()) / rank_and_world()[1]
     elif denominator == "sequence":
         count = rows * mask.sum(-1, keepdim=True).clamp(min=1)
     else:
         assert constant is not None
         count = torch.tensor(rows * constant, device=mask.device)
     return mask / count
-
-
-def _mean_over_processes(value: Tensor) -> Tensor:
-    value = value.float()
-    if dist.is_available() and dist.is_initialized():
-        dist.all_reduce(value)
-        value = value / dist.get_world_size()
-    return value
 
 
 class ImportanceSampling(torch.nn.Module):

@@ -8,7 +8,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_warn
 
 from callbacks.base import CreditOperator, Metrics, StackWarning
-from rlcredit.functional.spans import phrase_spans, plan_coverage, plan_mask_from_spans
+from rlcredit.functional.spans import phrase_plan_mask, plan_coverage
 from rlcredit.rollout import Rollout
 
 EMBEDDED = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
@@ -52,6 +52,5 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""
-        found = [phrase_spans("".join(pieces), self.grams) for pieces in rollout.tokens]
-        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, found, rollout.mask)
+        rollout.plan_mask = phrase_plan_mask(rollout.tokens, self.grams, rollout.mask)
         return plan_coverage(rollout.plan_mask, rollout.mask)

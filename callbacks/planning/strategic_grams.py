@@ -1,7 +1,7 @@
 """Strategic grams: a token plans if it belongs to a phrase that steers the reasoning."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.spans import mask_from_spans, phrase_spans, plan_coverage, plan_mask_from_spans
+from rlcredit.functional.spans import mask_from_spans, phrase_plan_mask, phrase_spans, plan_coverage
 from rlcredit.rollout import Rollout
 
 PHRASES = (
@@ -35,8 +35,7 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked and of completions that plan at all."""
         phrases = PHRASES if self.phrases is None else self.phrases
-        found = [phrase_spans("".join(pieces), phrases) for pieces in rollout.tokens]
-        rollout.plan_mask = plan_mask_from_spans(rollout.tokens, found, rollout.mask)
+        rollout.plan_mask = phrase_plan_mask(rollout.tokens, phrases, rollout.mask)
         return plan_coverage(rollout.plan_mask, rollout.mask)
 
 

@@ -101,6 +101,12 @@ def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable
     return marked.to(mask.device) & mask
 
 
+def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], mask: Tensor) -> Tensor:
+    """Mark the tokens of a batch that spell one of some phrases; shapes as in :func:`plan_mask_from_spans`."""
+    phrases = tuple(phrases)
+    return plan_mask_from_spans(rows, [phrase_spans("".join(tokens), phrases) for tokens in rows], mask)
+
+
 def plan_coverage(plan_mask: Tensor, mask: Tensor) -> dict[str, Tensor]:
     """Return the share of tokens that are planning, and the share of completions that hold any.
 
