@@ -10,7 +10,7 @@ from torch import Tensor
 
 from callbacks.contract import Contract, StackError, StackWarning, operators
 from callbacks.lints import bounds, check_stack
-from rlcredit.rollout import COSTLY, FIELDS, Rollout
+from rlcredit.rollout import FIELDS, OPTIONAL, Rollout
 
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
@@ -64,7 +64,9 @@ class CreditOperator(Contract, Callback):
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
     ) -> None:
-        """Assign credit in stack order and log the metrics under ``credit/<Operator>/<quantity>``."""
+        """Assign credit to a fresh rollout in stack order and log the metrics as ``credit/<Operator>/<quantity>``."""
+        if batch.update:
+            return  # credit is assigned once, to all prompts, before the first update
         metrics = self.checked(batch)
         for quantity, value in metrics.items():
             ending = quantity.rpartition("_")[2]
@@ -82,7 +84,7 @@ class CreditOperator(Contract, Callback):
                 shape or not finite, or reported no metrics.
 
         """
-        if missing := sorted(name for name in self.reads & COSTLY if getattr(rollout, name) is None):
+        if missing := sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None):
             raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
         before = {name: getattr(rollout, name) for name in FIELDS}
         tracked = {
@@ -100,17 +102,19 @@ class CreditOperator(Contract, Callback):
         if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
             raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
         for name in sorted(self.writes - {"sepa_lambda"}):
-            self._check_tokens(name, getattr(rollout, name), rollout)
+            self._check_values(name, getattr(rollout, name), rollout)
         if not 0 <= rollout.sepa_lambda <= 1:
             raise StackError(f"{self.label} leaves sepa_lambda = {rollout.sepa_lambda:g}, expected one in [0, 1].")
         return metrics
 
-    def _check_tokens(self, name: str, value: Tensor, rollout: Rollout) -> None:
-        """One finite value per token."""
-        if value.shape != rollout.mask.shape:
-            shape, wanted = tuple(value.shape), tuple(rollout.mask.shape)
-            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {wanted}: one per token.")
-        if not value[rollout.mask].isfinite().all():
+    def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
+        """One finite value per token, or per completion."""
+        counted = rollout.mask.any(-1) if name == "rewards" else rollout.mask
+        if value.shape != counted.shape:
+            shape, wanted = tuple(value.shape), tuple(counted.shape)
+            unit = "completion" if name == "rewards" else "token"
+            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {wanted}: one per {unit}.")
+        if not value[counted].isfinite().all():
             raise StackError(f"{self.label} leaves {name} that are not finite, at step {rollout.step}.")
 
 

@@ -1,6 +1,7 @@
 """The lints that reject a meaningless stack before a weight is loaded, and what else can be known about one."""
 
 import inspect
+import math
 from collections.abc import Iterable, Sequence
 
 from callbacks.contract import Contract, StackError, operators
@@ -27,10 +28,15 @@ def check_stack(callbacks: Iterable[object]) -> None:
 
 
 def bounds(stack: Sequence[Contract], group_size: int) -> list[float]:
-    """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards."""
-    found = [1.0]
+    """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards.
+
+    Infinity where none is known: below whoever reads rewards that were shaped, and so may leave [0, 1].
+    """
+    found, shaped = [1.0], False
     for operator in stack:
-        found.append(operator.bound(found[-1], group_size))
+        bound = operator.bound(found[-1], group_size)
+        found.append(math.inf if shaped and {"rewards", "advantages"} <= operator.reads | operator.writes else bound)
+        shaped = shaped or "rewards" in operator.writes
     return found
 
 

@@ -5,12 +5,20 @@ from pathlib import Path
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 
+from rlcredit.rollout import Rollout
+
 
 def folder(trainer: Trainer) -> Path:
     """Return the run's folder, made if need be."""
     path = Path(trainer.default_root_dir)
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
+    """Whether a picture of this rollout is wanted: once every so many steps, and at the end of the run."""
+    fresh = rollout.update == 0 and rollout.step % every_n_steps == 0
+    return fresh or trainer.global_step == trainer.max_steps
 
 
 def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:

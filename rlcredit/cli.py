@@ -189,7 +189,7 @@ class CreditCLI(LightningCLI):
         """Turn a refused value into one message."""
         try:
             super().instantiate_classes()
-            self.model.check(self.trainer)
+            self.model.check(self.trainer, self.datamodule)
         except (ValueError, OSError, MisconfigurationException) as error:
             self.parser.error(str(error))
 

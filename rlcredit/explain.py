@@ -21,6 +21,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("policy", _policy(module)),
         ("task", f"{call(task)}: {task.prompts_per_step} prompts per step"),
         ("step", _step(module, task)),
+        ("update", _update(module)),
         ("loss", call(module.loss)),
         ("optimizer", _optimizer(module)),
         ("schedule", _schedule(trainer, module, task)),
@@ -50,6 +51,7 @@ def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, 
         "policy": _policy(module),
         "task": call(task),
         "loss": call(module.loss),
+        "update": _update(module),
         "optimizer": _optimizer(module),
         "prompts_per_step": task.prompts_per_step,
         "completions": module.sampling.completions,
@@ -81,16 +83,23 @@ def _policy(module: PolicyModule) -> str:
 def _step(module: PolicyModule, task: Task) -> str:
     prompts, sampling = task.prompts_per_step, module.sampling
     rows = prompts * sampling.completions
-    parts = -(-rows // module.micro_batch_size) if module.micro_batch_size else 1
-    update = f"update in {parts} micro-batches" if parts > 1 else "update as a whole"
+    again = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
     return (
         f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
-        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}; {update}"
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}{again}"
     )
 
 
+def _update(module: PolicyModule) -> str:
+    updates, minibatches = module.updates_per_rollout, module.minibatches
+    micro = f", {module.micro_batch_size} completions at a time" if module.micro_batch_size else ""
+    if updates == 1:
+        return f"once per rollout{micro}"
+    return f"{updates} times per rollout, with one of {minibatches} mini-batches of prompts each time{micro}"
+
+
 def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
-    generations = trainer.max_steps * task.prompts_per_step * module.sampling.completions
+    generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
     held_out = task.validation_size or "all"
     return (
         f"{trainer.max_steps} steps, {generations:,} completions; every {trainer.val_check_interval} steps "
@@ -101,5 +110,6 @@ def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
 def call(thing: Any) -> str:
     """Write an object as the call that made it, for parameters kept under their own names."""
     names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
-    given = ", ".join(f"{name}={getattr(thing, name)!r}" for name in names if hasattr(thing, name))
+    kept = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    given = ", ".join(f"{k}={call(v) if isinstance(v, torch.nn.Module) else repr(v)}" for k, v in kept.items())
     return f"{type(thing).__name__}({given})" if given else type(thing).__name__

@@ -4,11 +4,13 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 
 """
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from rlcredit.functional.uncertainty import surprisal
 
@@ -28,9 +30,12 @@ class Rollout:
         mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
         old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
-        rewards: the verifier's verdict, ``(B,)`` float32.
+        rewards: what credit is made from, ``(B,)`` float32; neutral, and given to the constructor: the verdict.
         tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
         ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
+        sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
+            engine that cannot tell.
+        correct: the verifier's verdict, 0 or 1, ``(B,)`` float32; a completion without one has its group's mean.
         signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
         plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
         sepa_lambda: pooling strength in [0, 1]; neutral: 0.
@@ -51,6 +56,8 @@ class Rollout:
     rewards: Tensor
     tokens: list[list[str]]
     ref_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
+    sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
+    correct: Tensor = field(init=False)
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
     sepa_lambda: float = field(init=False)
@@ -59,8 +66,12 @@ class Rollout:
     advantages: Tensor = field(init=False)
     logprobs: Tensor = field(init=False)
 
+    update = 0
+    """Which update of this rollout comes next; credit is assigned before the first. No field: no operator reads it."""
+
     def __post_init__(self) -> None:
         """Open a neutral ledger."""
+        self.correct = self.rewards
         for name, neutral in NEUTRAL.items():
             setattr(self, name, neutral(self))
 
@@ -68,12 +79,58 @@ class Rollout:
         """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
         return (self.advantages.where(self.mask, 0) != 0).any(-1)
 
+    def rows(self, chosen: Tensor) -> "Rollout":
+        """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 
-COSTLY = frozenset(["ref_logprobs"])
-"""Facts that take a forward pass of their own, and are None unless something asks for them."""
+        Args:
+            chosen: numbers of whole groups of rows, shape ``(N,)``.
 
-FACTS = COSTLY | frozenset(
-    ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "rewards", "tokens"]
+        """
+        part = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(part, name, value[chosen])
+        part.tokens = [self.tokens[row] for row in chosen.tolist()]
+        return part
+
+    def minibatch(self, number: int, of: int) -> "Rollout":
+        """Return the prompts of one of several mini-batches, cut in order; the rollout itself if there is only one."""
+        if of == 1:
+            return self
+        return self.rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+
+
+def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
+    """Return one rollout of all rows, completions padded to the longest; the ledger is opened anew.
+
+    Args:
+        rollouts: of one step and one group size, prompts of one width.
+
+    """
+    if len(rollouts) == 1:
+        return rollouts[0]
+    width = max(rollout.mask.shape[1] for rollout in rollouts)
+    wide = ("completion_ids", "mask", "old_logprobs", "entropy", "sum_pi_squared")
+    tensors = {
+        name: torch.cat([pad(getattr(r, name), (0, width - r.mask.shape[1])) for r in rollouts])
+        for name in wide
+        if getattr(rollouts[0], name) is not None
+    }
+    return Rollout(
+        step=rollouts[0].step,
+        group_size=rollouts[0].group_size,
+        prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
+        rewards=torch.cat([rollout.correct for rollout in rollouts]),
+        tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
+        **tensors,
+    )
+
+
+OPTIONAL = frozenset(["ref_logprobs", "sum_pi_squared"])
+"""Facts that may be None: the first takes a forward pass of its own, the second not every engine can tell."""
+
+FACTS = OPTIONAL | frozenset(
+    ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "correct", "tokens"]
 )
 """Fields that sampling and verification fix; no operator writes them."""
 
@@ -85,6 +142,7 @@ def positional_progress(mask: Tensor) -> Tensor:
 
 
 NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
+    "rewards": lambda rollout: rollout.correct,
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
     "sepa_lambda": lambda _: 0.0,
@@ -98,5 +156,5 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"signal", "progress", "advantages"}
-"""Fields worth reading although no operator has written them: facts, surprisal, position, the reward itself."""
+MEANINGFUL = FACTS | {"rewards", "signal", "progress", "advantages"}
+"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again."""

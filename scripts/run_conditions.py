@@ -1,12 +1,15 @@
 """Train the shipped conditions on the embedded policy, one process after the other, and print what came of each.
 
 python scripts/run_conditions.py --steps 20                      # all of them
-python scripts/run_conditions.py --steps 100 c1_grpo c4_grpo_sepa --seed 1 --out runs
+python scripts/run_conditions.py --steps 100 --questions 512 --seeds 0 1 2 --out comparison c1_grpo erpo
+python scripts/tabulate_runs.py comparison/mlflow.db
 
 """
 
 import argparse
+import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -24,7 +27,7 @@ def trained(condition: str, folder: Path, *, steps: int, questions: int, seed: i
     overlays = [CONFIGS / "tiny.yaml", CONFIGS / "conditions" / f"{condition}.yaml"]
     settings = {
         "trainer.max_steps": steps,
-        "trainer.val_check_interval": steps,
+        "trainer.val_check_interval": math.gcd(steps, 20),
         "data.init_args.validation_size": questions,
         "seed_everything": seed,
         "threads": threads,
@@ -46,7 +49,7 @@ def main() -> None:
     parser.add_argument("conditions", nargs="*", help=f"of {', '.join(names)}; all if none is named")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--questions", type=int, default=128, help="held out, four completions each")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
         "--out", type=Path, default=None, help="where runs and mlflow.db are kept; nowhere if not given"
@@ -58,15 +61,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        print(f"{'condition':<32} pass@1 before  after {args.steps} steps  seconds", flush=True)
-        for name in args.conditions or names:
+        print(f"{'condition':<32} seed  pass@1 before  after {args.steps} steps  seconds", flush=True)
+        for seed, name in itertools.product(args.seeds, args.conditions or names):
             started = time.perf_counter()
             status, output = trained(
-                name, folder, steps=args.steps, questions=args.questions, seed=args.seed, threads=args.threads
+                name, folder, steps=args.steps, questions=args.questions, seed=seed, threads=args.threads
             )
             held_out = dict(HELD_OUT.findall(output))
             before, after = (held_out.get(str(step), "-") for step in (0, args.steps))
-            print(f"{name:<32} {before:>13}  {after:>14}  {time.perf_counter() - started:>7.0f}", flush=True)
+            print(f"{name:<32} {seed:>4}  {before:>13}  {after:>14}  {time.perf_counter() - started:>7.0f}", flush=True)
             if status:
                 failed.append(name)
                 print(json.dumps(output.strip().splitlines()[-3:], indent=1), flush=True)

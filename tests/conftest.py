@@ -22,6 +22,9 @@ from rlcredit.tasks import ReasoningGym
 quiet()
 torch.set_num_threads(2)
 
+MODULE = ("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling")
+"""Arguments of the fixture ``fit`` that are the module's; unknown ones are the trainer's."""
+
 
 def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:
     """Two groups of four completions of different length, with random uncertainties."""
@@ -31,6 +34,7 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
     lengths[0] = width
     mask = torch.arange(width) < lengths[:, None]
     old_logprobs = -torch.rand(rows, width, generator=generator).where(mask, 0)
+    probability = old_logprobs.exp()
     return Rollout(
         step=3,
         group_size=group_size,
@@ -40,6 +44,7 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
         old_logprobs=old_logprobs,
         entropy=torch.rand(rows, width, generator=generator).where(mask, 0),
         rewards=torch.tensor(rewards),
+        sum_pi_squared=probability**2 + torch.rand(rows, width, generator=generator) * (1 - probability) ** 2,
         ref_logprobs=-torch.rand(rows, width, generator=generator).where(mask, 0),
         tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
     )
@@ -106,7 +111,7 @@ def fit(tmp_path) -> Callable[..., Run]:
     """Train the embedded policy for a few steps."""
 
     def run(steps=2, stack=None, lr=1e-3, prompts=2, completions=8, max_tokens=48, decode=None, task=None, **trainer):
-        module_args = {key: trainer.pop(key) for key in ("micro_batch_size", "loss", "policy") if key in trainer}
+        module_args = {key: trainer.pop(key) for key in MODULE if key in trainer}
         seed_everything(0, verbose=False)
         module = PolicyModule(
             sampling=Sampling(completions=completions, max_tokens=max_tokens),

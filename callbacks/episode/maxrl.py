@@ -33,7 +33,7 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
     return (deviations / (mean + eps)).where(mean > eps, 0).flatten().to(rewards.dtype)
 
 
-class MaxRL(CreditOperator, reads="rewards", writes="advantages"):
+class MaxRL(CreditOperator, reads="correct", writes="advantages"):
     """Give every token of a completion :func:`maxrl_advantages`.
 
     Args:
@@ -49,7 +49,7 @@ class MaxRL(CreditOperator, reads="rewards", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = maxrl_advantages(rollout.rewards, rollout.group_size, self.eps)
+        advantages = maxrl_advantages(rollout.correct, rollout.group_size, self.eps)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 

@@ -49,7 +49,7 @@ def _factor(mean: Tensor, group_size: int, k: int) -> Tensor:
     return others_fail / ((fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6)
 
 
-class PassAtK(CreditOperator, reads="rewards", writes="advantages"):
+class PassAtK(CreditOperator, reads="correct", writes="advantages"):
     """Give every token of a completion :func:`pass_at_k_advantages`.
 
     Args:
@@ -63,7 +63,7 @@ class PassAtK(CreditOperator, reads="rewards", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = pass_at_k_advantages(rollout.rewards, rollout.group_size, self.k)
+        advantages = pass_at_k_advantages(rollout.correct, rollout.group_size, self.k)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from callbacks.contract import Contract, operators
-from rlcredit.artifacts import folder, publish
+from rlcredit.artifacts import due, folder, publish
 from rlcredit.figures import draw_distributions
 from rlcredit.rollout import Rollout
 
@@ -45,8 +45,7 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         """Let the last of them draw what all have seen."""
         stack = operators(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, operator in enumerate(stack) if isinstance(operator, SignalHistogram)]
-        due = batch.step % self.every_n_steps == 0 or trainer.global_step == trainer.max_steps
-        if due and stack[places[-1]] is self:
+        if due(trainer, batch, self.every_n_steps) and stack[places[-1]] is self:
             path = folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
             path.parent.mkdir(exist_ok=True)
             sources = ["Surprisal", *(_name(op) for op in stack if "signal" in op.writes - op.reads)]

@@ -6,7 +6,7 @@ from rlcredit.functional.ramps import linear_ramp
 from rlcredit.rollout import Rollout
 
 
-class CorrectnessGate(CreditOperator, reads="step rewards sepa_lambda", writes="sepa_lambda", state="opened_at"):
+class CorrectnessGate(CreditOperator, reads="step correct sepa_lambda", writes="sepa_lambda", state="opened_at"):
     """Hold lambda at zero until the policy first solves ``threshold`` of a batch, then let go for good.
 
     A batch opens the gate for the steps after it, never for itself: credit would otherwise depend on the rewards of its
@@ -37,7 +37,7 @@ class CorrectnessGate(CreditOperator, reads="step rewards sepa_lambda", writes="
         if self.opened_at is not None:
             openness = linear_ramp(rollout.step, self.opened_at, self.ramp) if self.ramp else 1.0
         rollout.sepa_lambda = rollout.sepa_lambda * openness
-        total, count = summed(rollout.rewards.new_tensor([rollout.rewards.sum(), len(rollout.rewards)])).tolist()
+        total, count = summed(rollout.correct.new_tensor([rollout.correct.sum(), len(rollout.correct)])).tolist()
         if self.opened_at is None and total / count >= self.threshold:
             self.opened_at = rollout.step
         return {"openness": openness, "lambda": rollout.sepa_lambda}

@@ -50,7 +50,7 @@ def outcome_anchor(
     return advantages + eta * anchor * process.where(mask, 0)
 
 
-class OutcomeAnchor(CreditOperator, reads="advantages process rewards", writes="advantages"):
+class OutcomeAnchor(CreditOperator, reads="advantages process correct", writes="advantages"):
     """Apply :func:`outcome_anchor` to the ledger.
 
     Args:
@@ -68,6 +68,6 @@ class OutcomeAnchor(CreditOperator, reads="advantages process rewards", writes="
     def assign(self, rollout: Rollout) -> Metrics:
         """Anchor; log the share of tokens whose sign the process signal turned."""
         before = rollout.advantages
-        arguments = (before, rollout.process, rollout.mask, rollout.rewards, self.eta, self.zero_variance)
+        arguments = (before, rollout.process, rollout.mask, rollout.correct, self.eta, self.zero_variance)
         rollout.advantages = outcome_anchor(*arguments)
         return {"turned_fraction": masked_mean((rollout.advantages * before < 0).float(), rollout.mask)}

@@ -59,6 +59,7 @@ class InProcessEngine:
             mask=torch.zeros(shape, dtype=torch.bool, device=prompt_ids.device),
             logprobs=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
             entropy=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
+            sum_pi_squared=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
             truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
         )
         rows = torch.arange(len(numbers), device=prompt_ids.device)
@@ -66,7 +67,7 @@ class InProcessEngine:
             for part in rows.split(self.decode_batch_size or len(rows)):
                 self._decode(policy, prompt_ids, part, group, sampling.temperature, noise, found)
         width = int(found.mask.any(0).sum())
-        for name in ("completion_ids", "mask", "logprobs", "entropy"):
+        for name in ("completion_ids", "mask", "logprobs", "entropy", "sum_pi_squared"):
             setattr(found, name, getattr(found, name)[:, :width])
         return found
 
@@ -91,13 +92,15 @@ class InProcessEngine:
         for position in range(noise.shape[1]):
             # The filling rows come along: sums over a few rows, too, are not those over many.
             tempered = tempered_logits(hidden[:, -1], policy.head, temperature)
-            tokens = inverse_cdf(tempered.softmax(-1), noise[_filled(rows), position])
+            probabilities = tempered.softmax(-1)
+            tokens = inverse_cdf(probabilities, noise[_filled(rows), position])
             logprobs, entropy = logprobs_and_entropy_from_logits(tempered, tokens)
             tokens = tokens[: len(rows)]
             found.completion_ids[rows, position] = tokens
             found.mask[rows, position] = True
             found.logprobs[rows, position] = logprobs[: len(rows)]
             found.entropy[rows, position] = entropy[: len(rows)]
+            found.sum_pi_squared[rows, position] = probabilities.square().sum(-1)[: len(rows)]
             going = (~torch.isin(tokens, stop_ids)).nonzero().squeeze(-1)
             rows = rows[going]
             if len(rows) == 0 or position + 1 == noise.shape[1]:

@@ -42,7 +42,7 @@ def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], lengt
     return torch.from_numpy(rows)
 
 
-def lots(seed: int, step: int, stream: int, shape: tuple[int, int], group_size: int) -> Tensor:
+def lots(seed: int, step: int, stream: int, shape: tuple[int, ...], group_size: int) -> Tensor:
     """Draw one uniform per token for an operator that decides by lot.
 
     Rows are named by their place in the batch of all processes, which share it out prompt by prompt: lots do not depend

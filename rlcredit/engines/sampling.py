@@ -48,6 +48,7 @@ class Samples:
         mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
         logprobs: of the sampled token under the very distribution it was drawn from, ``(B, T)`` float32, nats.
         entropy: of that distribution over the whole vocabulary, ``(B, T)`` float32, nats.
+        sum_pi_squared: sum of its squared probabilities, ``(B, T)`` float32.
         truncated: true where ``max_tokens`` came before the end, ``(B,)`` bool.
 
     """
@@ -56,4 +57,5 @@ class Samples:
     mask: Tensor
     logprobs: Tensor
     entropy: Tensor
+    sum_pi_squared: Tensor
     truncated: Tensor

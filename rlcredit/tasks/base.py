@@ -27,6 +27,11 @@ class Prompts:
     questions: list[str]
     examples: list[Example]
 
+    def part(self, start: int, size: int) -> "Prompts":
+        """Return some neighbours."""
+        chosen = slice(start, start + size)
+        return Prompts(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
+
 
 def positive(name: str, value: int) -> None:
     """Refuse a number below one, by the name it has in a configuration."""
@@ -84,14 +89,18 @@ class Task(LightningDataModule):
             PromptOrder(len(self.train_set), self.prompts_per_step, self.seed, step=lambda: 0)
 
     def train_dataloader(self) -> DataLoader[Prompts]:
-        """Yield P prompts per step, continued at the trainer's global step."""
+        """Yield the prompts of every step, continued at the trainer's global step.
+
+        As many times P as the module may ask for one rollout, and again for each of its updates.
+        """
         assert self.trainer is not None
-        trainer = self.trainer
+        trainer, module = self.trainer, self.trainer.lightning_module
         order = PromptOrder(
             len(self.train_set),
-            self.prompts_per_step,
+            self.prompts_per_step * getattr(module, "rounds", 1),
             self.seed,
             step=lambda: trainer.global_step,
+            repeats=getattr(module, "updates_per_rollout", 1),
             rank=trainer.global_rank,
             world=trainer.world_size,
         )

@@ -9,15 +9,16 @@ from torch.utils.data import Sampler
 class PromptOrder(Sampler[list[int]]):
     """Batches of prompt numbers, shuffled anew in every epoch, continued at the step the trainer has reached.
 
-    Nothing is stored and nothing can be forgotten: a resumed run asks for batch ``step`` and gets what the first would
-    have got. A batch never crosses the end of an epoch, so no prompt occurs in it twice; the remainder rests until the
-    next shuffle.
+    Nothing is stored and nothing can be forgotten: a resumed run asks for the batch of ``step`` and gets what the first
+    would have got. A batch never crosses the end of an epoch, so no prompt occurs in it twice; what remains rests until
+    the next shuffle.
 
     Args:
         size: number of prompts.
         batch: prompts per step over all processes, at most ``size``.
         seed: of the run.
-        step: returns the number of batches drawn before; asked when an iteration begins.
+        step: returns the number of steps taken before; asked when an iteration begins.
+        repeats: how many steps in a row get the same batch.
         rank: of this process; it gets every ``world``-th prompt of a batch.
         world: number of processes; divides ``batch``.
 
@@ -32,21 +33,33 @@ class PromptOrder(Sampler[list[int]]):
     """
 
     def __init__(
-        self, size: int, batch: int, seed: int, step: Callable[[], int], *, rank: int = 0, world: int = 1
+        self,
+        size: int,
+        batch: int,
+        seed: int,
+        step: Callable[[], int],
+        *,
+        repeats: int = 1,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
         if not 1 <= batch <= size:
-            raise ValueError(f"data.prompts_per_step is {batch}, but there are {size} training prompts.")
+            raise ValueError(
+                f"data.prompts_per_step, times the rounds of dynamic sampling, is {batch}, but there are {size} "
+                "training prompts."
+            )
         if batch % world:
             raise ValueError(f"data.prompts_per_step is {batch}, which {world} processes cannot share evenly.")
-        self.size, self.batch, self.seed, self.step, self.rank, self.world = size, batch, seed, step, rank, world
+        self.size, self.batch, self.seed, self.step, self.repeats = size, batch, seed, step, repeats
+        self.rank, self.world = rank, world
 
     def __len__(self) -> int:
-        """Batches per epoch."""
-        return self.size // self.batch
+        """Steps per epoch."""
+        return self.size // self.batch * self.repeats
 
     def numbers(self, step: int) -> list[int]:
-        """Return this process's prompts of batch ``step``."""
-        epoch, place = divmod(step, len(self))
+        """Return this process's prompts of a step."""
+        epoch, place = divmod(step // self.repeats, self.size // self.batch)
         bits = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
         shuffled = np.random.Generator(bits).permutation(self.size)
         return shuffled[place * self.batch : (place + 1) * self.batch][self.rank :: self.world].tolist()

@@ -8,7 +8,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import folder
+from rlcredit.artifacts import due, folder
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -32,7 +32,7 @@ class CompletionTable(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Write the table of this step; by now the credit is what the update used."""
-        if batch.step % self.every_n_steps and trainer.global_step != trainer.max_steps:
+        if not due(trainer, batch, self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))

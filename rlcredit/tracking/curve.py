@@ -28,8 +28,9 @@ class LearningCurve(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Remember the batch."""
-        self.batches.append((trainer.global_step - 1, float(trainer.callback_metrics["train/solve_rate"])))
+        """Remember the batch, once."""
+        if batch.update == 0:
+            self.batches.append((trainer.global_step - 1, float(trainer.callback_metrics["train/solve_rate"])))
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Remember the held-out result."""

@@ -115,7 +115,7 @@ def test_a_stack_that_means_something_passes(stack):
     check_stack(stack)
 
 
-@pytest.mark.parametrize(("reads", "writes"), [("advantage", ""), ("", "rewards"), ("", "nothing")])
+@pytest.mark.parametrize(("reads", "writes"), [("advantage", ""), ("", "correct"), ("", "nothing")])
 def test_a_contract_about_no_field_or_about_writing_a_fact_is_refused(reads, writes):
     with pytest.raises(TypeError, match="facts read-only"):
         operator("Wrong", reads, writes)

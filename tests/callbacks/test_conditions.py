@@ -1,4 +1,4 @@
-"""Every shipped condition: its list is parsed, checked, and trained for three steps."""
+"""Every shipped condition: its list is parsed, checked, and trained for three steps, or with two rollouts."""
 
 import copy
 import math
@@ -12,7 +12,9 @@ from lightning.pytorch import Callback
 
 from callbacks import StackWarning, check_stack, every_operator
 from callbacks.lints import notices
+from rlcredit.dynamic_sampling import DynamicSampling
 from rlcredit.explain import call as explain_call
+from rlcredit.losses import PolicyLoss
 from rlcredit.policy import Policy
 
 CONDITIONS = sorted((Path(__file__).parents[2] / "configs" / "conditions").glob("*.yaml"))
@@ -23,7 +25,11 @@ def condition(path: Path):
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--condition", type=str)
     parser.add_argument("--trainer.callbacks", type=list[Callback], default=[])
-    parser.add_argument("--model", type=dict, default={})
+    parser.add_argument("--model.loss", type=PolicyLoss | None, default=None)
+    parser.add_argument("--model.dynamic_sampling", type=DynamicSampling | None, default=None)
+    parser.add_argument("--model.updates_per_rollout", type=int, default=1)
+    parser.add_argument("--model.minibatches", type=int, default=1)
+    parser.add_argument("--model.optimizer", type=dict, default={})
     return parser.instantiate_classes(parser.parse_path(str(path)))
 
 
@@ -45,12 +51,15 @@ def fresh_policy():
 def test_every_condition_trains(path, fit, fresh_policy, task):
     described = condition(path)
     stack = described.trainer.callbacks
-    lr = described.model.get("optimizer", {}).get("init_args", {}).get("lr", 1e-3)
+    lr = described.model.optimizer.get("init_args", {}).get("lr", 1e-3)
+    updates = described.model.updates_per_rollout
+    how = {name: value for name, value in vars(described.model).items() if name != "optimizer" and value is not None}
+    steps = 3 if updates == 1 else 2 * updates
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)  # the caps that cannot be reached say so
-        run = fit(steps=3, stack=stack, policy=fresh_policy(), lr=lr, max_tokens=32, task=task)
+        run = fit(steps=steps, stack=stack, policy=fresh_policy(), lr=lr, max_tokens=32, task=task, **how)
     assert described.condition == path.stem
-    assert len(run.history) == 3
+    assert len(run.history) == steps
     assert all(math.isfinite(value) for step in run.history for value in step.values())
     logged = {name.split("/")[1] for name in run.history[-1] if name.startswith("credit/")}
     silent = {"SignalHistogram", "SignalHistogram_2"}

@@ -11,8 +11,10 @@ from torch.testing import assert_close
 
 from callbacks import StackWarning, every_operator
 from callbacks.episode.grpo import GRPO
+from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.quadrant_stats import QuadrantStats
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
@@ -23,19 +25,24 @@ from callbacks.signals.surprisal import Surprisal
 from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.eapo import EAPO
+from callbacks.tokens.entropy_advantage import EntropyAdvantage
 from callbacks.tokens.entropy_gate import EntropyGate
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
+from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
+from callbacks.tokens.rsi_mask import RSIMask
+from callbacks.tokens.stare import STARE
+from callbacks.tokens.zero_variance_shaping import ZeroVarianceShaping
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.rollout import FIELDS, Rollout
 from tests.conftest import make_rollout, snapshot
 
 OPERATORS = every_operator()
-DRAWN = {RandomMask, RandomPlanner}
+DRAWN = {RandomMask, RandomPlanner, QuadrantStats}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "advantages")
 NEUTRAL = [
@@ -58,6 +65,14 @@ NEUTRAL = [
     EntropyGate(gamma=0.0, normalize="double"),
     OutcomeAnchor(eta=0.0),
     EAPO(alpha=0.0),
+    EntropyAdvantage(alpha=0.0),
+    RSIMask(low=0.0, high=math.inf),
+    ZeroVarianceShaping(alpha=0.0),
+    STARE(up=1.0),
+    STARE(target=0.0, adapt=0.1),
+    QuadrantMask(),
+    QuadrantMask(threshold="top", scope="batch"),
+    SoftOverlong(factor=0.0, max_tokens=4, cache=2),
 ]
 
 
@@ -126,7 +141,7 @@ def test_rebinds_and_never_mutates(operator):
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_padding_never_matters(operator):
     clean, dirty = midway(), midway()
-    for field in ("old_logprobs", "ref_logprobs", "entropy", "signal", "process", "advantages"):
+    for field in ("old_logprobs", "ref_logprobs", "sum_pi_squared", "entropy", "signal", "process", "advantages"):
         value = getattr(dirty, field)
         setattr(dirty, field, value.where(dirty.mask, 1e6))
     dirty.plan_mask = dirty.plan_mask | ~dirty.mask
@@ -187,14 +202,16 @@ def test_a_neutral_parameter_is_the_identity(operator):
     operator.assign(rollout)
     for field in TOKENS:
         assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
+    assert torch.equal(rollout.rewards, before["rewards"])
     assert rollout.sepa_lambda == before["sepa_lambda"]
 
 
 def changed_by(operator):
-    """What a copy of an operator makes of a batch, as numbers."""
+    """What a copy of an operator makes of a batch and says about it, as numbers."""
     rollout = midway()
-    copy.deepcopy(operator).assign(rollout)
-    return rollout.sepa_lambda, rollout.advantages.sum().item()
+    metrics = copy.deepcopy(operator).assign(rollout)
+    said = {name: float(value) for name, value in metrics.items()}
+    return rollout.sepa_lambda, rollout.advantages.sum().item(), said
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
@@ -202,6 +219,7 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     def make():
         active = {
             Delight: lambda: Delight(eta=AdaptiveEta(decay=0.9)),
+            STARE: lambda: STARE(target=math.inf, adapt=0.1),
             VarianceLambda: lambda: VarianceLambda(warmup=2, decay=0.5, threshold=5.0, steps=None),
         }
         return active.get(operator, operator)()
@@ -209,7 +227,7 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     first, second = make(), make()
     for step in range(3):
         rollout = midway([1.0, 0.0, float(step), 1.0, 0.0, 0.0, 1.0, 0.0])
-        rollout.step, rollout.signal = step, rollout.signal * (step + 1)
+        rollout.step, rollout.signal, rollout.entropy = step, rollout.signal * (step + 1), rollout.entropy / (step + 2)
         first.assign(rollout)
     if operator.state:
         assert set(first.state_dict()) == set(operator.state)

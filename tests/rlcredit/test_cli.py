@@ -54,7 +54,7 @@ def test_explain_prints_the_program(capsys):
     assert text.endswith(
         "stack, from top to bottom, for rewards in [0, 1]\n"
         "   0  REINFORCE                  rewards -> advantages, at most 1   (the neutral ledger)\n"
-        "   1  MaxRL(eps=1e-06)           rewards -> advantages, at most 15\n"
+        "   1  MaxRL(eps=1e-06)           correct -> advantages, at most 15\n"
         "   2  AdvantageClip(limit=2.0)   advantages -> advantages, at most 2\n"
     )
 
@@ -127,6 +127,20 @@ def test_every_condition_is_one_list_and_a_name():
             "trainer.callbacks[0]: write {class_path: GRPO, init_args: {...}}.",
         ),
         ("trainer: {callbacks: ['GRPO(normalize_std=true)']}", "trainer.callbacks[0]: write {class_path: GRPO, init_"),
+        ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? Known here: CISPO, ClipCov, "),
+        (
+            "model: {loss: {class_path: TEPO, init_args: {bta: 1}}}",
+            "model.loss.init_args.bta: TEPO has no parameter `bta`. Did you mean `beta`? It accepts low, high, beta,",
+        ),
+        ("model: {updates_per_rollout: 3}", "trainer.max_steps is 100 and ends inside a rollout; it counts updates."),
+        (
+            "{model: {updates_per_rollout: 8}, trainer: {max_steps: 104}}",
+            "checkpoint.every_n_train_steps is 20; a checkpoint inside a rollout cannot be continued. Choose a multiple",
+        ),
+        (
+            "trainer: {callbacks: [SoftOverlong, MaxRL]}",
+            "SoftOverlong writes `rewards`, which nothing below it reads. Remove SoftOverlong from the list",
+        ),
         ("callbacks: [GRPO]", "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."),
         ("trainer: {callbacks: [{class_path: PassAtK, init_args: {k: 17}}]}", "PassAtK needs 1 <= k <= 16 completions"),
         ("trainer: {callbacks: [GRPO, MaxRL]}", "MaxRL overwrites the `advantages` of GRPO before anything uses it."),

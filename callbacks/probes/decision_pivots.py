@@ -1,0 +1,45 @@
+"""Critical decision pivots: tokens at which the policy is less decided than its group usually is."""
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import group_standardized
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def local_maxima(values: Tensor, mask: Tensor) -> Tensor:
+    """Mark what exceeds both neighbours; before the first and behind the last token there is nothing to exceed.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    Example:
+        >>> import torch
+        >>> local_maxima(torch.tensor([[1.0, 3.0, 2.0, 9.0]]), torch.ones(1, 4, dtype=torch.bool))
+        tensor([[False,  True, False,  True]])
+
+    """
+    inside = pad(values.where(mask, -float("inf")), (1, 1), value=-float("inf"))
+    return mask & (values > inside[:, :-2]) & (values > inside[:, 2:])
+
+
+class DecisionPivots(CreditOperator, reads="entropy"):
+    """Log how many tokens are critical decision pivots in ERPO's sense (2603.28204), a reconstruction.
+
+    ``pivot_fraction``: entropy above the group's mean, where ERPO's gate is above one half. ``strong_fraction``: more
+    than one deviation above it. ``transient_fraction``: pivots that exceed both neighbours.
+    """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Return the shares of tokens."""
+        standard = group_standardized(rollout.entropy, rollout.mask, rollout.group_size)
+        pivots = standard > 0
+        kinds = {
+            "pivot_fraction": pivots,
+            "strong_fraction": standard > 1,
+            "transient_fraction": pivots & local_maxima(rollout.entropy, rollout.mask),
+        }
+        return {name: masked_mean(where.float(), rollout.mask) for name, where in kinds.items()}

@@ -1,0 +1,26 @@
+"""How often the process signal and the outcome disagree about a token."""
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+class PolarityMisalignment(CreditOperator, reads="process advantages"):
+    """Log the share of tokens whose process label, the sign of ``process``, is not the sign of their advantage.
+
+    Split into tokens that the process finds good in answers that credit punishes, and bad ones in answers that credit
+    rewards. Below ``BucketNormalization`` the labels are relative to the group; a proposal, since the papers' own
+    measure was not at hand. Tokens that either side is silent about do not count.
+    """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Return the shares, of the tokens about which both have something to say."""
+        both = rollout.mask & (rollout.process != 0) & (rollout.advantages != 0)
+        good, rewarded = rollout.process > 0, rollout.advantages > 0
+        kinds = {"good_but_punished": good & ~rewarded, "bad_but_rewarded": ~good & rewarded}
+        shares = {name: masked_mean(where.float(), both) for name, where in kinds.items()}
+        return {
+            "misaligned_fraction": sum(shares.values()),
+            **shares,
+            "labelled_fraction": masked_mean(both.float(), rollout.mask),
+        }

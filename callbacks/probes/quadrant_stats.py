@@ -1,0 +1,66 @@
+"""Where credit and gradient lie among the four quadrants, and what entropy knows about the outcome."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_quantiles, masked_sum
+from rlcredit.functional.quadrants import Threshold, high_entropy, mutual_information, quadrants
+from rlcredit.functional.scopes import Scope
+from rlcredit.rollout import Rollout
+
+BINS = 10
+SHUFFLES = 20
+
+
+class QuadrantStats(CreditOperator, reads="advantages correct entropy old_logprobs step sum_pi_squared", writes=""):
+    r"""Log each quadrant's share of tokens, of credit and of gradient; see :func:`quadrants` for their names.
+
+    ``_credit`` is the share of :math:`\sum |A|`, ``_gradient`` that of the norms of the gradients with respect to the
+    logits, :math:`|A_t| \sqrt{1 - 2 \pi_t + \sum_v \pi_v^2}`, which on policy is exact. ``information`` is the mutual
+    information of a token's entropy, in ten bins of equal size, and its answer's verdict, in nats, the proxy of He et
+    al. (2026, arXiv:2604.11056); ``information_shuffled`` is the mean over 20 permutations of the verdicts inside each
+    group: what finite batches and prompts of unequal difficulty yield by themselves.
+
+    Args:
+        threshold: high entropy is at least the ``mean``, at least the ``median``, or the ``top`` share.
+        scope: of the mean, the median or the share.
+        share: used by ``top`` only.
+
+    """
+
+    def __init__(self, threshold: Threshold = "mean", scope: Scope = "group", share: float = 0.2) -> None:
+        super().__init__()
+        self.threshold: Threshold = one_of("QuadrantStats", "threshold", threshold, ("mean", "median", "top"))
+        self.scope: Scope = one_of("QuadrantStats", "scope", scope, ("sequence", "group", "batch"))
+        self.share = share
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Return the shares and both informations."""
+        mask, credit = rollout.mask, rollout.advantages.abs()
+        high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
+        norm = (1 - 2 * rollout.old_logprobs.exp() + rollout.sum_pi_squared).clamp(min=0).sqrt()
+        masses = {"tokens": torch.ones_like(credit), "credit": credit, "gradient": credit * norm}
+        metrics: dict[str, Tensor | float] = {}
+        for name, where in quadrants(rollout.advantages, high, mask).items():
+            for kind, mass in masses.items():
+                total = masked_sum(mass, mask)
+                metrics[f"{name}_{kind}"] = (masked_sum(mass, where) / total).where(total > 0, 0)
+        known, shuffled = self._information(rollout)
+        return {**metrics, "information": known, "information_shuffled": shuffled}
+
+    def _information(self, rollout: Rollout) -> tuple[float, float]:
+        mask = rollout.mask
+        edges = torch.stack(masked_quantiles(rollout.entropy, mask, [k / BINS for k in range(1, BINS)])).unique()
+        bins = torch.bucketize(rollout.entropy, edges, right=True)
+        groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()
+        random = np.random.default_rng([self.run_seed, rollout.step])
+
+        def information(verdicts: Tensor) -> float:
+            labels = verdicts.flatten()[:, None].expand(mask.shape).to(mask.device)
+            return mutual_information(bins[mask], labels[mask]).item()
+
+        null = [information(torch.from_numpy(random.permuted(groups.numpy(), axis=1))) for _ in range(SHUFFLES)]
+        return information(groups), float(np.mean(null))

@@ -1,0 +1,75 @@
+"""Canonical GTPO: entropy shares a bonus out among the right, and a malus among the wrong answers of a group."""
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.outcome_sets import NormSet, set_normalized, shaped_rewards
+from rlcredit.rollout import Rollout
+
+
+def canonical_gtpo_advantages(
+    correct: Tensor,
+    entropy: Tensor,
+    mask: Tensor,
+    group_size: int,
+    *,
+    alpha1: float = 1.0,
+    alpha2: float = 0.1,
+    norm_set: NormSet = "all",
+    floor: float = 1e-8,
+) -> Tensor:
+    """Standardise entropy-shaped token rewards, right and wrong answers apart.
+
+    Eq. 3, 5 and 6 of Tan et al. (2025, arXiv:2508.04349); see :func:`shaped_rewards` and :func:`set_normalized`. What
+    the SEPA paper calls GTPO is another thing, :class:`callbacks.tokens.gtpo.GTPO`: blind to the outcome, a factor.
+
+    Args:
+        correct: 1 for right, 0 for wrong, shape ``(B,)``.
+        entropy: in nats, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+        alpha1: what every token of an answer gets; over its ``own`` set it cancels.
+        alpha2: what is shared out by entropy; 0 makes tokens alike.
+        norm_set: over which tokens to standardise.
+        floor: smallest entropy; a wrong token that is certain takes nearly all of its position's malus.
+
+    Returns:
+        Shape ``(B, T)``; zero for completions without a verdict.
+
+    """
+    shaped, members = shaped_rewards(correct, entropy, mask, group_size, alpha1, alpha2, floor)
+    return set_normalized(shaped, members, norm_set).to(entropy.dtype)
+
+
+class CanonicalGTPO(CreditOperator, reads="correct entropy", writes="advantages"):
+    """Replace the advantages by :func:`canonical_gtpo_advantages`. Put it where ``GRPO`` would stand.
+
+    Which set the authors standardise over is not settled by the sources at hand: ``all`` keeps the outcome, ``own``
+    follows Eq. 6 to the letter and loses it.
+
+    Args:
+        alpha1: what every token of an answer gets. The paper uses 1.
+        alpha2: what is shared out by entropy. The paper uses 0.1.
+        norm_set: ``all`` or ``own``.
+        floor: smallest entropy. The paper uses 1e-8.
+
+    """
+
+    def __init__(
+        self, alpha1: float = 1.0, alpha2: float = 0.1, norm_set: NormSet = "all", floor: float = 1e-8
+    ) -> None:
+        super().__init__()
+        if not (alpha1 >= 0 and alpha2 >= 0 and floor > 0):
+            raise ValueError(f"CanonicalGTPO expects alphas >= 0 and floor > 0, got {alpha1}, {alpha2} and {floor}.")
+        self.alpha1, self.alpha2, self.floor = alpha1, alpha2, floor
+        self.norm_set: NormSet = one_of("CanonicalGTPO", "norm_set", norm_set, ("own", "all"))
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Replace; log the share of tokens whose sign is not that of their answer."""
+        rollout.advantages = canonical_gtpo_advantages(
+            rollout.correct, rollout.entropy, rollout.mask, rollout.group_size, **self.arguments
+        )
+        against = rollout.advantages * (2 * rollout.correct - 1)[:, None] < 0
+        return {"against_outcome_fraction": masked_mean(against.float(), rollout.mask)}

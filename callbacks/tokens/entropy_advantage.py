@@ -1,0 +1,62 @@
+"""EntroAdv: a bonus for uncertain tokens, right or wrong, that cannot turn an advantage around."""
+
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def entropy_advantages(advantages: Tensor, entropy: Tensor, alpha: float, kappa: float) -> Tensor:
+    r"""Add entropy to the advantage, at most a share of it.
+
+    .. math:: A'_t = A_t + \min\bigl(\alpha H_t,\; |A_t| / \kappa\bigr)
+
+    Cheng et al. (2025, arXiv:2506.14758). Wrong answers are punished less where the policy was undecided, where EAPO
+    punishes them more. While kappa > 1 no sign flips.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        entropy: in nats, shape ``(B, T)``.
+        alpha: strength; 0 is the identity.
+        kappa: the bonus is at most one part in kappa of the advantage.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    Example:
+        >>> entropy_advantages(torch.tensor([[1.0, -1.0, 1.0]]), torch.tensor([[0.5, 0.5, 9.0]]), alpha=0.4, kappa=2.0)
+        tensor([[ 1.2000, -0.8000,  1.5000]])
+
+    """
+    return advantages + torch.minimum(alpha * entropy, advantages.abs() / kappa)
+
+
+class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advantages"):
+    """Apply :func:`entropy_advantages` to the ledger.
+
+    Args:
+        alpha: strength. The paper uses 0.4 with GRPO, 0.1 with PPO.
+        kappa: bound. The paper uses 2.
+
+    """
+
+    def __init__(self, alpha: float = 0.4, kappa: float = 2.0) -> None:
+        super().__init__()
+        if not (alpha >= 0 and kappa > 1):
+            raise ValueError(f"EntropyAdvantage expects alpha >= 0 and kappa > 1, got {alpha} and {kappa}.")
+        self.alpha, self.kappa = alpha, kappa
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Add the bonus; log its mean over credited tokens and the share of them at which it was cut."""
+        before = rollout.advantages
+        credited = rollout.mask & (before != 0)
+        cut = self.alpha * rollout.entropy > before.abs() / self.kappa
+        rollout.advantages = entropy_advantages(before, rollout.entropy, self.alpha, self.kappa)
+        bonus = masked_mean(rollout.advantages - before, credited)
+        return {"bonus": bonus, "cut_fraction": masked_mean(cut.float(), credited)}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows by more than one part in kappa."""
+        return (1 + 1 / self.kappa) * above if self.alpha else above

@@ -1,0 +1,54 @@
+"""Quadrant mask: credit in some of the four quadrants only, for controlled ablations."""
+
+import torch
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy, quadrants
+from rlcredit.functional.scopes import Scope
+from rlcredit.rollout import Rollout
+
+
+class QuadrantMask(CreditOperator, reads="advantages entropy", writes="advantages"):
+    """Erase the advantages outside the quadrants named; see :func:`quadrants`.
+
+    The loss goes on dividing by all tokens, as in the paper's ablation (He et al., 2026, arXiv:2604.11056).
+
+    Args:
+        keep: some of PHR, PLR, NHR and NLR: positive or negative credit, high or low entropy; all are the identity.
+        threshold: high entropy is at least the ``mean``, the paper's, at least the ``median``, or the ``top`` share.
+        scope: of the mean, the median or the share: the paper's is the group.
+        share: used by ``top`` only.
+
+    """
+
+    def __init__(
+        self,
+        keep: tuple[Quadrant, ...] = QUADRANTS,
+        threshold: Threshold = "mean",
+        scope: Scope = "group",
+        share: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.keep: tuple[Quadrant, ...] = tuple(one_of("QuadrantMask", "keep", name, QUADRANTS) for name in keep)
+        self.threshold: Threshold = one_of("QuadrantMask", "threshold", threshold, ("mean", "median", "top"))
+        self.scope: Scope = one_of("QuadrantMask", "scope", scope, ("sequence", "group", "batch"))
+        if not 0 < share <= 1:
+            raise ValueError(f"QuadrantMask expects share in (0, 1], got {share}.")
+        self.share = share
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mask; log the share of credited tokens kept."""
+        mask, before = rollout.mask, rollout.advantages
+        high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
+        regions = quadrants(before, high, mask)
+        kept = torch.zeros_like(mask)
+        for quadrant in self.keep:
+            kept = kept | regions[quadrant]
+        rollout.advantages = before.where(kept, 0)
+        return {"kept_fraction": masked_mean(kept.float(), mask & (before != 0))}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows."""
+        return above

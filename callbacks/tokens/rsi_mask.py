@@ -1,0 +1,65 @@
+"""RSI mask: only tokens about as surprising as the policy's entropy lets expect receive credit."""
+
+import math
+
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6) -> Tensor:
+    r"""Return surprisal over entropy; on policy its expectation is one.
+
+    .. math:: RSI_t = \frac{-\log \pi(o_t)}{H_t + \epsilon}
+
+    Lv et al. (2026, arXiv:2606.31575).
+
+    Args:
+        old_logprobs: of the sampled token, shape ``(B, T)``.
+        entropy: of the distribution it was drawn from, shape ``(B, T)``.
+        eps: a token without entropy has none of either, and gets zero.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    Example:
+        >>> p = torch.tensor([0.5, 0.3, 0.2])
+        >>> relative_surprisal(p.log(), (-p * p.log()).sum().expand(3)).round(decimals=3)
+        tensor([0.6730, 1.1690, 1.5630])
+
+    """
+    return -old_logprobs / (entropy + eps)
+
+
+class RSIMask(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages"):
+    """Erase the advantages where :func:`relative_surprisal` lies outside an interval.
+
+    The paper's interval was not at hand; the default is a third party's.
+
+    Args:
+        low: smallest kept; 0 keeps every certain token.
+        high: largest kept; infinity keeps every surprise.
+        eps: added to the entropy.
+
+    """
+
+    def __init__(self, low: float = 0.1, high: float = 3.0, eps: float = 1e-6) -> None:
+        super().__init__()
+        if not (0 <= low < high and eps > 0):
+            raise ValueError(f"RSIMask expects 0 <= low < high and eps > 0, got {low}, {high} and {eps}.")
+        self.low, self.high, self.eps = low, high, eps
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Mask; log the mean index, one if sampler and entropy agree, and the shares erased on either side."""
+        index = relative_surprisal(rollout.old_logprobs, rollout.entropy, self.eps)
+        sides = {"low_fraction": index < self.low, "high_fraction": index > self.high}
+        rollout.advantages = rollout.advantages.where(~(sides["low_fraction"] | sides["high_fraction"]), 0)
+        uncertain = rollout.mask & (rollout.entropy > math.sqrt(self.eps))
+        erased = {name: masked_mean(where.float(), rollout.mask) for name, where in sides.items()}
+        return {"index_mean": masked_mean(index, uncertain), **erased}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows."""
+        return above

@@ -1,0 +1,80 @@
+"""STARE: while entropy is low, the most surprising tokens of right answers count for more."""
+
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.functional.scopes import top_share
+from rlcredit.rollout import Rollout
+
+CAPS = (1.5, 0.5)  # how far adaptive weights may go
+
+
+def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float, up: float, down: float) -> Tensor:
+    """Weight the most surprising share of the tokens with positive, and of those with negative advantage.
+
+    Luo et al. (2026, arXiv:2606.19236); shares are of the batch of all processes.
+
+    Args:
+        signal: per-token uncertainty, shape ``(B, T)``.
+        advantages: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        share: P, at least one token.
+        up: W, on tokens with positive advantage; 1 leaves them alone.
+        down: M, on tokens with negative advantage; 1, their first variant, leaves them alone.
+
+    Returns:
+        Shape ``(B, T)``; one elsewhere.
+
+    Example:
+        >>> signal, credit = torch.tensor([[0.1, 2.0, 3.0]]), torch.tensor([[1.0, 1.0, -1.0]])
+        >>> stare_weights(signal, credit, torch.ones(1, 3, dtype=torch.bool), share=0.5, up=1.1, down=0.9)
+        tensor([[1.0000, 1.1000, 0.9000]])
+
+    """
+    weights = torch.ones_like(signal)
+    for sign, weight in ((1, up), (-1, down)):
+        candidates = mask & (sign * advantages > 0)
+        weights = torch.where(top_share(signal, candidates, share, "batch", group_size=1), weight, weights)
+    return weights
+
+
+class STARE(CreditOperator, reads="advantages entropy signal", writes="advantages", state="weight_up weight_down"):
+    """Multiply the advantages by :func:`stare_weights` while the batch's mean entropy is below ``target``.
+
+    Args:
+        share: P. The paper uses 0.1.
+        up: W. The paper uses 1.1 (7B), 1.05 (larger).
+        down: M; the paper's second variant uses 0.9 (0.95).
+        target: mean entropy in nats; infinity weights always. The paper uses 0.3.
+        adapt: step by which both weights leave one while entropy is low, and return; the adaptive variant uses 0.01.
+
+    """
+
+    def __init__(
+        self, share: float = 0.1, up: float = 1.1, down: float = 1.0, target: float = 0.3, adapt: float = 0.0
+    ) -> None:
+        super().__init__()
+        if not (0 < share <= 1 <= up and 0 <= down <= 1 and adapt >= 0):
+            raise ValueError(
+                f"STARE expects 0 < share <= 1 <= up, 0 <= down <= 1 and adapt >= 0, got {self.arguments}."
+            )
+        self.share, self.target, self.adapt = share, target, adapt
+        self.up = self.weight_up = up
+        self.down = self.weight_down = down
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
+        low = pooled_mean_var(rollout.entropy, rollout.mask)[0].item() < self.target
+        step = self.adapt if low else -self.adapt
+        self.weight_up = min(max(1.0, self.weight_up + step), max(CAPS[0], self.up))
+        self.weight_down = max(min(1.0, self.weight_down - step), min(CAPS[1], self.down)) if self.down < 1 else 1.0
+        if low:
+            where, weights = (rollout.signal, rollout.advantages, rollout.mask), (self.weight_up, self.weight_down)
+            rollout.advantages = rollout.advantages * stare_weights(*where, self.share, *weights)
+        return {"open": float(low), "weight_up": self.weight_up, "weight_down": self.weight_down}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows by more than the largest weight."""
+        return above * (max(CAPS[0], self.up) if self.adapt else self.up)

@@ -1,0 +1,73 @@
+"""RL-ZVP: groups of equal verdicts teach too, each token by its entropy."""
+
+import torch
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
+from rlcredit.rollout import Rollout
+
+
+def zero_variance_advantages(
+    advantages: Tensor, entropy: Tensor, correct: Tensor, mask: Tensor, group_size: int, alpha: float
+) -> Tensor:
+    r"""Replace the advantages of groups that are all right, or all wrong.
+
+    .. math:: A_t = \alpha H_t \text{ (all right)}, \qquad
+        A_t = -\alpha \bigl(\max_j H_j - H_t\bigr) \text{ (all wrong)}
+
+    Eq. 5 of RL-ZVP (2025, arXiv:2509.21880), the maximum over the completion: undecided tokens of right answers are
+    rewarded most, decided tokens of wrong ones punished most.
+
+    Args:
+        advantages: shape ``(B, T)``.
+        entropy: in nats, shape ``(B, T)``.
+        correct: 1 for right, 0 for wrong, shape ``(B,)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+        alpha: strength; 0 leaves silent what was silent.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    Example:
+        >>> right, mask = torch.tensor([1.0]), torch.tensor([[True, True]])
+        >>> entropy = torch.tensor([[0.0, 2.0]])
+        >>> zero_variance_advantages(torch.zeros(1, 2), entropy, right, mask, 1, alpha=0.1)
+        tensor([[0.0000, 0.2000]])
+        >>> zero_variance_advantages(torch.zeros(1, 2), entropy, right - 1, mask, 1, alpha=0.1)
+        tensor([[-0.2000, -0.0000]])
+
+    """
+    groups = correct.view(-1, group_size)
+    all_right, all_wrong = (
+        (groups == verdict).all(-1).repeat_interleave(group_size)[:, None] for verdict in (1.0, 0.0)
+    )
+    highest = entropy.where(mask, 0).amax(-1, keepdim=True)
+    shaped = torch.where(all_right, alpha * entropy, -alpha * (highest - entropy))
+    return torch.where(all_right | all_wrong, shaped, advantages)
+
+
+class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy", writes="advantages"):
+    """Apply :func:`zero_variance_advantages` to the ledger.
+
+    Args:
+        alpha: strength. The paper's value was not at hand; 0.1 keeps a token of 1 nat below most advantages.
+
+    """
+
+    def __init__(self, alpha: float = 0.1) -> None:
+        super().__init__()
+        if alpha < 0:
+            raise ValueError(f"ZeroVarianceShaping expects alpha >= 0, got {alpha}. It would punish right answers.")
+        self.alpha = alpha
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Shape; log the share of tokens that had no credit and now have some, and its mean size."""
+        before, mask = rollout.advantages, rollout.mask
+        rollout.advantages = zero_variance_advantages(
+            before, rollout.entropy, rollout.correct, mask, rollout.group_size, self.alpha
+        )
+        woken = mask & (before == 0) & (rollout.advantages != 0)
+        size = masked_mean(rollout.advantages.abs(), woken)
+        return {"woken_fraction": masked_mean(woken.float(), mask), "woken_size": size}

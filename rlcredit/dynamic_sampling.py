@@ -1,0 +1,63 @@
+"""Dynamic sampling: go on asking until enough prompts teach something."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.processes import summed
+from rlcredit.rollout import Rollout, concatenated
+
+
+@dataclass
+class DynamicSampling:
+    """Replace groups in which all completions are right, or all wrong, by those of further prompts.
+
+    DAPO (Yu et al., 2025, arXiv:2503.14476). Every step draws ``rounds * prompts_per_step`` prompts from the shuffled
+    set and asks ``prompts_per_step`` of them at a time until enough groups are informative; the rest is passed over.
+    Groups that teach nothing fill what is missing after the last round, so that a batch has one size.
+
+    Args:
+        rounds: how often a step asks at most; 1 is plain sampling. DAPO uses 10.
+
+    """
+
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a step that never asks."""
+        if self.rounds < 1:
+            raise ValueError(f"DynamicSampling expects rounds >= 1, got {self.rounds}.")
+
+
+def informative(rollout: Rollout) -> Tensor:
+    """Return which groups hold more than one verdict, shape ``(P,)`` bool."""
+    groups = rollout.correct.view(-1, rollout.group_size)
+    return groups.amax(-1) > groups.amin(-1)
+
+
+def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
+    """Take rounds until this process, like all others, has enough informative groups.
+
+    Args:
+        rounds: rollouts of ``prompts`` groups each, sampled when asked for.
+        prompts: groups wanted.
+
+    Returns:
+        A rollout of as many groups, informative ones first, else in the order they were sampled; and how many rounds
+        it took and which share of all groups sampled was informative.
+
+    """
+    found = []
+    for rollout in rounds:
+        found.append(rollout)
+        missing = prompts - sum(int(informative(each).sum()) for each in found)
+        if summed(torch.tensor(max(0, missing), device=rollout.mask.device)) == 0:
+            break
+    every = concatenated(found)
+    teaches = informative(every)
+    chosen = (~teaches).int().argsort(stable=True)[:prompts]
+    rows = chosen[:, None] * every.group_size + torch.arange(every.group_size, device=chosen.device)
+    counted = {"sampling_rounds": float(len(found)), "informative_groups": teaches.float().mean().item()}
+    return every.rows(rows.flatten()), counted

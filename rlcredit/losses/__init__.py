@@ -1,0 +1,27 @@
+"""Losses: credit and ratios to a scalar, each kind one class in one file."""
+
+from rlcredit.losses.base import PolicyLoss
+from rlcredit.losses.cispo import CISPO
+from rlcredit.losses.clip_cov import ClipCov
+from rlcredit.losses.clipped_surrogate import ClippedSurrogate
+from rlcredit.losses.fipo import FIPO
+from rlcredit.losses.gspo import GSPO
+from rlcredit.losses.importance_sampling import ImportanceSampling
+from rlcredit.losses.kl_cov import KLCov
+from rlcredit.losses.kl_penalty import KLPenalty
+from rlcredit.losses.tepo import TEPO
+from rlcredit.losses.weights import token_weights
+
+__all__ = [
+    "CISPO",
+    "FIPO",
+    "GSPO",
+    "TEPO",
+    "ClipCov",
+    "ClippedSurrogate",
+    "ImportanceSampling",
+    "KLCov",
+    "KLPenalty",
+    "PolicyLoss",
+    "token_weights",
+]

@@ -1,0 +1,83 @@
+"""A loss: an objective per token, averaged over the batch, and what it needs besides credit."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_sum
+from rlcredit.losses.weights import Denominator, token_weights
+
+FACTS = frozenset(["entropy", "old_entropy", "ref_logprobs", "update", "lots"])
+"""What a loss may name in ``needs``: entropy of the policy that is trained (without graph) and of the one that sampled,
+log pi_ref, all ``(B, T)``; which update of its rollout this is, counted from zero; a uniform number per token, drawn
+from the run's seed and the step, ``(B, T)``."""
+
+
+class PolicyLoss(torch.nn.Module):
+    """A scalar from credit, log-probabilities and whatever else the class header names.
+
+    ``class TEPO(PolicyLoss, needs="entropy old_entropy update")``. What is needed comes as keyword arguments of these
+    names; what costs something is computed only for a loss that needs it. With ``every_row`` completions without any
+    credit are scored too, because their gradient or their statistics count.
+
+    Args:
+        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``; see :func:`token_weights`.
+        constant: tokens per completion that ``constant`` divides by, usually ``sampling.max_tokens``; else None.
+
+    """
+
+    needs: frozenset[str] = frozenset()
+    every_row: bool = False
+
+    def __init_subclass__(cls, needs: str | None = None, every_row: bool | None = None, **kwargs: Any) -> None:
+        """Record what the header names, inherited where it is not given."""
+        super().__init_subclass__(**kwargs)
+        cls.needs = cls.needs if needs is None else frozenset(needs.split())
+        cls.every_row = cls.every_row if every_row is None else every_row
+        if unknown := cls.needs - FACTS:
+            raise TypeError(f"{cls.__name__} needs {sorted(unknown)}; a loss can have {sorted(FACTS)}.")
+
+    def __init__(self, denominator: Denominator = "token", constant: int | None = None) -> None:
+        super().__init__()
+        if (denominator == "constant") != (constant is not None) or (constant is not None and constant < 1):
+            raise ValueError(
+                f"{type(self).__name__} expects a constant >= 1 with denominator `constant` and none with another, got "
+                f"{denominator!r} and {constant}."
+            )
+        self.denominator: Denominator = denominator
+        self.constant = constant
+
+    def average(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Return the weighted sum of a value per token, ``(B, T)``, over the batch."""
+        return masked_sum(token_weights(mask, self.denominator, self.constant) * values, mask)
+
+    def forward(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any) -> Tensor:
+        """Return the loss, a scalar: the averaged objective, its sign turned.
+
+        Args:
+            logprobs: log pi of the sampled tokens with graph, shape ``(B, T)``.
+            old_logprobs: log pi_old of the same tokens, shape ``(B, T)``.
+            advantages: shape ``(B, T)``.
+            mask: true on sampled tokens, shape ``(B, T)``.
+            facts: those named in ``needs``.
+
+        """
+        return -self.average(self.objective(logprobs, old_logprobs, advantages, mask, **facts), mask)
+
+    def objective(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> Tensor:
+        """Return what is to be made large, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
+        raise NotImplementedError
+
+    def metrics(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> dict[str, Tensor]:
+        """Return what the loss has to report about itself, logged as ``train/<name>``; arguments likewise."""
+        return {}
+
+
+def log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
+    """Return log pi - log pi_old, zero outside the mask, shape ``(B, T)``."""
+    return (logprobs - old_logprobs).where(mask, 0)

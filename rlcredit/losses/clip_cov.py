@@ -1,0 +1,74 @@
+"""Clip-Cov: a few tokens, drawn from those that would take entropy away, lose their gradient."""
+
+from typing import Any
+
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.processes import summed
+from rlcredit.functional.scopes import top_share
+from rlcredit.losses.clipped_surrogate import ClippedSurrogate
+from rlcredit.losses.kl_cov import credit_covariance
+from rlcredit.losses.weights import Denominator
+
+
+class ClipCov(ClippedSurrogate, needs="lots", every_row=True):
+    r"""Maximise the clipped surrogate without ``share`` of the tokens, drawn where the covariance lies in a window.
+
+    Cui et al. (2025, arXiv:2505.22617): the lot falls among tokens with :math:`\omega_{low} < c < \omega_{high}` (see
+    :func:`credit_covariance`) that the ratio has not clipped already. The settings of the authors' script.
+
+    Args:
+        share: of the batch's tokens, at least one while there are candidates.
+        window_low: smallest covariance; infinity takes nobody's gradient.
+        window_high: largest covariance.
+        low: how far a ratio may fall.
+        high: how far it may rise.
+        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: tokens per completion that ``constant`` divides by; else None.
+
+    """
+
+    def __init__(
+        self,
+        share: float = 2e-4,
+        window_low: float = 1.0,
+        window_high: float = 5.0,
+        low: float = 1.0,
+        high: float = 1.0,
+        denominator: Denominator = "token",
+        constant: int | None = None,
+    ) -> None:
+        super().__init__(low, high, denominator=denominator, constant=constant)
+        if not 0 < share <= 1:
+            raise ValueError(f"ClipCov expects share in (0, 1], got {share}. It is the share of tokens drawn.")
+        self.share, self.window_low, self.window_high = share, window_low, window_high
+
+    def drawn(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, lots: Tensor) -> Tensor:
+        """Return the tokens that lose their gradient, shape ``(B, T)`` bool."""
+        covariance = credit_covariance(logprobs, advantages, mask)
+        ratio = self.ratio(logprobs.detach(), old_logprobs, mask)
+        clipped = ((advantages > 0) & (ratio > 1 + self.high)) | ((advantages < 0) & (ratio < 1 - self.low))
+        candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~clipped
+        wanted = self.share * summed(mask.sum()).item()
+        share = min(1.0, wanted / max(1, summed(candidates.sum()).item()))
+        return top_share(lots.to(mask.device), candidates, share, "batch", group_size=1)
+
+    def objective(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, *, lots: Tensor, **facts: Any
+    ) -> Tensor:
+        """Return the clipped surrogate, a constant where the lot has fallen."""
+        surrogate = super().objective(logprobs, old_logprobs, advantages, mask)
+        drawn = self.drawn(logprobs, old_logprobs, advantages, mask, lots)
+        return surrogate.where(~drawn, 0)
+
+    def metrics(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, *, lots: Tensor, **facts: Any
+    ) -> dict[str, Tensor]:
+        """Return the covariance and the share drawn beside the clipped tokens."""
+        drawn = self.drawn(logprobs, old_logprobs, advantages, mask, lots)
+        return {
+            **super().metrics(logprobs, old_logprobs, advantages, mask),
+            "covariance": masked_mean(credit_covariance(logprobs, advantages, mask), mask),
+            "drawn": masked_mean(drawn.float(), mask),
+        }

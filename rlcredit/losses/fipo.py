@@ -1,0 +1,104 @@
+"""FIPO: a token's credit grows with what the policy has since come to think of its future."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.masked import masked_mean
+from rlcredit.losses.base import log_ratio
+from rlcredit.losses.clipped_surrogate import ClippedSurrogate
+from rlcredit.losses.weights import Denominator
+
+
+def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: float = math.inf) -> Tensor:
+    r"""Return the discounted change of log-probability from each token to the end of its completion.
+
+    .. math:: F_t = \sum_{k \ge t} \gamma^{k-t}\, 1[\rho_k \le \rho_{max}]\, \log \rho_k, \qquad
+        \gamma = 2^{-1/h}
+
+    Args:
+        change: log pi - log pi_old, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        half_life: h, in tokens.
+        outlier: tokens with a larger ratio do not count.
+
+    Returns:
+        Shape ``(B, T)``, detached.
+
+    Example:
+        >>> future_influence(torch.tensor([[1.0, 1.0, 1.0]]), torch.ones(1, 3, dtype=torch.bool), half_life=1)
+        tensor([[1.7500, 1.5000, 1.0000]])
+
+    """
+    counted = change.detach().where(mask & (change.detach() <= math.log(outlier)), 0)
+    gamma, ahead = 2 ** (-1 / half_life), torch.zeros_like(counted[:, 0])
+    columns = []
+    for now in reversed(counted.unbind(-1)):
+        ahead = now + gamma * ahead
+        columns.append(ahead)
+    return torch.stack(columns[::-1], -1)
+
+
+class FIPO(ClippedSurrogate):
+    r"""Maximise the clipped surrogate of :math:`A_t \operatorname{clip}(e^{F_t},\, f_{low},\, f_{high})`.
+
+    Ma et al. (2026, arXiv:2603.19835), as implemented in ms-swift; F is :func:`future_influence`. A bad token that has
+    become much likelier is never punished more. In the first update of a rollout the weight is one.
+
+    Args:
+        half_life: of the discount, in tokens.
+        weight_low: smallest weight; the wider variant is 0.8 with 1.2.
+        weight_high: largest weight; 1 with ``weight_low`` 1 is the clipped surrogate.
+        outlier: tokens whose ratio is larger do not count in F.
+        safe: above this ratio tokens with negative advantage have weights of at most one.
+        low: how far a ratio may fall.
+        high: how far it may rise.
+        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: tokens per completion that ``constant`` divides by; else None.
+
+    """
+
+    def __init__(
+        self,
+        half_life: float = 32.0,
+        weight_low: float = 0.8,
+        weight_high: float = 1.2,
+        outlier: float = 10.0,
+        safe: float = 4.0,
+        low: float = 0.2,
+        high: float = 0.28,
+        denominator: Denominator = "token",
+        constant: int | None = None,
+    ) -> None:
+        super().__init__(low, high, denominator=denominator, constant=constant)
+        if not (half_life > 0 and 0 <= weight_low <= 1 <= weight_high and outlier > 0 and safe > 0):
+            raise ValueError(
+                f"FIPO expects half_life, outlier, safe > 0 and weight_low <= 1 <= weight_high, got {half_life}, "
+                f"{outlier}, {safe}, {weight_low} and {weight_high}."
+            )
+        self.half_life, self.outlier, self.safe = half_life, outlier, safe
+        self.weight_low, self.weight_high = weight_low, weight_high
+
+    def weights(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
+        """Return the weight of each token's advantage, shape ``(B, T)``."""
+        change = log_ratio(logprobs.detach(), old_logprobs, mask)
+        influence = future_influence(change, mask, self.half_life, self.outlier)
+        weights = influence.exp().clamp(self.weight_low, self.weight_high)
+        return weights.clamp(max=1).where((advantages < 0) & (change > math.log(self.safe)), weights)
+
+    def objective(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> Tensor:
+        """Return the clipped surrogate of the weighted advantages."""
+        weighted = advantages * self.weights(logprobs, old_logprobs, advantages, mask)
+        return super().objective(logprobs, old_logprobs, weighted, mask)
+
+    def metrics(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> dict[str, Tensor]:
+        """Return how far the weights leave one beside the clipped tokens."""
+        weights = self.weights(logprobs, old_logprobs, advantages, mask)
+        clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
+        return {**clipped, "influence_deviation": masked_mean((weights - 1).abs(), mask)}

@@ -1,0 +1,23 @@
+"""Importance sampling: credit times ratio, nothing else."""
+
+from typing import Any
+
+from torch import Tensor
+
+from rlcredit.losses.base import PolicyLoss, log_ratio
+
+
+class ImportanceSampling(PolicyLoss):
+    r"""Policy gradient corrected by the importance ratio, without clipping.
+
+    .. math:: L = -\sum_{i,t} c_{i,t}\, \rho_{i,t}\, A_{i,t}, \qquad
+        \rho_{i,t} = \frac{\pi_\theta(o_{i,t})}{\pi_{old}(o_{i,t})}
+
+    with :math:`c` from :func:`token_weights`. On policy the ratio is one and the gradient is that of REINFORCE.
+    """
+
+    def objective(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> Tensor:
+        """Return ratio times advantage."""
+        return log_ratio(logprobs, old_logprobs, mask).exp() * advantages

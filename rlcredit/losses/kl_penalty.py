@@ -1,0 +1,91 @@
+"""KL penalty: any loss, and a rein to the reference policy."""
+
+from typing import Any, Literal
+
+from torch import Tensor
+
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.losses.base import PolicyLoss
+from rlcredit.losses.importance_sampling import ImportanceSampling
+
+Estimator = Literal["k2", "k3"]
+
+
+def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") -> Tensor:
+    r"""Estimate KL(pi || other) from the sampled token alone, as a loss whose gradient points back to ``other``.
+
+    .. math:: k_3 = e^{d} - d - 1, \qquad k_2 = d^2 / 2, \qquad d = \log \pi_{other}(o) - \log \pi_\theta(o)
+
+    k3 is GRPO's (Shao et al., 2024, arXiv:2402.03300), unbiased in value; k2's expected gradient is that of the
+    divergence itself. The plain log-ratio is not offered: as a loss its expected gradient is zero.
+
+    Args:
+        logprobs: log pi with graph, any shape.
+        other: same shape.
+        estimator: ``k2`` or ``k3``.
+
+    Returns:
+        Non-negative, same shape.
+
+    Example:
+        >>> import torch
+        >>> kl_estimate(torch.tensor([-1.0, -1.0]), torch.tensor([-1.0, -2.0]))
+        tensor([0.0000, 0.3679])
+
+    """
+    difference = other - logprobs
+    if one_of("kl_estimate", "estimator", estimator, ("k2", "k3")) == "k2":
+        return difference**2 / 2
+    return difference.expm1() - difference
+
+
+class KLPenalty(PolicyLoss, needs="ref_logprobs", every_row=True):
+    """Add ``beta`` times :func:`kl_estimate` to the reference, the adapter switched off; averaged as the loss is.
+
+    Args:
+        loss: what is penalised; importance sampling if None.
+        beta: strength; 0 leaves the loss as it is. DeepSeekMath uses 0.04.
+        estimator: ``k2`` or ``k3``.
+
+    """
+
+    def __init__(self, loss: PolicyLoss | None = None, beta: float = 0.04, estimator: Estimator = "k3") -> None:
+        loss = loss or ImportanceSampling()
+        super().__init__(loss.denominator, loss.constant)
+        if not beta >= 0:
+            raise ValueError(f"KLPenalty expects beta >= 0, got {beta}. A negative one would drive the policy away.")
+        self.loss, self.beta = loss, beta
+        self.estimator: Estimator = one_of("KLPenalty", "estimator", estimator, ("k2", "k3"))
+        self.needs = self.needs | loss.needs
+
+    def objective(
+        self,
+        logprobs: Tensor,
+        old_logprobs: Tensor,
+        advantages: Tensor,
+        mask: Tensor,
+        *,
+        ref_logprobs: Tensor,
+        **facts: Any,
+    ) -> Tensor:
+        """Return the loss's objective less the penalty."""
+        inner = self.loss.objective(logprobs, old_logprobs, advantages, mask, ref_logprobs=ref_logprobs, **facts)
+        return inner - self.beta * self._divergence(logprobs, ref_logprobs, mask)
+
+    def _divergence(self, logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor) -> Tensor:
+        return kl_estimate(logprobs.where(mask, 0), ref_logprobs.where(mask, 0), self.estimator)
+
+    def metrics(
+        self,
+        logprobs: Tensor,
+        old_logprobs: Tensor,
+        advantages: Tensor,
+        mask: Tensor,
+        *,
+        ref_logprobs: Tensor,
+        **facts: Any,
+    ) -> dict[str, Tensor]:
+        """Return the mean estimate beside what the loss reports."""
+        inner = self.loss.metrics(logprobs, old_logprobs, advantages, mask, ref_logprobs=ref_logprobs, **facts)
+        return {**inner, "kl_reference": masked_mean(self._divergence(logprobs, ref_logprobs, mask), mask)}

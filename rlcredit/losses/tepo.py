@@ -1,0 +1,107 @@
+"""TEPO: one ratio per completion, and a rein on the good tokens at which entropy falls. A reconstruction."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.losses.gspo import GSPO
+from rlcredit.losses.kl_penalty import kl_estimate
+from rlcredit.losses.weights import Denominator
+
+
+def tepo_mask(advantages: Tensor, entropy_change: Tensor, mask: Tensor) -> Tensor:
+    r"""Mark the tokens that are rewarded and grow certain.
+
+    .. math:: m_{i,t} = 1[A_{i,t} > 0]\; 1[\Delta H_{i,t} < 0]
+
+    Args:
+        advantages: shape ``(B, T)``.
+        entropy_change: entropy now less entropy when sampled, or anything of the same sign, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        Boolean, shape ``(B, T)``.
+
+    Example:
+        >>> change = torch.tensor([[-0.1, 0.1, 0.0, -0.1]])
+        >>> tepo_mask(torch.tensor([[1.0, 1.0, 1.0, -1.0]]), change, torch.ones(1, 4, dtype=torch.bool))
+        tensor([[ True, False, False, False]])
+
+    """
+    return (advantages > 0) & (entropy_change < 0) & mask
+
+
+class TEPO(GSPO, needs="entropy old_entropy update"):
+    r"""Maximise GSPO's objective with a token mean, less a KL term on the tokens of :func:`tepo_mask`.
+
+    .. math:: \frac{1}{\sum_i T_i} \sum_{i,t} \Bigl[\min\bigl(s_i A,\, \operatorname{clip}(s_i) A\bigr)
+        - \beta\, m_{i,t}\, k_3(o_{i,t})\Bigr]
+
+    Lin et al. (2026, arXiv:2604.12736), a reconstruction: ratio and mask are named in the abstract, the equations were
+    not at hand. Direction and reference of the divergence, its strength and the clipping bounds are assumptions,
+    each a parameter. :math:`s_i` does not vary inside a completion: tokens differ by the mask alone.
+
+    In the first update of a rollout no entropy has changed yet and the mask is empty. ``covariance`` then predicts the
+    change by its sign under a policy gradient step: entropy falls where A > 0 and log pi is above the batch's mean. It
+    matters with the reference policy only, since the divergence from the sampling policy, too, is zero there.
+
+    Args:
+        low: how far a completion's ratio may fall.
+        high: how far it may rise.
+        beta: strength of the divergence; 0 leaves the ratio alone.
+        reference: divergence from the policy that sampled, ``old``, or from the reference, ``ref``.
+        first_update: ``none``, or ``covariance``.
+        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: tokens per completion that ``constant`` divides by; else None.
+
+    """
+
+    def __init__(
+        self,
+        low: float = 3e-4,
+        high: float = 4e-4,
+        beta: float = 0.01,
+        reference: Literal["old", "ref"] = "old",
+        first_update: Literal["none", "covariance"] = "none",
+        denominator: Denominator = "token",
+        constant: int | None = None,
+    ) -> None:
+        super().__init__(low, high, denominator, constant)
+        if not beta >= 0:
+            raise ValueError(f"TEPO expects beta >= 0, got {beta}. A negative one would drive the policy away.")
+        self.beta = beta
+        self.reference = one_of("TEPO", "reference", reference, ("old", "ref"))
+        self.first_update = one_of("TEPO", "first_update", first_update, ("none", "covariance"))
+        if reference == "ref":
+            self.needs = self.needs | {"ref_logprobs"}
+
+    def reined(self, logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any) -> Tensor:
+        """Return the tokens on which the divergence counts, shape ``(B, T)`` bool."""
+        if facts["update"]:
+            change = facts["entropy"] - facts["old_entropy"]
+        elif self.first_update == "covariance":
+            change = (pooled_mean_var(logprobs.detach(), mask)[0] - logprobs.detach()).float()
+        else:
+            change = torch.zeros_like(advantages)  # one policy: what differs is the rounding of two kernels
+        return tepo_mask(advantages, change, mask)
+
+    def objective(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> Tensor:
+        """Return the clipped surrogate less the masked divergence."""
+        reference = old_logprobs if self.reference == "old" else facts["ref_logprobs"]
+        divergence = kl_estimate(logprobs.where(mask, 0), reference.where(mask, 0))
+        surrogate = super().objective(logprobs, old_logprobs, advantages, mask)
+        return surrogate - self.beta * divergence.where(self.reined(logprobs, advantages, mask, **facts), 0)
+
+    def metrics(
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
+    ) -> dict[str, Tensor]:
+        """Return the share of tokens reined in beside the clipped ones."""
+        reined = self.reined(logprobs, advantages, mask, **facts)
+        clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
+        return {**clipped, "reined": masked_mean(reined.float(), mask)}

@@ -1,0 +1,43 @@
+"""What each token counts in a loss."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rlcredit.functional.processes import rank_and_world, summed
+
+Denominator = Literal["token", "sequence", "constant"]
+
+
+def token_weights(mask: Tensor, denominator: Denominator, constant: int | None = None) -> Tensor:
+    r"""Return what each token counts in a loss, so that the loss is a weighted sum.
+
+    ``token``: :math:`1 / \sum_i T_i`, every token alike (DAPO). ``sequence``: :math:`1 / (B\, T_i)`, every
+    completion alike (GRPO). ``constant``: :math:`1 / (B\, C)`, free of length bias (Dr. GRPO, C being the budget).
+    Counts are those of the batch over *all* processes; since data-parallel training averages gradients over processes,
+    the mean count per process is the one to divide by.
+
+    Args:
+        mask: true on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too.
+        denominator: which of the three.
+        constant: C, used by ``constant`` only.
+
+    Returns:
+        Weights, float32, shape ``(B, T)``, zero outside the mask.
+
+    Example:
+        >>> mask = torch.tensor([[True, True, True], [True, False, False]])
+        >>> token_weights(mask, "token")[0], token_weights(mask, "sequence")[:, 0]
+        (tensor([0.2500, 0.2500, 0.2500]), tensor([0.1667, 0.5000]))
+
+    """
+    rows = len(mask)
+    if denominator == "token":
+        count = summed(mask.sum().float()) / rank_and_world()[1]
+    elif denominator == "sequence":
+        count = rows * mask.sum(-1, keepdim=True).clamp(min=1)
+    else:
+        assert constant is not None
+        count = torch.tensor(rows * constant, device=mask.device)
+    return mask / count

@@ -1,0 +1,186 @@
+"""The half of the LightningModule that answers prompts and has the answers judged."""
+
+import time
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.dynamic_sampling import DynamicSampling, refilled
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.noise import VALIDATION
+from rlcredit.engines.sampling import Samples, Sampling
+from rlcredit.functional.masked import masked_mean
+from rlcredit.metrics import PassAtK
+from rlcredit.policy import Policy
+from rlcredit.rewards import are, rewards
+from rlcredit.rollout import Rollout
+from rlcredit.tasks.base import Prompts, Task
+from rlcredit.verifiers import Verdict
+
+
+class Sampler(LightningModule):
+    """Turn prompts into rollouts, and held-out prompts into pass@k.
+
+    Args:
+        policy: what is sampled.
+        sampling: how a training rollout is drawn; its temperature is the policy's in every forward.
+        validation: how held-out questions are answered.
+        pass_k: k of ``val/pass_at_k``.
+        engine: who decodes.
+        dynamic_sampling: whether groups that teach nothing are replaced; they are not if None.
+        seed: of the adapter's first weights and of the sampling noise.
+
+    """
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        sampling: Sampling | None = None,
+        validation: Sampling | None = None,
+        pass_k: int = 4,
+        engine: InProcessEngine | None = None,
+        dynamic_sampling: DynamicSampling | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.policy = policy or Policy()
+        self.sampling = sampling or Sampling()
+        self.validation = validation or Sampling(completions=4)
+        self.engine = engine or InProcessEngine()
+        self.dynamic_sampling = dynamic_sampling
+        self.seed = seed
+        if pass_k < 1:
+            raise ValueError(f"model.pass_k must be at least 1, got {pass_k}.")
+        if pass_k > self.validation.completions:
+            raise ValueError(
+                f"model.pass_k is {pass_k}, but only {self.validation.completions} completions are drawn. "
+                "Raise model.validation.completions."
+            )
+        self.pass_at_1, self.pass_at_k = PassAtK(1), PassAtK(pass_k)
+        self.measured: dict[str, float] = {}
+        self.needs: set[str] = set()
+
+    @property
+    def rounds(self) -> int:
+        """How many batches of prompts a rollout may ask."""
+        return self.dynamic_sampling.rounds if self.dynamic_sampling else 1
+
+    def configure_model(self) -> None:
+        """Read the weights, late: whatever can be wrong before has been found by now."""
+        self.policy.load(self.seed)
+
+    @torch.no_grad()
+    def rollout(self, prompts: Prompts) -> Rollout:
+        """Sample G completions per prompt and have them judged; if dynamic, of as many prompts as it takes."""
+        self.measured = dict.fromkeys(("time/rollout", "time/verify"), 0.0)
+        prompt_ids, per_round = self._encoded(prompts), len(prompts.numbers) // self.rounds
+        solved: list[Tensor] = []
+        rounds = (
+            self._round(prompts.part(start, per_round), prompt_ids[start : start + per_round], solved)
+            for start in range(0, len(prompts.numbers), per_round)
+        )
+        if self.dynamic_sampling:
+            rollout, counted = refilled(rounds, per_round)
+            self.measured.update({f"train/{name}": value for name, value in counted.items()})
+        else:
+            rollout = next(rounds)
+        right, judged, truncated = torch.cat(solved, -1)
+        self.measured["train/solve_rate"] = masked_mean(right.float(), judged).item()
+        self.measured["train/unjudged"] = 1 - judged.float().mean().item()
+        self.measured["train/truncated"] = truncated.float().mean().item()
+        if "ref_logprobs" in self.needs:
+            started = self._now()
+            rollout.ref_logprobs = self._reference(rollout)
+            self.measured["time/rollout"] += self._now() - started
+        self._clock = self._now()
+        return rollout
+
+    def _round(self, prompts: Prompts, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
+        """Sample and judge once; note which completions are right, judged and truncated."""
+        started, group = self._now(), self.sampling.completions
+        samples = self._sampled(prompts, prompt_ids, self.sampling, self.seed, self.global_step)
+        decoded = self._now()
+        tokens = self.policy.pieces(samples.completion_ids, samples.mask)
+        verdicts = self._judged(prompts, tokens, group)
+        right, judged = are(verdicts, Verdict.RIGHT), are(verdicts, Verdict.RIGHT, Verdict.WRONG)
+        solved.append(torch.stack([right, judged, samples.truncated.cpu()]))
+        self.measured["time/rollout"] += decoded - started
+        self.measured["time/verify"] += self._now() - decoded
+        return Rollout(
+            step=self.global_step,
+            group_size=group,
+            prompt_ids=prompt_ids.repeat_interleave(group, 0),
+            completion_ids=samples.completion_ids,
+            mask=samples.mask,
+            old_logprobs=samples.logprobs,
+            entropy=samples.entropy,
+            sum_pi_squared=samples.sum_pi_squared,
+            rewards=rewards(right, judged, group).to(self.device),
+            tokens=tokens,
+        )
+
+    def _reference(self, rollout: Rollout) -> Tensor:
+        """Score what was sampled with the adapter off, tempered as the policy is."""
+        prompt_ids, completion_ids, temperature = rollout.prompt_ids, rollout.completion_ids, self.sampling.temperature
+        rows = torch.arange(len(rollout.mask), device=rollout.mask.device)
+        with self.policy.sampling(), self.policy.adapter_off(), self.trainer.precision_plugin.forward_context():
+            scored = [
+                self.policy.logprobs(prompt_ids[part], completion_ids[part], temperature).logprobs
+                for part in self.parts(rows)
+            ]
+        return torch.cat(scored).where(rollout.mask, 0)
+
+    def parts(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Cut rows into as many as are scored at a time without graph; all of them."""
+        return (rows,)
+
+    def _encoded(self, prompts: Prompts) -> Tensor:
+        prompt_ids = self.policy.encode(prompts.questions).to(self.device)
+        if self.trainer.training and self.trainer.world_size > 1:
+            # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
+            # the processes may have different numbers of batches, and one would wait for ever.
+            longest = torch.tensor(prompt_ids.shape[1], device=self.device)
+            width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
+            prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=self.policy.tokenizer.pad_token_id)
+        return prompt_ids
+
+    def _sampled(self, prompts: Prompts, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
+        with self.trainer.precision_plugin.forward_context():
+            return self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
+
+    def _judged(self, prompts: Prompts, tokens: list[list[str]], group: int) -> list[Verdict]:
+        task: Task = self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        examples = [example for example in prompts.examples for _ in range(group)]
+        return task.judge(["".join(pieces) for pieces in tokens], examples)
+
+    def validation_step(self, batch: Prompts, batch_idx: int) -> None:
+        """Answer held-out questions, always with the same noise."""
+        samples = self._sampled(batch, self._encoded(batch), self.validation, 0, VALIDATION)
+        tokens = self.policy.pieces(samples.completion_ids, samples.mask)
+        verdicts = self._judged(batch, tokens, self.validation.completions)
+        right = are(verdicts, Verdict.RIGHT).view(-1, self.validation.completions)
+        self.pass_at_1.update(right)
+        self.pass_at_k.update(right)
+        unjudged = are(verdicts, Verdict.UNJUDGED).float().mean().item()
+        self.log_dict({"val/pass_at_1": self.pass_at_1, "val/pass_at_k": self.pass_at_k}, batch_size=len(right))
+        # What Lightning logs the results at.
+        self._log({"step": float(self.global_step)}, len(right))
+        length = samples.mask.sum(-1).float().mean()
+        entropy = masked_mean(samples.entropy, samples.mask)
+        held_out = {"val/unjudged": unjudged, "val/completion_length": length, "val/entropy": entropy}
+        self._log(held_out, len(right))
+
+    def _log(self, metrics: dict[str, Any], batch_size: int) -> None:
+        self.log_dict(metrics, batch_size=batch_size, sync_dist=self.trainer.world_size > 1)
+
+    def _now(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def _lap(self, name: str) -> None:
+        now = self._now()
+        self.measured[name], self._clock = now - self._clock, now
