@@ -135,7 +135,7 @@ def test_every_condition_is_one_list_and_a_name():
         ("model: {updates_per_rollout: 3}", "trainer.max_steps is 100 and ends inside a rollout; it counts updates."),
         (
             "{model: {updates_per_rollout: 8}, trainer: {max_steps: 104}}",
-            "checkpoint.every_n_train_steps is 20; a checkpoint inside a rollout cannot be continued. Choose a multiple",
+            "checkpoint.every_n_train_steps is 20; a checkpoint inside a rollout cannot be continued. Choose a multi",
         ),
         (
             "trainer: {callbacks: [SoftOverlong, MaxRL]}",
