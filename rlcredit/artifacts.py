@@ -1,5 +1,6 @@
 """Files of a run, kept in its folder and, where there is an MLflow run, uploaded to it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lightning.pytorch import Trainer
@@ -19,6 +20,12 @@ def due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
     """Whether a picture of this rollout is wanted: once every so many steps, and at the end of the run."""
     fresh = rollout.update == 0 and rollout.step % every_n_steps == 0
     return fresh or trainer.global_step == trainer.max_steps
+
+
+def log_now(trainer: Trainer, metrics: Mapping[str, float]) -> None:
+    """Log numbers that are measured now and then; Lightning would go on showing the last ones at every step."""
+    for logger in trainer.loggers:
+        logger.log_metrics(dict(metrics), step=trainer.global_step)
 
 
 def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:

@@ -29,6 +29,36 @@ def finish(axes: Any, title: str) -> None:
     axes.tick_params(colors=INK)
 
 
+def draw_angles(names: Sequence[str], below: np.ndarray, above: np.ndarray, title: str, path: Path) -> None:
+    """Draw a square of angles in degrees, one kind below and another above the diagonal.
+
+    Args:
+        names: of the rows and columns, N.
+        below: shape ``(N, N)``, shown below the diagonal.
+        above: likewise, shown above it.
+        title: of the picture.
+        path: of the picture.
+
+    """
+    degrees = np.tril(below, -1) + np.triu(above, 1)
+    figure = new_figure(1.6 + 0.9 * len(names), 1.3 + 0.75 * len(names))
+    axes = figure.subplots()
+    image = axes.imshow(degrees, cmap="YlOrBr", vmin=0, vmax=90)
+    for row, column in np.ndindex(degrees.shape):
+        if row != column:
+            value = degrees[row, column]
+            axes.text(
+                column, row, f"{value:.1f}°", ha="center", va="center", fontsize=9, color="white" if value > 55 else INK
+            )
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    finish(axes, title)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    figure.colorbar(image, ax=axes, shrink=0.8, label="degrees")
+    figure.savefig(path, dpi=150)
+
+
 def draw_distributions(
     panels: Sequence[tuple[str, dict[str, np.ndarray]]], label: str, path: Path, bins: int = 50
 ) -> None:

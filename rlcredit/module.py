@@ -150,7 +150,7 @@ class PolicyModule(Sampler):
 
     def training_step(self, batch: Rollout, batch_idx: int) -> Tensor:
         """Turn the credit in the ledger into a loss."""
-        part = batch.minibatch(batch.update % self.minibatches, self.minibatches)
+        part = self.minibatch(batch)
         scores = self(part)
         part.logprobs = scores.logprobs
         arguments = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
@@ -165,6 +165,10 @@ class PolicyModule(Sampler):
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
+
+    def minibatch(self, rollout: Rollout) -> Rollout:
+        """Return the part of a rollout that its next update uses."""
+        return rollout.minibatch(rollout.update % self.minibatches, self.minibatches)
 
     def facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
         """Return what the loss needs besides credit and log-probabilities.

@@ -93,6 +93,13 @@ class Rollout:
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         return part
 
+    def reopened(self) -> "Rollout":
+        """Return the same facts with a neutral ledger."""
+        again = copy.copy(self)
+        for name, neutral in NEUTRAL.items():
+            setattr(again, name, neutral(again))
+        return again
+
     def minibatch(self, number: int, of: int) -> "Rollout":
         """Return the prompts of one of several mini-batches, cut in order; the rollout itself if there is only one."""
         if of == 1:

@@ -1,0 +1,59 @@
+"""What probes of gradients share: they remember the ledger at their place and look before the backward pass."""
+
+from collections.abc import Mapping
+
+from lightning.pytorch import LightningModule, Trainer
+from torch import Tensor
+
+from rlcredit.artifacts import log_now
+from rlcredit.module import PolicyModule
+from rlcredit.rollout import Rollout
+
+
+class Measurement:
+    """Mixed into a probe that measures gradients every so many steps, in the first update of a rollout.
+
+    Metrics are logged under ``probe/<Class>/<quantity>`` at the steps at which they are measured, and kept in ``last``.
+    """
+
+    label: str
+    every_n_steps: int
+    seen: tuple[Rollout, Tensor] | None = None
+    last: Mapping[str, float] = {}
+
+    def every(self, steps: int) -> int:
+        """Return a number of steps, or refuse it."""
+        if steps < 1:
+            raise ValueError(f"{type(self).__name__} expects every_n_steps >= 1, got {steps}.")
+        return steps
+
+    def assign(self, rollout: Rollout) -> dict[str, float]:
+        """Hold on to the advantages at this place."""
+        self.seen = (rollout, rollout.advantages)
+        return {}
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        """Measure, if it is time."""
+        assert self.seen is not None
+        assert isinstance(pl_module, PolicyModule)
+        rollout, advantages = self.seen
+        if rollout.update or rollout.step % self.every_n_steps:
+            return
+        part = pl_module.minibatch(rollout)
+        self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
+        log_now(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
+        self.seen = None
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Return what is to be logged.
+
+        Args:
+            trainer: with the optimizer, its moments as they were after the last step.
+            module: with the loss.
+            rollout: the mini-batch of this update, with the credit that it uses.
+            advantages: those at the probe's place, of the same rows.
+
+        """
+        raise NotImplementedError

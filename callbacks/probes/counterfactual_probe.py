@@ -1,0 +1,122 @@
+"""What other stacks would have done with the same rollout."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
+
+from callbacks.base import CreditOperator
+from callbacks.contract import StackError
+from callbacks.lints import check_stack
+from callbacks.measurement import Measurement
+from rlcredit.artifacts import folder, publish
+from rlcredit.figures import draw_angles
+from rlcredit.functional.directions import agreement
+from rlcredit.gradients import adam_step, clipped, gradients
+from rlcredit.module import PolicyModule
+from rlcredit.rollout import FACTS, Rollout
+
+REAL = "this_stack"
+
+
+class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", state="states"):
+    """Compare the gradients of any number of stacks, and of the one above this place, on the identical rollout.
+
+    Every other stack starts from a neutral ledger at every step, so that gates and averages keep their history; it is
+    checked like any stack. Logged for every pair as ``A_vs_B_raw_degrees`` and ``_cosine``, and likewise
+    ``preconditioned`` by Adam's warm moments; as a picture (raw below the diagonal, preconditioned above) and a table
+    under ``probes/``. Hold the angles against ``NoiseFloor``.
+
+    Args:
+        stacks: names and lists of operators.
+        every_n_steps: how often; one more forward and one backward pass per stack, this one included, each time.
+
+    """
+
+    def __init__(self, stacks: dict[str, list[CreditOperator]] | None = None, every_n_steps: int = 10) -> None:
+        super().__init__()
+        self.stacks = stacks or {}
+        self.every_n_steps = self.every(every_n_steps)
+        if REAL in self.stacks:
+            raise ValueError(f"CounterfactualProbe calls the stack above it {REAL!r}. Choose another name.")
+        for name, stack in self.stacks.items():
+            try:
+                check_stack(stack)
+            except StackError as error:
+                raise ValueError(f"CounterfactualProbe, stack {name}: {error}") from None
+        self.reads = self.reads.union(*(op.reads & FACTS for stack in self.stacks.values() for op in stack))
+        self.others: dict[str, Tensor] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Stacks by their operators' arguments, as a checkpoint knows them."""
+        listed = {name: [(type(op).__name__, op.arguments) for op in stack] for name, stack in self.stacks.items()}
+        return {"stacks": listed, "every_n_steps": self.every_n_steps}
+
+    @property
+    def states(self) -> dict[str, list[dict[str, Any]]]:
+        """What the operators of the other stacks cannot recompute."""
+        return {name: [{key: getattr(op, key) for key in op.state} for op in ops] for name, ops in self.stacks.items()}
+
+    @states.setter
+    def states(self, saved: dict[str, list[dict[str, Any]]]) -> None:
+        for name, operators in self.stacks.items():
+            for operator, state in zip(operators, saved[name], strict=True):
+                for key, value in state.items():
+                    setattr(operator, key, value)
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Hand the run's seed on."""
+        super().setup(trainer, pl_module, stage)
+        for operator in itertools.chain(*self.stacks.values()):
+            operator.run_seed = self.run_seed
+
+    @torch.no_grad()
+    def assign(self, rollout: Rollout) -> dict[str, float]:
+        """Let every other stack assign its own credit."""
+        self.others = {}
+        for name, stack in self.stacks.items():
+            other = rollout.reopened()
+            for operator in stack:
+                operator.checked(other)
+            self.others[name] = other.advantages
+        return Measurement.assign(self, rollout)
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Compare all with all."""
+        credits = {REAL: advantages, **{name: other[: len(advantages)] for name, other in self.others.items()}}
+        vectors = {"raw": gradients(trainer, module, rollout, list(credits.values()))}
+        optimizer = trainer.optimizers[0]
+        if isinstance(optimizer, torch.optim.Adam):
+            names = {weight: name for name, weight in module.named_parameters()}
+            steps = [adam_step(optimizer, clipped(trainer, each), names) for each in vectors["raw"]]
+            vectors["preconditioned"] = [step.preconditioned for step in steps]
+        found, degrees = {}, {kind: np.zeros((len(credits), len(credits))) for kind in vectors}
+        for kind, each in vectors.items():
+            for (i, one), (j, two) in itertools.combinations(enumerate(credits), 2):
+                both = agreement(each[i], each[j])
+                degrees[kind][i, j] = degrees[kind][j, i] = both["degrees"]
+                found |= {f"{one}_vs_{two}_{kind}_{name}": both[name] for name in ("degrees", "cosine", "norm_ratio")}
+        self._show(trainer, rollout.step, list(credits), degrees, found)
+        return found
+
+    @rank_zero_only
+    def _show(
+        self, trainer: Trainer, step: int, names: list[str], degrees: dict[str, np.ndarray], found: dict[str, float]
+    ) -> None:
+        path = folder(trainer) / "probes"
+        path.mkdir(exist_ok=True)
+        picture, table = (path / f"{self.label}_step_{step:06d}.{ending}" for ending in ("png", "json"))
+        title = f"step {step}: angles between gradients, raw below, preconditioned above"
+        draw_angles(names, degrees["raw"], degrees.get("preconditioned", degrees["raw"]), title, picture)
+        table.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        for each in (picture, table):
+            publish(trainer, each, "probes")

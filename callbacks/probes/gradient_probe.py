@@ -1,0 +1,70 @@
+"""How far the stack below a place turns the update away from what it would have been."""
+
+import re
+from collections.abc import Mapping
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from callbacks.base import CreditOperator
+from callbacks.measurement import Measurement
+from rlcredit.functional.directions import Vector, agreement
+from rlcredit.functional.masked import masked_mean
+from rlcredit.gradients import adam_step, clipped, gradients
+from rlcredit.module import PolicyModule
+from rlcredit.rollout import Rollout
+
+PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
+
+
+def parts(vector: Vector) -> dict[str, Vector]:
+    """Return a gradient cut by layer, and by the A and B matrices of LoRA."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for name, values in vector.items():
+        for layer, matrix in PART.findall(name):
+            found.setdefault(f"layer_{layer}" if layer else f"lora_{matrix}", {})[name] = values
+    return dict(sorted(found.items()))
+
+
+class GradientProbe(Measurement, CreditOperator, reads="advantages step"):
+    r"""Log the angle between the gradient of the stack above and that of the whole stack, on the batch at hand.
+
+    Three vectors are compared: ``raw``, the gradient; ``preconditioned``, that over Adam's warm
+    :math:`\sqrt{\hat v} + \epsilon`; and ``change``, the step that the optimizer would take, momentum included. For
+    each the cosine, the angle in degrees, the part at right angles and the ratio of lengths, above over whole; cosines
+    by layer and by LoRA matrix. ``rescaling_degrees`` is the angle to the whole stack's credit averaged over every
+    completion, ``selection_degrees`` what averaging itself turns: how much of the change weighs completions, and how
+    much selects tokens. Hold all of it against ``NoiseFloor``.
+
+    Args:
+        every_n_steps: how often; one more forward and three backward passes each time.
+
+    """
+
+    def __init__(self, every_n_steps: int = 10) -> None:
+        super().__init__()
+        self.every_n_steps = self.every(every_n_steps)
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Compare."""
+        mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True).expand(rollout.mask.shape)
+        raw = gradients(trainer, module, rollout, [advantages, rollout.advantages, mean])
+        above, whole, averaged = raw
+        found = {f"raw_{name}": value for name, value in agreement(above, whole).items()}
+        found["rescaling_degrees"] = agreement(above, averaged)["degrees"]
+        found["selection_degrees"] = agreement(averaged, whole)["degrees"]
+        compared = {"raw": (above, whole)}
+        optimizer = trainer.optimizers[0]
+        if isinstance(optimizer, torch.optim.Adam):
+            names = {weight: name for name, weight in module.named_parameters()}
+            steps = [adam_step(optimizer, clipped(trainer, each), names) for each in (above, whole)]
+            for kind in ("preconditioned", "change"):
+                compared[kind] = (getattr(steps[0], kind), getattr(steps[1], kind))
+                found |= {f"{kind}_{name}": value for name, value in agreement(*compared[kind]).items()}
+        for kind, (one, two) in compared.items():
+            for (part, mine), theirs in zip(parts(one).items(), parts(two).values(), strict=True):
+                found[f"{part}_{kind}_cosine"] = agreement(mine, theirs)["cosine"]
+        return found

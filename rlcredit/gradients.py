@@ -1,0 +1,118 @@
+"""The gradient that other credit would have on the batch at hand, and the step that the optimizer would make of it."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from rlcredit.functional.directions import Vector
+from rlcredit.functional.processes import rank_and_world, summed
+from rlcredit.module import PolicyModule
+from rlcredit.rollout import Rollout
+
+
+def gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]) -> list[Vector]:
+    """Return the gradient of the loss under each of several ledgers: one forward pass, one backward pass each.
+
+    Nothing is stepped, accumulated or kept: a run that asks is the run that does not.
+
+    Args:
+        trainer: for its precision.
+        module: with the loss and the weights.
+        rollout: the mini-batch.
+        credits: advantages, each ``(B, T)``.
+
+    Returns:
+        Float32 gradients by weight, averaged over all processes as data-parallel training does.
+
+    """
+    world = rank_and_world()[1]
+    own = _own_gradients(trainer, module, rollout, credits)
+    return [{name: summed(part) / world for name, part in each.items()} for each in own]
+
+
+def prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
+    """Return the share of each prompt of this process in its gradient; the shares add up to the whole.
+
+    One forward and one backward pass per prompt, over its completions only. What a loss adds without credit, such as a
+    penalty, is taken off. Arguments as for :func:`gradients`.
+    """
+    prompt = torch.arange(len(credit), device=credit.device) // rollout.group_size
+    alone = [credit.where((prompt == number)[:, None], 0) for number in prompt.unique().tolist()]
+    if not module.loss.every_row:
+        return [_own_gradients(trainer, module, rollout, [each])[0] for each in alone]
+    *whole, none = _own_gradients(trainer, module, rollout, [*alone, torch.zeros_like(credit)])
+    return [{name: each[name] - none[name] for name in none} for each in whole]
+
+
+def _own_gradients(
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+) -> list[dict[str, Tensor]]:
+    """Of this process alone."""
+    weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+    every, found = copy.copy(rollout), []
+    every.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
+    with torch.enable_grad(), trainer.precision_plugin.forward_context():
+        scores = module(every)
+        facts = module.facts(rollout, scores.entropy)
+        for place, credit in enumerate(credits):
+            loss = module.loss(scores.logprobs, rollout.old_logprobs, credit, rollout.mask, **facts)
+            more = place + 1 < len(credits)
+            parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more, materialize_grads=True)
+            found.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})
+    return found
+
+
+class AdamStep(NamedTuple):
+    """What Adam makes of a gradient: preconditioned alone, and the whole change of the weights."""
+
+    preconditioned: Vector
+    change: Vector
+
+
+def adam_step(optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torch.nn.Parameter, str]) -> AdamStep:
+    r"""Predict Adam's next step from its moments as they are, without taking it.
+
+    .. math:: \frac{g}{\sqrt{\hat v'} + \epsilon} \qquad\text{and}\qquad
+        -\eta \Bigl(\frac{\hat m'}{\sqrt{\hat v'} + \epsilon} + \lambda \theta\Bigr)
+
+    with :math:`m', v'` the moments after this gradient. The step shares its momentum with every other step from here;
+    the preconditioned gradient is the part that is new.
+
+    Args:
+        optimizer: Adam or AdamW, possibly before its first step.
+        gradient: as the optimizer will see it, clipped.
+        names: of the weights.
+
+    """
+    preconditioned, change = {}, {}
+    for group in optimizer.param_groups:
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        for weight in group["params"]:
+            name, state = names[weight], optimizer.state.get(weight, {})
+            g = gradient[name].to(weight.dtype)
+            if not isinstance(optimizer, torch.optim.AdamW):
+                g = g + decay * weight.detach()
+            step = float(state["step"]) + 1 if state else 1.0
+            m = beta1 * state["exp_avg"] + (1 - beta1) * g if state else (1 - beta1) * g
+            v = beta2 * state["exp_avg_sq"] + (1 - beta2) * g * g if state else (1 - beta2) * g * g
+            scale = (v / (1 - beta2**step)).sqrt() + group["eps"]
+            preconditioned[name] = g / scale
+            shrink = decay * weight.detach() if isinstance(optimizer, torch.optim.AdamW) else 0.0
+            change[name] = -lr * (m / (1 - beta1**step) / scale + shrink)
+    return AdamStep(preconditioned, change)
+
+
+def clipped(trainer: Trainer, gradient: Vector) -> Vector:
+    """Return the gradient as the trainer's clipping leaves it."""
+    limit = trainer.gradient_clip_val
+    if not limit:
+        return gradient
+    if trainer.gradient_clip_algorithm == "value":
+        return {name: part.clamp(-limit, limit) for name, part in gradient.items()}
+    norm = torch.nn.utils.get_total_norm(list(gradient.values()))
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+    return {name: part * factor for name, part in gradient.items()}
