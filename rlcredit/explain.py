@@ -111,5 +111,16 @@ def call(thing: Any) -> str:
     """Write an object as the call that made it, for parameters kept under their own names."""
     names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
     kept = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
-    given = ", ".join(f"{k}={call(v) if isinstance(v, torch.nn.Module) else repr(v)}" for k, v in kept.items())
+    given = ", ".join(f"{name}={_written(value)}" for name, value in kept.items())
     return f"{type(thing).__name__}({given})" if given else type(thing).__name__
+
+
+def _written(value: Any) -> str:
+    """Write an argument, and objects inside it as calls."""
+    if isinstance(value, (torch.nn.Module, CreditOperator)):
+        return call(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_written(each)}' for key, each in value.items())}}}"
+    return repr(value)

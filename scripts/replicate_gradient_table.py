@@ -1,0 +1,216 @@
+"""Angles between the gradients of credit operators: on the toy of the SEPA paper's table, and on a trained policy.
+
+python scripts/replicate_gradient_table.py            # both, about five minutes
+python scripts/replicate_gradient_table.py --toy      # the toy alone
+
+The toy, rebuilt from its description: a transformer of random weights that is never trained, one prompt with sixteen
+completions a batch, reward one for the likelier half of them, Adam moments that start at zero. The other setting is
+the embedded policy in the course of a GRPO run: eight prompts with the success rates they have, warm moments, and
+beside every angle the one between the gradients of independent batches.
+
+"""
+
+import argparse
+import math
+import statistics
+import tempfile
+from functools import partial
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
+from tiny_traces import CHAIN_SUM
+from torch import Tensor, nn
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from callbacks.episode.maxrl import MaxRL
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.counterfactual_probe import CounterfactualProbe
+from callbacks.probes.noise_floor import NoiseFloor
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.signals.entropy import Entropy
+from callbacks.signals.sepa import SEPA
+from callbacks.tokens.delight import Delight
+from callbacks.tokens.entropy_mask import EntropyMask
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hard_delight import HardDelight
+from callbacks.tokens.hicra import HICRA
+from rlcredit.functional.directions import agreement
+from rlcredit.functional.masked import masked_mean
+from rlcredit.gradients import adam_step
+from rlcredit.module import PolicyModule
+from rlcredit.quiet import quiet
+from rlcredit.rollout import Rollout
+from rlcredit.tasks import ReasoningGym
+
+VOCABULARY, END, PROMPT, LENGTH, GROUP, BATCHES = 64, 1, 5, 8, 16, 20
+
+
+def stacks() -> dict[str, list[CreditOperator]]:
+    """Return what is compared with GRPO."""
+    plan = [GRPO(), StrategicGrams()]
+    return {
+        "MaxRL": [MaxRL()],
+        "GTPO 0.1": [GRPO(), GTPO()],
+        "SEPA 1 + GTPO": [*plan, ConstantLambda(1.0), SEPA(), GTPO()],
+        "HICRA": [*plan, HICRA()],
+        "Delight": [GRPO(), Delight(eta=0.5, normalization="scale", blend=0.5)],
+        "hard Delight 20 %": [GRPO(), HardDelight(keep=0.2)],
+        "top 20 % entropy": [GRPO(), Entropy(), EntropyMask(rho=0.2)],
+    }
+
+
+class Toy(nn.Module):
+    """A transformer of about 110 thousand random weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(VOCABULARY, 64), nn.Embedding(32, 64)
+        layer = nn.TransformerEncoderLayer(64, 4, 256, dropout=0.0, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(64, VOCABULARY)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return log-probabilities of the next token at every place, ``(B, L, V)``."""
+        mask = nn.Transformer.generate_square_subsequent_mask(ids.shape[1])
+        hidden = self.body(self.tokens(ids) + self.places(torch.arange(ids.shape[1])), mask=mask, is_causal=True)
+        return self.head(hidden).log_softmax(-1)
+
+
+def toy_rollout(toy: Toy, generator: torch.Generator) -> Rollout:
+    """Sample sixteen completions of one random prompt at temperature 0.8; the likelier half is right."""
+    prompt = torch.randint(2, 12, (1, PROMPT), generator=generator).expand(GROUP, -1)
+    ids, going, mask = prompt, torch.ones(GROUP, dtype=torch.bool), []
+    with torch.no_grad():
+        for _ in range(LENGTH):
+            token = (toy(ids)[:, -1] / 0.8).softmax(-1).multinomial(1, generator=generator)
+            ids = torch.cat([ids, token], -1)
+            mask.append(going)
+            going = going & (token[:, 0] != END)
+        alive = torch.stack(mask, -1)
+        every = toy(ids)[:, PROMPT - 1 : -1]
+        logprobs = every.gather(-1, ids[:, PROMPT:, None])[..., 0].where(alive, 0)
+    total = logprobs.sum(-1)
+    right = (total >= total.sort().values[GROUP // 2]).float()
+    entropy = -(every.exp() * every).sum(-1)
+    tokens = [["x"] * int(length) for length in alive.sum(-1)]
+    return Rollout(0, GROUP, prompt, ids[:, PROMPT:], alive, logprobs, entropy, right, tokens)
+
+
+def toy_gradient(toy: Toy, rollout: Rollout, advantages: Tensor) -> dict[str, Tensor]:
+    """Return the gradient of the mean over completions of the mean over tokens, without a ratio."""
+    every = toy(torch.cat([rollout.prompt_ids, rollout.completion_ids], -1))[:, PROMPT - 1 : -1]
+    logprobs = every.gather(-1, rollout.completion_ids[..., None])[..., 0]
+    loss = -masked_mean(advantages * logprobs, rollout.mask, dim=-1).mean()
+    names, weights = zip(*toy.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
+
+
+def toy_table() -> None:
+    """Print mean cosines over twenty batches, the last ten apart, moments kept per stack and cold at first."""
+    torch.manual_seed(42)
+    toy, generator = Toy(), torch.Generator().manual_seed(42)
+    compared = {"GRPO": [GRPO()], **stacks()}
+    optimizers = {
+        name: torch.optim.Adam([nn.Parameter(w.detach().clone()) for w in toy.parameters()]) for name in compared
+    }
+    seen: dict[str, list[dict[str, float]]] = {name: [] for name in stacks()}
+    for _ in range(BATCHES):
+        rollout, found = toy_rollout(toy, generator), {}
+        for name, stack in compared.items():
+            other = rollout.reopened()
+            for operator in stack:
+                operator.checked(other)
+            raw = toy_gradient(toy, rollout, other.advantages)
+            weights = optimizers[name].param_groups[0]["params"]
+            names = dict(zip(weights, raw, strict=True))
+            step = adam_step(optimizers[name], raw, names).change
+            for weight in weights:
+                weight.grad = raw[names[weight]]
+            optimizers[name].step()
+            deviation = (other.advantages - masked_mean(other.advantages, other.mask, dim=-1, keepdim=True)) ** 2
+            found[name] = (raw, step, masked_mean(deviation, other.mask).sqrt().item())
+        for name, each in seen.items():
+            raw, step = (agreement(found[name][kind], found["GRPO"][kind])["cosine"] for kind in (0, 1))
+            each.append({"raw": raw, "adam": step, "within": found[name][2]})
+    print(f"\nThe toy: {sum(w.numel() for w in toy.parameters()):,} random weights, one group half right, cold moments")
+    print("| stack against GRPO | raw cosine | angle | Adam, all batches | last ten | deviation within completions |")
+    print("|---|---|---|---|---|---|")
+    for name, batches in seen.items():
+        raw, adam, within = (statistics.mean(b[kind] for b in batches) for kind in ("raw", "adam", "within"))
+        late = statistics.mean(b["adam"] for b in batches[BATCHES // 2 :])
+        angle = math.degrees(math.acos(min(1.0, raw)))
+        print(f"| {name} | {raw:.4f} | {angle:.1f}° | {adam:.4f} | {late:.4f} | {within:.4f} |")
+
+
+def policy_table(steps: int, every: int, seed: int) -> None:
+    """Print angles on the embedded policy while GRPO trains it, and the floor under them."""
+    seed_everything(seed, verbose=False)
+    probe, floor = CounterfactualProbe(stacks(), every), NoiseFloor(every)
+    collected = Collected(probe, floor)
+    module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4, weight_decay=0.0), seed=seed)
+    task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            max_steps=steps,
+            accelerator="cpu",
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            gradient_clip_val=1.0,
+            default_root_dir=folder,
+            callbacks=[GRPO(), probe, floor, collected],
+        )
+        trainer.fit(module, task)
+    measured = collected.found[1:]  # the first has cold moments
+    print(
+        f"\nThe embedded policy under GRPO, seed {seed}: {len(measured)} of {steps} steps, 8 prompts x 16, warm moments"
+    )
+    print("| stack against GRPO | raw cosine | raw angle, lowest to highest | length | preconditioned angle |")
+    print("|---|---|---|---|---|")
+    for name in stacks():
+        kinds = {
+            kind: [step[f"this_stack_vs_{name}_{kind}"] for step in measured]
+            for kind in ("raw_cosine", "raw_degrees", "raw_norm_ratio", "preconditioned_degrees")
+        }
+        cosine, degrees, ratio, adam = (statistics.mean(values) for values in kinds.values())
+        low, high = min(kinds["raw_degrees"]), max(kinds["raw_degrees"])
+        print(f"| {name} | {cosine:.3f} | {degrees:.1f}° ({low:.1f} to {high:.1f}) | x {1 / ratio:.2f} | {adam:.1f}° |")
+    half, full = (statistics.mean(step[name] for step in measured) for name in ("half_cosine", "full_cosine"))
+    print(f"| *other prompts, half a batch* | {half:.3f} | {math.degrees(math.acos(half)):.1f}° | | |")
+    print(f"| *other prompts, whole batch* | {full:.3f} | {math.degrees(math.acos(full)):.1f}° | | |")
+
+
+class Collected(Callback):
+    """Keep what two probes above it found."""
+
+    def __init__(self, probe: CounterfactualProbe, floor: NoiseFloor) -> None:
+        self.probes, self.found = (probe, floor), []
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        """Copy."""
+        probe, floor = self.probes
+        if trainer.global_step % probe.every_n_steps == 0:
+            self.found.append({**probe.last, **floor.last})
+
+
+def main() -> None:
+    """Print one table or both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--toy", action="store_true", help="the toy alone")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--every", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    quiet()
+    torch.set_num_threads(args.threads)
+    toy_table()
+    if not args.toy:
+        policy_table(args.steps, args.every, args.seed)
+
+
+if __name__ == "__main__":
+    main()
