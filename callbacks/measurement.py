@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
-from rlcredit.artifacts import log_now
+from rlcredit.artifacts import log_now, measured
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -37,7 +37,7 @@ class Measurement:
         assert self.seen is not None
         assert isinstance(pl_module, PolicyModule)
         rollout, advantages = self.seen
-        if rollout.update or rollout.step % self.every_n_steps:
+        if not measured(trainer, rollout, self.every_n_steps):
             return
         part = pl_module.minibatch(rollout)
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])

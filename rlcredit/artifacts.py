@@ -18,8 +18,13 @@ def folder(trainer: Trainer) -> Path:
 
 def due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
     """Whether a picture of this rollout is wanted: once every so many steps, and at the end of the run."""
-    fresh = rollout.update == 0 and rollout.step % every_n_steps == 0
-    return fresh or trainer.global_step == trainer.max_steps
+    return measured(trainer, rollout, every_n_steps) or trainer.global_step == trainer.max_steps
+
+
+def measured(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
+    """Whether this is a rollout's first update, and a multiple of so many steps falls on one of its updates."""
+    updates = int(trainer.lightning_module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
+    return rollout.update == 0 and -rollout.step % every_n_steps < updates
 
 
 def log_now(trainer: Trainer, metrics: Mapping[str, float]) -> None:

@@ -181,6 +181,12 @@ class CreditCLI(LightningCLI):
                     f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
                     f"{value!r}. Continue it as it was, or start anew without ckpt_path."
                 )
+        done, updates = self.continued.get("global_step", 0), self.model.updates_per_rollout
+        if done % updates:
+            raise ValueError(
+                f"ckpt_path: the checkpoint was written after step {done}, inside a rollout of {updates} updates, "
+                "which it does not hold. Continue from another one."
+            )
         folder = Path(self.config.fit.trainer.default_root_dir)
         if not self.continued and (folder / "config.yaml").exists():
             rank_zero_only(print)(f"{folder} holds an earlier run, which this one overwrites.")

@@ -32,9 +32,9 @@ class DynamicSampling:
 
 
 def informative(rollout: Rollout) -> Tensor:
-    """Return which groups hold more than one verdict, shape ``(P,)`` bool."""
-    groups = rollout.correct.view(-1, rollout.group_size)
-    return groups.amax(-1) > groups.amin(-1)
+    """Return which groups hold right and wrong answers, shape ``(P,)`` bool."""
+    groups = rollout.verdicts.view(-1, rollout.group_size)
+    return (groups == 1).any(-1) & (groups == 0).any(-1)
 
 
 def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
@@ -45,8 +45,8 @@ def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str
         prompts: groups wanted.
 
     Returns:
-        A rollout of as many groups, informative ones first, else in the order they were sampled; and how many rounds
-        it took and which share of all groups sampled was informative.
+        A rollout of as many groups, in the order they were sampled; and how many rounds it took and which share of all
+        groups sampled was informative.
 
     """
     found = []
@@ -57,7 +57,7 @@ def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str
             break
     every = concatenated(found)
     teaches = informative(every)
-    chosen = (~teaches).int().argsort(stable=True)[:prompts]
+    chosen = (~teaches).int().argsort(stable=True)[:prompts].sort().values
     rows = chosen[:, None] * every.group_size + torch.arange(every.group_size, device=chosen.device)
     counted = {"sampling_rounds": float(len(found)), "informative_groups": teaches.float().mean().item()}
     return every.rows(rows.flatten()), counted

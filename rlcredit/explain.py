@@ -51,7 +51,8 @@ def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, 
         "policy": _policy(module),
         "task": call(task),
         "loss": call(module.loss),
-        "update": _update(module),
+        "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
+        "sampling_rounds": module.rounds,
         "optimizer": _optimizer(module),
         "prompts_per_step": task.prompts_per_step,
         "completions": module.sampling.completions,
@@ -100,9 +101,10 @@ def _update(module: PolicyModule) -> str:
 
 def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
     generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
+    asked = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
     held_out = task.validation_size or "all"
     return (
-        f"{trainer.max_steps} steps, {generations:,} completions; every {trainer.val_check_interval} steps "
+        f"{trainer.max_steps} steps, {generations:,} completions{asked}; every {trainer.val_check_interval} steps "
         f"{held_out} held-out questions x {module.validation.completions} completions"
     )
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from rlcredit.functional.groups import unanimous
 from rlcredit.functional.masked import masked_mean, masked_quantiles
 from rlcredit.functional.uncertainty import surprisal
 from rlcredit.rollout import Rollout
@@ -13,28 +14,25 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
-    """Describe what was sampled, all of it: groups that teach nothing are counted, not skipped."""
-    groups = rollout.rewards.view(-1, rollout.group_size)
-    best, worst = groups.max(-1).values, groups.min(-1).values
+    """Describe the batch: groups that teach nothing are counted, not skipped (dynamic sampling has replaced some)."""
+    all_right, all_wrong = unanimous(rollout.verdicts, rollout.group_size)
     surprise = surprisal(rollout.old_logprobs)
     quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
     return {
         "train/reward": rollout.rewards.mean(),
         "train/completion_length": rollout.mask.sum(-1).float().mean(),
-        "train/zero_variance": (best == worst).float().mean(),
-        "train/zero_variance_all_right": ((best == worst) & (best > 0)).float().mean(),
-        "train/zero_variance_all_wrong": ((best == worst) & (best <= 0)).float().mean(),
+        "train/zero_variance": (all_right | all_wrong).float().mean(),
+        "train/zero_variance_all_right": all_right.float().mean(),
+        "train/zero_variance_all_wrong": all_wrong.float().mean(),
         "train/entropy": masked_mean(rollout.entropy, rollout.mask),
         "train/surprisal": masked_mean(surprise, rollout.mask),
         **{f"train/surprisal_{name}": value for name, value in zip(QUANTILES, quantiles, strict=True)},
     }
 
 
-def policy_metrics(rollout: Rollout) -> dict[str, Tensor]:
-    """Compare trainer and sampler on the tokens that were scored: on policy the ratio is one, the divergence zero."""
-    credited = rollout.credited()
-    scored = rollout.mask & (credited | ~credited.any())[:, None]
-    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[scored]
+def policy_metrics(rollout: Rollout, scored: Tensor) -> dict[str, Tensor]:
+    """Compare trainer and sampler on the rows that were scored: on policy the ratio is one, the divergence zero."""
+    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[rollout.mask & scored[:, None]]
     return {
         "train/ratio_min": log_ratio.min().exp(),
         "train/ratio_max": log_ratio.max().exp(),

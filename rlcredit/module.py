@@ -42,7 +42,8 @@ class PolicyModule(Sampler):
         optimizer: of the adapter's weights.
         scheduler: of the learning rate, stepped after every update; constant if None.
         updates_per_rollout: optimizer steps taken with one rollout and its credit. ``global_step``, and whatever is
-            counted in steps, counts updates; metrics of a rollout stand beside each of its updates.
+            counted in steps, counts updates; what operators average over batches counts rollouts. Metrics of a rollout
+            stand beside each of its updates.
         minibatches: parts into which the prompts of a rollout are cut; every update uses the next one. Divides
             ``updates_per_rollout``.
         micro_batch_size: completions per forward pass of the update; the whole batch if None. It changes memory only.
@@ -66,13 +67,10 @@ class PolicyModule(Sampler):
         micro_batch_size: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(policy, sampling, validation, pass_k, engine, dynamic_sampling, seed)
+        super().__init__(policy, sampling, validation, pass_k, engine, dynamic_sampling, micro_batch_size, seed)
         self.loss = loss or ImportanceSampling()
         self.optimizer, self.scheduler = optimizer, scheduler
         self.updates_per_rollout, self.minibatches = updates_per_rollout, minibatches
-        self.micro_batch_size = micro_batch_size
-        if micro_batch_size is not None and micro_batch_size < 1:
-            raise ValueError(f"model.micro_batch_size must be at least 1, got {micro_batch_size}.")
         if minibatches < 1 or updates_per_rollout < 1 or updates_per_rollout % minibatches:
             raise ValueError(
                 f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
@@ -94,8 +92,17 @@ class PolicyModule(Sampler):
                 f"trainer.accumulate_grad_batches is {trainer.accumulate_grad_batches}; credit is assigned to "
                 "whole batches, so it must be 1. To save memory set model.micro_batch_size instead."
             )
-        prompts, updates = task.prompts_per_step // trainer.world_size, self.updates_per_rollout
-        if prompts % self.minibatches:
+        prompts, world, updates = task.prompts_per_step, trainer.world_size, self.updates_per_rollout
+        if prompts % world:
+            raise ValueError(f"data.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
+        if task.train_set and prompts * self.rounds > len(task.train_set):
+            raise ValueError(
+                f"model.dynamic_sampling may ask {self.rounds} x {prompts} prompts a step, but there are "
+                f"{len(task.train_set)} training prompts. Lower its rounds."
+            )
+        if self.rounds > 1 and self.sampling.completions == 1:
+            raise ValueError("model.dynamic_sampling finds no group of one informative. Raise sampling.completions.")
+        if (prompts := prompts // world) % self.minibatches:
             raise ValueError(
                 f"model.minibatches is {self.minibatches}, which cannot share {prompts} prompts per process evenly."
             )
@@ -105,11 +112,13 @@ class PolicyModule(Sampler):
                 f"multiple of model.updates_per_rollout, which is {updates}."
             )
         saved: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
-        for every in (each._every_n_train_steps for each in saved):
-            if every and every % updates:
+        for each in saved:
+            every = each._every_n_train_steps
+            elsewhere = each._every_n_epochs or each._train_time_interval or getattr(each, "save_on_exception", False)
+            if updates > 1 and (elsewhere or not every or every % updates):
                 raise ValueError(
-                    f"checkpoint.every_n_train_steps is {every}; a checkpoint inside a rollout cannot be continued. "
-                    f"Choose a multiple of model.updates_per_rollout, which is {updates}."
+                    f"checkpoint.every_n_train_steps is {every or 'not set'}; a checkpoint inside a rollout cannot be "
+                    f"continued. Choose a multiple of model.updates_per_rollout, which is {updates}, and no other time."
                 )
 
     def setup(self, stage: str) -> None:
@@ -138,12 +147,10 @@ class PolicyModule(Sampler):
         self._kept.update = update
         return self._kept
 
-    def parts(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Cut rows into as many as are scored at a time without graph."""
-        return rows.split(self.micro_batch_size or len(rows))
-
     def on_train_batch_start(self, batch: Rollout, batch_idx: int) -> None:
         """Stop the credit clock; Lightning calls this after every callback has had its say."""
+        # Logged in validation, and a checkpoint saved before the next one would be named by it.
+        self.trainer.callback_metrics.pop("step", None)
         if batch.update == 0:
             self._lap("time/credit")
         self._clock = self._now()
@@ -161,7 +168,7 @@ class PolicyModule(Sampler):
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
         self._log({"train/loss": loss.detach(), **{f"train/{k}": v for k, v in reported.items()}}, len(part.mask))
-        for name, value in policy_metrics(part).items():
+        for name, value in policy_metrics(part, self.scored(part)).items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
@@ -194,9 +201,7 @@ class PolicyModule(Sampler):
         others are scored in parts of similar length, so that short completions do not pay for the padding of long
         ones. Micro-batches are computed again in the backward pass; without them all parts stay in memory.
         """
-        scored = rollout.credited() | self.loss.every_row
-        scored[0] |= ~scored.any()  # the optimizer wants a graph, even of a gradient that is zero
-        rows = scored.nonzero().squeeze(-1)
+        rows = self.scored(rollout).nonzero().squeeze(-1)
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
         parts = rows.split(self.micro_batch_size) if self.micro_batch_size else rows.chunk(PARTS)
         recompute = self.micro_batch_size is not None and len(parts) > 1
@@ -205,6 +210,12 @@ class PolicyModule(Sampler):
             rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
             rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
         )
+
+    def scored(self, rollout: Rollout) -> Tensor:
+        """Return the rows that are scored, shape ``(B,)`` bool; at least one."""
+        scored = rollout.credited() | self.loss.every_row
+        scored[0] |= ~scored.any()  # the optimizer wants a graph, even of a gradient that is zero
+        return scored
 
     def _scored(self, rollout: Rollout, rows: Tensor, recompute: bool) -> tuple[Tensor, Tensor]:
         """Score some rows, free of columns that are padding in all of them."""

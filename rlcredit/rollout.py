@@ -30,19 +30,21 @@ class Rollout:
         mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
         old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
-        rewards: what credit is made from, ``(B,)`` float32; neutral, and given to the constructor: the verdict.
+        correct: the verifier's verdict, 1 for right and 0 for wrong, ``(B,)`` float32; without one, its group's mean.
         tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
         ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
             engine that cannot tell.
-        correct: the verifier's verdict, 0 or 1, ``(B,)`` float32; a completion without one has its group's mean.
+        judged: false where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
+        rewards: what credit is made from, ``(B,)`` float32; neutral: the verdict.
         signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
         plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
         sepa_lambda: pooling strength in [0, 1]; neutral: 0.
         process: implicit process signal, ``(B, T)`` float32; neutral: 0.
         progress: how far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
         advantages: credit, ``(B, T)`` float32; neutral: the reward on every token.
-        logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step, ``old_logprobs`` before.
+        logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that
+            it uses, ``old_logprobs`` before.
 
     """
 
@@ -53,11 +55,12 @@ class Rollout:
     mask: Tensor
     old_logprobs: Tensor
     entropy: Tensor
-    rewards: Tensor
+    correct: Tensor
     tokens: list[list[str]]
     ref_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
-    correct: Tensor = field(init=False)
+    judged: Tensor = None  # pyright: ignore[reportAssignmentType]
+    rewards: Tensor = field(init=False)
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
     sepa_lambda: float = field(init=False)
@@ -71,13 +74,19 @@ class Rollout:
 
     def __post_init__(self) -> None:
         """Open a neutral ledger."""
-        self.correct = self.rewards
+        if self.judged is None:
+            self.judged = torch.ones_like(self.correct, dtype=torch.bool)
         for name, neutral in NEUTRAL.items():
             setattr(self, name, neutral(self))
 
     def credited(self) -> Tensor:
         """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
         return (self.advantages.where(self.mask, 0) != 0).any(-1)
+
+    @property
+    def verdicts(self) -> Tensor:
+        """One for right, zero for wrong, NaN where the verifier could not tell, shape ``(B,)``."""
+        return self.correct.where(self.judged, torch.nan)
 
     def rows(self, chosen: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
@@ -127,7 +136,8 @@ def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
         step=rollouts[0].step,
         group_size=rollouts[0].group_size,
         prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
-        rewards=torch.cat([rollout.correct for rollout in rollouts]),
+        correct=torch.cat([rollout.correct for rollout in rollouts]),
+        judged=torch.cat([rollout.judged for rollout in rollouts]),
         tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
         **tensors,
     )
@@ -137,7 +147,18 @@ OPTIONAL = frozenset(["ref_logprobs", "sum_pi_squared"])
 """Facts that may be None: the first takes a forward pass of its own, the second not every engine can tell."""
 
 FACTS = OPTIONAL | frozenset(
-    ["step", "group_size", "prompt_ids", "completion_ids", "mask", "old_logprobs", "entropy", "correct", "tokens"]
+    [
+        "step",
+        "group_size",
+        "prompt_ids",
+        "completion_ids",
+        "mask",
+        "old_logprobs",
+        "entropy",
+        "correct",
+        "judged",
+        "tokens",
+    ]
 )
 """Fields that sampling and verification fix; no operator writes them."""
 

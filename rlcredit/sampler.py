@@ -31,6 +31,7 @@ class Sampler(LightningModule):
         pass_k: k of ``val/pass_at_k``.
         engine: who decodes.
         dynamic_sampling: whether groups that teach nothing are replaced; they are not if None.
+        micro_batch_size: completions scored at a time; the whole batch if None. It changes memory only.
         seed: of the adapter's first weights and of the sampling noise.
 
     """
@@ -43,6 +44,7 @@ class Sampler(LightningModule):
         pass_k: int = 4,
         engine: InProcessEngine | None = None,
         dynamic_sampling: DynamicSampling | None = None,
+        micro_batch_size: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -50,8 +52,9 @@ class Sampler(LightningModule):
         self.sampling = sampling or Sampling()
         self.validation = validation or Sampling(completions=4)
         self.engine = engine or InProcessEngine()
-        self.dynamic_sampling = dynamic_sampling
-        self.seed = seed
+        self.dynamic_sampling, self.micro_batch_size, self.seed = dynamic_sampling, micro_batch_size, seed
+        if micro_batch_size is not None and micro_batch_size < 1:
+            raise ValueError(f"model.micro_batch_size must be at least 1, got {micro_batch_size}.")
         if pass_k < 1:
             raise ValueError(f"model.pass_k must be at least 1, got {pass_k}.")
         if pass_k > self.validation.completions:
@@ -118,7 +121,8 @@ class Sampler(LightningModule):
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
             sum_pi_squared=samples.sum_pi_squared,
-            rewards=rewards(right, judged, group).to(self.device),
+            correct=rewards(right, judged, group).to(self.device),
+            judged=judged.to(self.device),
             tokens=tokens,
         )
 
@@ -129,13 +133,9 @@ class Sampler(LightningModule):
         with self.policy.sampling(), self.policy.adapter_off(), self.trainer.precision_plugin.forward_context():
             scored = [
                 self.policy.logprobs(prompt_ids[part], completion_ids[part], temperature).logprobs
-                for part in self.parts(rows)
+                for part in rows.split(self.micro_batch_size or len(rows))
             ]
         return torch.cat(scored).where(rollout.mask, 0)
-
-    def parts(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Cut rows into as many as are scored at a time without graph; all of them."""
-        return (rows,)
 
     def _encoded(self, prompts: Prompts) -> Tensor:
         prompt_ids = self.policy.encode(prompts.questions).to(self.device)

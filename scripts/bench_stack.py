@@ -51,7 +51,7 @@ def batch(rows: int, width: int, device: str) -> Rollout:
         mask=(torch.arange(width) < lengths[:, None]).to(device),
         old_logprobs=torch.rand(rows, width, generator=generator).log().to(device) / 10,
         entropy=torch.rand(rows, width, generator=generator).to(device),
-        rewards=(torch.rand(rows, generator=generator) < 0.4).float().to(device),
+        correct=(torch.rand(rows, generator=generator) < 0.4).float().to(device),
         tokens=[prose(int(length), row) for row, length in enumerate(lengths)],
     )
 

@@ -14,7 +14,7 @@ from mlflow.entities import Run
 from scipy import stats
 
 LAST = 10
-"""Training batches over which entropy is averaged at the end of a run."""
+"""Steps over which the entropy of training batches is averaged at the end of a run."""
 
 
 def interval(values: list[float], level: float = 0.95) -> float:
@@ -34,7 +34,7 @@ def finished(client: MlflowClient) -> dict[str, list[Run]]:
 
 
 def row(client: MlflowClient, condition: str, runs: list[Run]) -> str:
-    """Describe a condition by its final evaluations and the entropy of its last batches."""
+    """Describe a condition by its final evaluations and the entropy of its last training batches."""
     solved = [run.data.metrics["val/pass_at_1"] for run in runs]
     length = float(np.mean([run.data.metrics["val/completion_length"] for run in runs]))
     histories = [client.get_metric_history(run.info.run_id, "train/entropy") for run in runs]

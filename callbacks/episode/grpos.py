@@ -10,7 +10,7 @@ from rlcredit.rollout import Rollout
 
 
 def grpo_s_advantages(
-    correct: Tensor,
+    verdicts: Tensor,
     entropy: Tensor,
     mask: Tensor,
     group_size: int,
@@ -26,7 +26,7 @@ def grpo_s_advantages(
     :func:`shaped_rewards` and :func:`set_normalized`.
 
     Args:
-        correct: 1 for right, 0 for wrong, shape ``(B,)``.
+        verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
         entropy: in nats, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         group_size: G.
@@ -41,11 +41,11 @@ def grpo_s_advantages(
     """
     means = masked_mean(entropy, mask, dim=-1, keepdim=True)
     every = mask.any(-1, keepdim=True)
-    shaped, members = shaped_rewards(correct, means, every, group_size, beta1, beta2, floor)
+    shaped, members = shaped_rewards(verdicts, means, every, group_size, beta1, beta2, floor)
     return set_normalized(shaped, members, norm_set).squeeze(-1).to(entropy.dtype)
 
 
-class GRPOS(CreditOperator, reads="correct entropy", writes="advantages"):
+class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages"):
     """Give every token of a completion :func:`grpo_s_advantages`.
 
     The paper's loss weighs a completion by the mean ratio of its tokens, which on policy is one.
@@ -53,7 +53,7 @@ class GRPOS(CreditOperator, reads="correct entropy", writes="advantages"):
     Args:
         beta1: what every answer gets. The paper uses 1.
         beta2: what is shared out by entropy. The paper uses 0.1.
-        norm_set: ``all`` keeps the outcome, ``own`` follows the equation to the letter and loses it.
+        norm_set: ``all`` keeps the outcome of mixed groups, ``own`` follows the equation to the letter and loses it.
         floor: smallest mean entropy. The paper uses 1e-8.
 
     """
@@ -68,8 +68,8 @@ class GRPOS(CreditOperator, reads="correct entropy", writes="advantages"):
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size and the share whose sign is not that of the answer."""
         advantages = grpo_s_advantages(
-            rollout.correct, rollout.entropy, rollout.mask, rollout.group_size, **self.arguments
+            rollout.verdicts, rollout.entropy, rollout.mask, rollout.group_size, **self.arguments
         )
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
-        against = (advantages * (2 * rollout.correct - 1) < 0).float().mean()
+        against = (advantages * (2 * rollout.verdicts - 1) < 0).float().mean()
         return {"advantage_max": advantages.abs().max(), "against_outcome_fraction": against}

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
 
@@ -31,11 +32,11 @@ def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:
     return ((max_tokens - cache - lengths) / cache).clamp(-1, 0)
 
 
-class SoftOverlong(CreditOperator, reads="rewards", writes="rewards"):
+class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
     """Add ``factor`` times :func:`overlong_penalty` to the rewards. Put it above the operator that reads them.
 
     Verdicts stay what they are: ``MaxRL`` and ``PassAtK``, whose theory is of right and wrong, and every gate and probe
-    read ``correct`` and do not see the penalty.
+    read ``correct`` and do not see the penalty. A completion without a verdict keeps the mean of its group's others.
 
     Args:
         max_tokens: the limit, usually ``sampling.max_tokens``. DAPO uses 20480.
@@ -55,5 +56,7 @@ class SoftOverlong(CreditOperator, reads="rewards", writes="rewards"):
     def assign(self, rollout: Rollout) -> Metrics:
         """Penalise; log the share of completions that lose something, and the mean loss."""
         penalty = self.factor * overlong_penalty(rollout.mask.sum(-1).float(), self.max_tokens, self.cache)
-        rollout.rewards = rollout.rewards + penalty
+        shaped, group_size = rollout.rewards + penalty, rollout.group_size
+        groups, known = shaped.view(-1, group_size), rollout.judged.view(-1, group_size)
+        rollout.rewards = groups.where(known, masked_mean(groups, known, dim=-1, keepdim=True)).flatten()
         return {"penalized_fraction": (penalty < 0).float().mean(), "penalty": penalty.mean()}

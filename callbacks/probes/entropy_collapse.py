@@ -38,7 +38,7 @@ def exponential_law(sums: Tensor) -> tuple[float, float, float]:
 
 
 class EntropyCollapse(
-    CreditOperator, reads="entropy old_logprobs advantages correct step", state="initial halved_at sums"
+    CreditOperator, reads="advantages correct entropy judged old_logprobs step", state="initial halved_at sums"
 ):
     r"""Log how much entropy is left, Cov(log pi, A) at this place in the list, and the law R = -a e^H + b so far.
 
@@ -57,7 +57,7 @@ class EntropyCollapse(
         """Add the batch, of all processes, to what was seen before."""
         entropy, scores, credit = rollout.entropy, rollout.old_logprobs.double(), rollout.advantages.double()
         mean = pooled_mean_var(entropy, rollout.mask)[0].item()
-        reward = pooled_mean_var(rollout.correct, torch.ones_like(rollout.correct, dtype=torch.bool))[0].item()
+        reward = pooled_mean_var(rollout.correct, rollout.judged)[0].item()
         self.initial = mean if self.initial is None else self.initial
         if self.halved_at is None and mean <= self.initial / 2:
             self.halved_at = rollout.step

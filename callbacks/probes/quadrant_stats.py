@@ -1,5 +1,7 @@
 """Where credit and gradient lie among the four quadrants, and what entropy knows about the outcome."""
 
+from typing import get_args
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,7 +17,9 @@ BINS = 10
 SHUFFLES = 20
 
 
-class QuadrantStats(CreditOperator, reads="advantages correct entropy old_logprobs step sum_pi_squared", writes=""):
+class QuadrantStats(
+    CreditOperator, reads="advantages correct entropy judged old_logprobs step sum_pi_squared", writes=""
+):
     r"""Log each quadrant's share of tokens, of credit and of gradient; see :func:`quadrants` for their names.
 
     ``_credit`` is the share of :math:`\sum |A|`, ``_gradient`` that of the norms of the gradients with respect to the
@@ -33,8 +37,10 @@ class QuadrantStats(CreditOperator, reads="advantages correct entropy old_logpro
 
     def __init__(self, threshold: Threshold = "mean", scope: Scope = "group", share: float = 0.2) -> None:
         super().__init__()
-        self.threshold: Threshold = one_of("QuadrantStats", "threshold", threshold, ("mean", "median", "top"))
-        self.scope: Scope = one_of("QuadrantStats", "scope", scope, ("sequence", "group", "batch"))
+        self.threshold: Threshold = one_of("QuadrantStats", "threshold", threshold, get_args(Threshold))
+        self.scope: Scope = one_of("QuadrantStats", "scope", scope, get_args(Scope))
+        if not 0 < share <= 1:
+            raise ValueError(f"QuadrantStats expects share in (0, 1], got {share}.")
         self.share = share
 
     def assign(self, rollout: Rollout) -> Metrics:
@@ -52,7 +58,9 @@ class QuadrantStats(CreditOperator, reads="advantages correct entropy old_logpro
         return {**metrics, "information": known, "information_shuffled": shuffled}
 
     def _information(self, rollout: Rollout) -> tuple[float, float]:
-        mask = rollout.mask
+        mask = rollout.mask & rollout.judged[:, None]
+        if not mask.any():
+            return 0.0, 0.0
         edges = torch.stack(masked_quantiles(rollout.entropy, mask, [k / BINS for k in range(1, BINS)])).unique()
         bins = torch.bucketize(rollout.entropy, edges, right=True)
         groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()

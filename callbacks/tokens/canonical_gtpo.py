@@ -10,7 +10,7 @@ from rlcredit.rollout import Rollout
 
 
 def canonical_gtpo_advantages(
-    correct: Tensor,
+    verdicts: Tensor,
     entropy: Tensor,
     mask: Tensor,
     group_size: int,
@@ -26,7 +26,7 @@ def canonical_gtpo_advantages(
     the SEPA paper calls GTPO is another thing, :class:`callbacks.tokens.gtpo.GTPO`: blind to the outcome, a factor.
 
     Args:
-        correct: 1 for right, 0 for wrong, shape ``(B,)``.
+        verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
         entropy: in nats, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         group_size: G.
@@ -39,15 +39,16 @@ def canonical_gtpo_advantages(
         Shape ``(B, T)``; zero for completions without a verdict.
 
     """
-    shaped, members = shaped_rewards(correct, entropy, mask, group_size, alpha1, alpha2, floor)
+    shaped, members = shaped_rewards(verdicts, entropy, mask, group_size, alpha1, alpha2, floor)
     return set_normalized(shaped, members, norm_set).to(entropy.dtype)
 
 
-class CanonicalGTPO(CreditOperator, reads="correct entropy", writes="advantages"):
+class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages"):
     """Replace the advantages by :func:`canonical_gtpo_advantages`. Put it where ``GRPO`` would stand.
 
-    Which set the authors standardise over is not settled by the sources at hand: ``all`` keeps the outcome, ``own``
-    follows Eq. 6 to the letter and loses it.
+    Which set the authors standardise over is not settled by the sources at hand. ``own`` follows Eq. 6 to the letter
+    and loses the outcome. ``all`` keeps it while fewer than alpha1 / (alpha1 + alpha2) of the group's tokens, 0.91 with
+    the paper's, are of one verdict; where all are, half of them go against it, as ``against_outcome_fraction`` shows.
 
     Args:
         alpha1: what every token of an answer gets. The paper uses 1.
@@ -69,7 +70,7 @@ class CanonicalGTPO(CreditOperator, reads="correct entropy", writes="advantages"
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log the share of tokens whose sign is not that of their answer."""
         rollout.advantages = canonical_gtpo_advantages(
-            rollout.correct, rollout.entropy, rollout.mask, rollout.group_size, **self.arguments
+            rollout.verdicts, rollout.entropy, rollout.mask, rollout.group_size, **self.arguments
         )
-        against = rollout.advantages * (2 * rollout.correct - 1)[:, None] < 0
+        against = rollout.advantages * (2 * rollout.verdicts - 1)[:, None] < 0
         return {"against_outcome_fraction": masked_mean(against.float(), rollout.mask)}

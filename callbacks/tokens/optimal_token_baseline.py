@@ -9,18 +9,20 @@ from rlcredit.rollout import Rollout
 
 
 def optimal_token_advantages(
-    rewards: Tensor, old_logprobs: Tensor, sum_pi_squared: Tensor, mask: Tensor, group_size: int
+    rewards: Tensor, judged: Tensor, old_logprobs: Tensor, sum_pi_squared: Tensor, mask: Tensor, group_size: int
 ) -> Tensor:
     r"""Subtract a baseline per position, completions weighted by the gradient they have gathered so far.
 
     .. math:: A_{i,t} = r_i - \frac{\sum_j r_j W_{j,t}}{\sum_j W_{j,t}}, \qquad
         W_{i,t} = \sum_{k \le t} \bigl(1 - 2 \pi_k + \textstyle\sum_v \pi_k(v)^2\bigr)
 
-    over the completions alive at t, as ``optimal_token_baseline`` in verl. Each term of W is the squared norm of the
-    gradient of :math:`\log \pi_k` with respect to the logits. Where nobody has gathered any, the plain mean.
+    over the judged completions alive at t, after ``optimal_token_baseline`` in verl but without its special cases: a
+    completion alone at its position is its own baseline, and gets nothing there. Each term of W is the squared norm of
+    the gradient of :math:`\log \pi_k` with respect to the logits. Where nobody has gathered any, the plain mean.
 
     Args:
         rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        judged: false where there was no verdict; such rows get nothing and count for nobody, shape ``(B,)``.
         old_logprobs: of the sampled token, shape ``(B, T)``.
         sum_pi_squared: of the distribution it was drawn from, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
@@ -32,12 +34,13 @@ def optimal_token_advantages(
     Example:
         >>> import torch
         >>> even = torch.full((2, 1), 0.5)
-        >>> optimal_token_advantages(torch.tensor([1.0, 0.0]), even.log(), even, even > 0, group_size=2)
+        >>> rewards, judged = torch.tensor([1.0, 0.0]), torch.tensor([True, True])
+        >>> optimal_token_advantages(rewards, judged, even.log(), even, even > 0, group_size=2)
         tensor([[ 0.5000],
                 [-0.5000]])
 
     """
-    alive = mask.view(-1, group_size, mask.shape[-1])
+    alive = (mask & judged[:, None]).view(-1, group_size, mask.shape[-1])
     norms = (1 - 2 * old_logprobs.double().exp() + sum_pi_squared).clamp(min=0).where(mask, 0)
     gathered = norms.cumsum(-1).view(alive.shape)
     rewarded = rewards.double().view(-1, group_size, 1).expand(alive.shape)
@@ -48,17 +51,22 @@ def optimal_token_advantages(
     return advantages.where(alive & (advantages.abs() > ROUNDING), 0).view(mask.shape).to(rewards.dtype)
 
 
-class OptimalTokenBaseline(CreditOperator, reads="rewards old_logprobs sum_pi_squared", writes="advantages"):
+class OptimalTokenBaseline(CreditOperator, reads="judged old_logprobs rewards sum_pi_squared", writes="advantages"):
     """Replace the advantages by :func:`optimal_token_advantages`. Put it where ``GRPO`` would stand."""
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how far credit varies along a completion, which under a mean it does not."""
         rollout.advantages = optimal_token_advantages(
-            rollout.rewards, rollout.old_logprobs, rollout.sum_pi_squared, rollout.mask, rollout.group_size
+            rollout.rewards,
+            rollout.judged,
+            rollout.old_logprobs,
+            rollout.sum_pi_squared,
+            rollout.mask,
+            rollout.group_size,
         )
         mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True)
         return {"deviation_within": masked_mean((rollout.advantages - mean) ** 2, rollout.mask).sqrt()}
 
     def bound(self, above: float, group_size: int) -> float:
-        """A baseline lies between the smallest and the largest reward."""
-        return 1.0
+        """A baseline lies between the smallest and the largest reward; a single completion is its own."""
+        return 1.0 if group_size > 1 else 0.0

@@ -1,5 +1,7 @@
 """Quadrant mask: credit in some of the four quadrants only, for controlled ablations."""
 
+from typing import get_args
+
 import torch
 
 from callbacks.base import CreditOperator, Metrics
@@ -32,10 +34,10 @@ class QuadrantMask(CreditOperator, reads="advantages entropy", writes="advantage
     ) -> None:
         super().__init__()
         self.keep: tuple[Quadrant, ...] = tuple(one_of("QuadrantMask", "keep", name, QUADRANTS) for name in keep)
-        self.threshold: Threshold = one_of("QuadrantMask", "threshold", threshold, ("mean", "median", "top"))
-        self.scope: Scope = one_of("QuadrantMask", "scope", scope, ("sequence", "group", "batch"))
-        if not 0 < share <= 1:
-            raise ValueError(f"QuadrantMask expects share in (0, 1], got {share}.")
+        self.threshold: Threshold = one_of("QuadrantMask", "threshold", threshold, get_args(Threshold))
+        self.scope: Scope = one_of("QuadrantMask", "scope", scope, get_args(Scope))
+        if not (self.keep and 0 < share <= 1):
+            raise ValueError(f"QuadrantMask expects some quadrant to keep and share in (0, 1], got {keep} and {share}.")
         self.share = share
 
     def assign(self, rollout: Rollout) -> Metrics:

@@ -25,6 +25,7 @@ def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6)
         Shape ``(B, T)``.
 
     Example:
+        >>> import torch
         >>> p = torch.tensor([0.5, 0.3, 0.2])
         >>> relative_surprisal(p.log(), (-p * p.log()).sum().expand(3)).round(decimals=3)
         tensor([0.6730, 1.1690, 1.5630])

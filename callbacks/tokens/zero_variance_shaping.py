@@ -4,12 +4,13 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.groups import unanimous
 from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
 
 def zero_variance_advantages(
-    advantages: Tensor, entropy: Tensor, correct: Tensor, mask: Tensor, group_size: int, alpha: float
+    advantages: Tensor, entropy: Tensor, verdicts: Tensor, mask: Tensor, group_size: int, alpha: float
 ) -> Tensor:
     r"""Replace the advantages of groups that are all right, or all wrong.
 
@@ -22,7 +23,7 @@ def zero_variance_advantages(
     Args:
         advantages: shape ``(B, T)``.
         entropy: in nats, shape ``(B, T)``.
-        correct: 1 for right, 0 for wrong, shape ``(B,)``.
+        verdicts: 1 for right, 0 for wrong, anything else for neither (left alone), shape ``(B,)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         group_size: G.
         alpha: strength; 0 leaves silent what was silent.
@@ -39,16 +40,16 @@ def zero_variance_advantages(
         tensor([[-0.2000, -0.0000]])
 
     """
-    groups = correct.view(-1, group_size)
+    kinds = zip(unanimous(verdicts, group_size), (1.0, 0.0), strict=True)
     all_right, all_wrong = (
-        (groups == verdict).all(-1).repeat_interleave(group_size)[:, None] for verdict in (1.0, 0.0)
+        (groups.repeat_interleave(group_size) & (verdicts == verdict))[:, None] for groups, verdict in kinds
     )
     highest = entropy.where(mask, 0).amax(-1, keepdim=True)
     shaped = torch.where(all_right, alpha * entropy, -alpha * (highest - entropy))
     return torch.where(all_right | all_wrong, shaped, advantages)
 
 
-class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy", writes="advantages"):
+class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy judged", writes="advantages"):
     """Apply :func:`zero_variance_advantages` to the ledger.
 
     Args:
@@ -66,7 +67,7 @@ class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy", wr
         """Shape; log the share of tokens that had no credit and now have some, and its mean size."""
         before, mask = rollout.advantages, rollout.mask
         rollout.advantages = zero_variance_advantages(
-            before, rollout.entropy, rollout.correct, mask, rollout.group_size, self.alpha
+            before, rollout.entropy, rollout.verdicts, mask, rollout.group_size, self.alpha
         )
         woken = mask & (before == 0) & (rollout.advantages != 0)
         size = masked_mean(rollout.advantages.abs(), woken)

@@ -32,6 +32,27 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     return deviations.where(deviations.abs() > ROUNDING, 0), means
 
 
+def unanimous(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
+    """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
+
+    Args:
+        verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
+        group_size: G.
+
+    Returns:
+        Two of shape ``(P,)`` bool; a group without any verdict is in neither.
+
+    Example:
+        >>> import torch
+        >>> unanimous(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
+        (tensor([ True, False, False]), tensor([False,  True, False]))
+
+    """
+    groups = verdicts.view(-1, group_size)
+    right, wrong = (groups == 1).any(-1), (groups == 0).any(-1)
+    return right & ~wrong, wrong & ~right
+
+
 def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
     """Standardise over all tokens of each group, with the population deviation.
 

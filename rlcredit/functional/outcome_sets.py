@@ -12,7 +12,7 @@ NormSet = Literal["own", "all"]
 
 
 def shaped_rewards(
-    correct: Tensor, entropy: Tensor, mask: Tensor, group_size: int, base: float, bonus: float, floor: float
+    verdicts: Tensor, entropy: Tensor, mask: Tensor, group_size: int, base: float, bonus: float, floor: float
 ) -> tuple[Tensor, Tensor]:
     r"""Share a bonus for right, and a malus for wrong answers out among the completions alive at the same position.
 
@@ -23,7 +23,7 @@ def shaped_rewards(
     arXiv:2508.04349).
 
     Args:
-        correct: 1 for right, 0 for wrong; any other value is in neither set, shape ``(B,)``.
+        verdicts: 1 for right, 0 for wrong; any other value is in neither set, shape ``(B,)``.
         entropy: in nats, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         group_size: G.
@@ -36,7 +36,7 @@ def shaped_rewards(
 
     """
     alive = mask.view(-1, group_size, mask.shape[-1])
-    verdict = correct.view(-1, group_size, 1)
+    verdict = verdicts.view(-1, group_size, 1)
     members = torch.stack([alive & (verdict == 1), alive & (verdict == 0)])
     certain = entropy.view(alive.shape).double().clamp(min=floor)
     weights = torch.stack([certain, 1 / certain]).where(members, 0)
@@ -49,7 +49,7 @@ def set_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Tensor
     """Standardise each set inside its group and put both into one tensor.
 
     Over its own set, a binary outcome disappears: each set has mean zero, and half of the tokens of right answers get
-    negative credit. With the other set's tokens counted at zero, signs survive.
+    negative credit. With the other set's tokens counted at zero, signs survive as long as both sets are large.
 
     Args:
         shaped: as :func:`shaped_rewards` returns it, shape ``(2, P, G, T)``.

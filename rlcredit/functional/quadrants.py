@@ -1,10 +1,11 @@
 """Four quadrants: tokens by the sign of their credit and by whether the policy was undecided."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_mean, masked_median
 from rlcredit.functional.processes import gathered, pooled_mean_var
 from rlcredit.functional.scopes import Scope, top_share
@@ -42,15 +43,18 @@ def high_entropy(
         tensor([[False, False,  True,  True]])
 
     """
+    one_of("high_entropy", "threshold", threshold, get_args(Threshold))
     if threshold == "top":
         return top_share(entropy, mask, share, scope, group_size)
-    if scope == "batch":
-        every, _ = gathered(entropy[mask])
-        limit = pooled_mean_var(entropy, mask)[0] if threshold == "mean" else every.quantile(0.5)
-        return (entropy >= limit.to(entropy.dtype)) & mask
-    rows = len(mask) if scope == "sequence" else len(mask) // group_size
-    values, where = entropy.reshape(rows, -1), mask.reshape(rows, -1)
-    limit = masked_mean(values, where, dim=-1, keepdim=True) if threshold == "mean" else masked_median(values, where)
+    rows = {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
+    values, where = entropy.double().reshape(rows, -1), mask.reshape(rows, -1)  # equal values must equal their mean
+    if threshold == "mean" and scope == "batch":
+        limit = pooled_mean_var(values, where)[0]
+    elif threshold == "mean":
+        limit = masked_mean(values, where, dim=-1, keepdim=True)
+    else:
+        every = gathered(values[where])[0][None] if scope == "batch" else values
+        limit = masked_median(every, where if scope != "batch" else torch.ones_like(every, dtype=torch.bool))
     return ((values >= limit) & where).view(mask.shape)
 
 

@@ -1,5 +1,6 @@
 """A loss: an objective per token, averaged over the batch, and what it needs besides credit."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ log pi_ref, all ``(B, T)``; which update of its rollout this is, counted from ze
 from the run's seed and the step, ``(B, T)``."""
 
 
-class PolicyLoss(torch.nn.Module):
+class PolicyLoss(torch.nn.Module, ABC):
     """A scalar from credit, log-probabilities and whatever else the class header names.
 
     ``class TEPO(PolicyLoss, needs="entropy old_entropy update")``. What is needed comes as keyword arguments of these
@@ -65,11 +66,11 @@ class PolicyLoss(torch.nn.Module):
         """
         return -self.average(self.objective(logprobs, old_logprobs, advantages, mask, **facts), mask)
 
+    @abstractmethod
     def objective(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return what is to be made large, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
-        raise NotImplementedError
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any

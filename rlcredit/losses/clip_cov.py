@@ -1,5 +1,6 @@
 """Clip-Cov: a few tokens, drawn from those that would take entropy away, lose their gradient."""
 
+import math
 from typing import Any
 
 from torch import Tensor
@@ -40,8 +41,11 @@ class ClipCov(ClippedSurrogate, needs="lots", every_row=True):
         constant: int | None = None,
     ) -> None:
         super().__init__(low, high, denominator=denominator, constant=constant)
-        if not 0 < share <= 1:
-            raise ValueError(f"ClipCov expects share in (0, 1], got {share}. It is the share of tokens drawn.")
+        if not (0 < share <= 1 and (window_low < window_high or window_low == math.inf)):
+            raise ValueError(
+                f"ClipCov expects share in (0, 1] and window_low < window_high, got {share}, {window_low} and "
+                f"{window_high}."
+            )
         self.share, self.window_low, self.window_high = share, window_low, window_high
 
     def drawn(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, lots: Tensor) -> Tensor:

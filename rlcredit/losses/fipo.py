@@ -49,7 +49,7 @@ class FIPO(ClippedSurrogate):
 
     Args:
         half_life: of the discount, in tokens.
-        weight_low: smallest weight; the wider variant is 0.8 with 1.2.
+        weight_low: smallest weight; the one-sided variant is 1 with 1.2.
         weight_high: largest weight; 1 with ``weight_low`` 1 is the clipped surrogate.
         outlier: tokens whose ratio is larger do not count in F.
         safe: above this ratio tokens with negative advantage have weights of at most one.

@@ -26,7 +26,7 @@ def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") ->
         estimator: ``k2`` or ``k3``.
 
     Returns:
-        Non-negative, same shape.
+        Non-negative, same shape. Differences of more than 20 nats count as 20, and have no gradient.
 
     Example:
         >>> import torch
@@ -34,7 +34,7 @@ def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") ->
         tensor([0.0000, 0.3679])
 
     """
-    difference = other - logprobs
+    difference = (other - logprobs).clamp(-20, 20)
     if one_of("kl_estimate", "estimator", estimator, ("k2", "k3")) == "k2":
         return difference**2 / 2
     return difference.expm1() - difference
@@ -57,35 +57,25 @@ class KLPenalty(PolicyLoss, needs="ref_logprobs", every_row=True):
             raise ValueError(f"KLPenalty expects beta >= 0, got {beta}. A negative one would drive the policy away.")
         self.loss, self.beta = loss, beta
         self.estimator: Estimator = one_of("KLPenalty", "estimator", estimator, ("k2", "k3"))
-        self.needs = self.needs | loss.needs
+        self.needs, self.every_row = loss.needs | {"ref_logprobs"}, True
+        if beta == 0:
+            self.needs, self.every_row = loss.needs, loss.every_row
 
     def objective(
-        self,
-        logprobs: Tensor,
-        old_logprobs: Tensor,
-        advantages: Tensor,
-        mask: Tensor,
-        *,
-        ref_logprobs: Tensor,
-        **facts: Any,
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the loss's objective less the penalty."""
-        inner = self.loss.objective(logprobs, old_logprobs, advantages, mask, ref_logprobs=ref_logprobs, **facts)
-        return inner - self.beta * self._divergence(logprobs, ref_logprobs, mask)
-
-    def _divergence(self, logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor) -> Tensor:
-        return kl_estimate(logprobs.where(mask, 0), ref_logprobs.where(mask, 0), self.estimator)
+        inner = self.loss.objective(logprobs, old_logprobs, advantages, mask, **facts)
+        return inner - self.beta * self._divergence(logprobs, mask, **facts) if self.beta else inner
 
     def metrics(
-        self,
-        logprobs: Tensor,
-        old_logprobs: Tensor,
-        advantages: Tensor,
-        mask: Tensor,
-        *,
-        ref_logprobs: Tensor,
-        **facts: Any,
+        self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the mean estimate beside what the loss reports."""
-        inner = self.loss.metrics(logprobs, old_logprobs, advantages, mask, ref_logprobs=ref_logprobs, **facts)
-        return {**inner, "kl_reference": masked_mean(self._divergence(logprobs, ref_logprobs, mask), mask)}
+        inner = self.loss.metrics(logprobs, old_logprobs, advantages, mask, **facts)
+        if not self.beta:
+            return inner
+        return {**inner, "kl_reference": masked_mean(self._divergence(logprobs, mask, **facts), mask)}
+
+    def _divergence(self, logprobs: Tensor, mask: Tensor, *, ref_logprobs: Tensor, **facts: Any) -> Tensor:
+        return kl_estimate(logprobs.where(mask, 0), ref_logprobs.where(mask, 0), self.estimator)

@@ -95,12 +95,13 @@ class Task(LightningDataModule):
         """
         assert self.trainer is not None
         trainer, module = self.trainer, self.trainer.lightning_module
+        rounds, repeats = int(module.rounds), int(module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
         order = PromptOrder(
             len(self.train_set),
-            self.prompts_per_step * getattr(module, "rounds", 1),
+            self.prompts_per_step * rounds,
             self.seed,
             step=lambda: trainer.global_step,
-            repeats=getattr(module, "updates_per_rollout", 1),
+            repeats=repeats,
             rank=trainer.global_rank,
             world=trainer.world_size,
         )

@@ -81,7 +81,7 @@ METHODS = {
         lambda r, t: references.stare_weights(t(r.signal), t(r.advantages), 0.3, 1.1, 0.9),
     ),
     "OTB": (
-        lambda r: optimal_token_advantages(r.correct, r.old_logprobs, r.sum_pi_squared, r.mask, G),
+        lambda r: optimal_token_advantages(r.correct, r.judged, r.old_logprobs, r.sum_pi_squared, r.mask, G),
         lambda r, t: references.optimal_token_baseline(r.correct.tolist(), t(r.old_logprobs), t(r.sum_pi_squared), G),
     ),
     "EAPO": (
@@ -224,9 +224,9 @@ def test_the_optimal_baseline_of_equally_wide_completions_is_their_mean():
     rollout = make_rollout([1.0, 0.0, 0.0, 1.0] * 2, group_size=4, width=5)
     rollout.mask = torch.ones_like(rollout.mask)
     even = torch.full(rollout.mask.shape, 0.5)
-    advantages = optimal_token_advantages(rollout.correct, even.log(), even, rollout.mask, 4)
+    advantages = optimal_token_advantages(rollout.correct, rollout.judged, even.log(), even, rollout.mask, 4)
     assert advantages[:, 0].tolist() == pytest.approx([0.5, -0.5, -0.5, 0.5] * 2)
-    certain = optimal_token_advantages(rollout.correct, 0 * even, even / even, rollout.mask, 4)
+    certain = optimal_token_advantages(rollout.correct, rollout.judged, 0 * even, even / even, rollout.mask, 4)
     assert certain[:, 0].tolist() == pytest.approx([0.5, -0.5, -0.5, 0.5] * 2)
-    equal = optimal_token_advantages(torch.full((8,), 0.3), even.log(), even, rollout.mask, 4)
+    equal = optimal_token_advantages(torch.full((8,), 0.3), rollout.judged, even.log(), even, rollout.mask, 4)
     assert not equal.any()

@@ -1,6 +1,7 @@
 """Several updates for one rollout, and several rounds of prompts for one batch."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,9 +13,10 @@ from torch.testing import assert_close
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from callbacks.episode.maxrl import MaxRL
+from rlcredit.artifacts import due
 from rlcredit.dynamic_sampling import DynamicSampling, informative, refilled
 from rlcredit.engines.sampling import Sampling
-from rlcredit.losses import ClippedSurrogate, ImportanceSampling
+from rlcredit.losses import ClippedSurrogate, ImportanceSampling, KLPenalty
 from rlcredit.module import PolicyModule
 from rlcredit.rewards import are, rewards
 from rlcredit.rollout import Rollout, concatenated
@@ -73,7 +75,7 @@ def test_one_update_per_rollout_is_the_textbook_loop_bit_for_bit(fit):
             mask=samples.mask,
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
-            rewards=rewards(right, torch.ones_like(right), 8),
+            correct=rewards(right, torch.ones_like(right), 8),
             tokens=tokens,
         )
         rollout.advantages = grpo_advantages(rollout.rewards, 8)[:, None].expand(rollout.mask.shape)
@@ -179,6 +181,12 @@ def test_a_run_goes_on_between_two_rollouts_and_says_why_it_cannot_inside_one(tm
         ({"steps": 3}, "trainer.max_steps is 3 and ends inside a rollout"),
         ({"prompts": 3, "minibatches": 2}, "model.minibatches is 2, which cannot share 3 prompts"),
         ({"minibatches": 4}, "model.minibatches must divide model.updates_per_rollout"),
+        ({"stack": [ModelCheckpoint()], "enable_checkpointing": True}, "every_n_train_steps is not set"),
+        (
+            {"stack": [ModelCheckpoint(every_n_train_steps=2, save_on_exception=True)], "enable_checkpointing": True},
+            "and no other time",
+        ),
+        ({"stack": [], "completions": 1, "dynamic_sampling": DynamicSampling(2)}, "finds no group of one informative"),
         (
             {"stack": [ModelCheckpoint(every_n_train_steps=3)], "enable_checkpointing": True},
             "every_n_train_steps is 3; a checkpoint inside a rollout cannot be continued. Choose a multiple of",
@@ -206,7 +214,7 @@ def test_groups_that_teach_nothing_are_replaced_and_fill_what_is_missing():
     assert torch.equal(rollout.old_logprobs[:2, :4], asked[0].old_logprobs[2:])
     assert rollout.tokens[:2] == asked[0].tokens[2:]
     rollout, counted = refilled(iter(asked[:2]), prompts=2)
-    assert rollout.correct.tolist() == [0, 1, 1, 1]
+    assert rollout.correct.tolist() == [1, 1, 0, 1]  # as sampled: silent groups spread over the mini-batches
     assert counted == {"sampling_rounds": 2, "informative_groups": 0.25}
 
 
@@ -241,8 +249,48 @@ def test_one_round_of_dynamic_sampling_is_plain_sampling_with_the_groups_in_anot
     assert_close(two.old_logprobs.sum(-1).sort().values, one.old_logprobs.sum(-1).sort().values, atol=0, rtol=0)
 
 
+class Quiet(CreditOperator, reads="advantages", writes="advantages"):
+    """Take the credit of every completion but the first."""
+
+    def assign(self, rollout):
+        first = torch.arange(len(rollout.mask))[:, None] == 0
+        rollout.advantages = torch.ones_like(rollout.advantages).where(first, 0)
+        return {}
+
+
+def test_a_loss_that_asks_for_every_row_gets_every_row(fit):
+    # The second update: the policy has left the reference, and rows without credit are drawn back to it too.
+    spy = Spy()
+    penalised = fit(steps=2, stack=[Quiet(), spy], loss=KLPenalty(beta=1.0), lr=1e-2, updates_per_rollout=2)
+    seen = penalised.history[-1]
+    quiet = fit(steps=2, stack=[Quiet()], loss=KLPenalty(beta=0.0), lr=1e-2, updates_per_rollout=2)
+    assert seen["train/kl_reference"] > 0
+    [rollout] = spy.seen
+    module = penalised.module
+    assert module.scored(rollout).all()
+    assert int(quiet.module.scored(rollout).sum()) == 1
+    logprobs = module(rollout).logprobs
+    logprobs.retain_grad()
+    arguments = (logprobs, rollout.old_logprobs, rollout.advantages, rollout.mask)
+    module.loss(*arguments, **module.facts(rollout, rollout.entropy)).backward()
+    assert (logprobs.grad[1:] != 0).any(-1).all()
+
+
+@pytest.mark.parametrize(
+    ("updates", "every", "expected"), [(1, 20, [0, 20, 40]), (3, 20, [0, 18, 39]), (8, 20, [0, 16, 40])]
+)
+def test_pictures_come_as_often_as_they_are_asked_for(updates, every, expected):
+    trainer = SimpleNamespace(
+        lightning_module=SimpleNamespace(updates_per_rollout=updates), global_step=1, max_steps=99
+    )
+    rollout, shown = make_rollout(), []
+    for rollout.step in range(0, 42, updates):
+        shown += [rollout.step] if due(trainer, rollout, every) else []
+    assert shown == expected
+
+
 def test_more_rounds_than_prompts_are_refused(fit):
-    with pytest.raises(ValueError, match="times the rounds of dynamic sampling, is 80, but there are 64"):
+    with pytest.raises(ValueError, match="may ask 10 x 8 prompts a step, but there are 64"):
         fit(prompts=8, dynamic_sampling=DynamicSampling(rounds=10))
     with pytest.raises(ValueError, match="rounds >= 1"):
         DynamicSampling(rounds=0)

@@ -83,7 +83,7 @@ def half(rollout: Rollout, rank: int) -> Rollout:
     part = {
         name: getattr(rollout, name)[rows, :width] for name in ("completion_ids", "mask", "old_logprobs", "entropy")
     }
-    others = {"prompt_ids": rollout.prompt_ids[rows], "rewards": rollout.rewards[rows], "tokens": rollout.tokens[rows]}
+    others = {"prompt_ids": rollout.prompt_ids[rows], "correct": rollout.correct[rows], "tokens": rollout.tokens[rows]}
     return Rollout(step=0, group_size=4, **part, **others)
 
 

@@ -284,6 +284,7 @@ def test_a_loss_names_what_it_needs_and_nothing_else():
         (lambda: TEPO(reference="reference"), "one of old, ref"),
         (lambda: KLCov(share=0.0), "share in"),
         (lambda: ClipCov(share=2.0), "share in"),
+        (lambda: ClipCov(window_low=5.0, window_high=1.0), "window_low < window_high"),
         (lambda: KLPenalty(beta=-0.1), "beta >= 0"),
         (lambda: KLPenalty(estimator="k1"), "one of k2, k3"),
         (lambda: FIPO(weight_low=1.1), "weight_low <= 1"),
