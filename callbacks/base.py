@@ -68,6 +68,8 @@ class CreditOperator(Contract, Callback):
         if batch.update:
             return  # credit is assigned once, to all prompts, before the first update
         metrics = self.checked(batch)
+        if "advantages" in self.writes:
+            batch.trail = (*batch.trail, (self.label, batch.advantages))
         for quantity, value in metrics.items():
             ending = quantity.rpartition("_")[2]
             over_ranks = ending if ending in ("min", "max") else "mean"

@@ -7,6 +7,7 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,6 +46,9 @@ class Rollout:
         advantages: credit, ``(B, T)`` float32; neutral: the reward on every token.
         logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that
             it uses, ``old_logprobs`` before.
+        update: which update of this rollout comes next, from zero; credit is assigned before the first.
+        sources: number and example of each group's prompt, for those who ask it again.
+        trail: label of each operator that wrote advantages, and the advantages after it.
 
     """
 
@@ -68,9 +72,9 @@ class Rollout:
     progress: Tensor = field(init=False)
     advantages: Tensor = field(init=False)
     logprobs: Tensor = field(init=False)
-
-    update = 0
-    """Which update of this rollout comes next; credit is assigned before the first. No field: no operator reads it."""
+    update: int = field(init=False, default=0)
+    sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
+    trail: tuple[tuple[str, Tensor], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         """Open a neutral ledger."""
@@ -100,6 +104,9 @@ class Rollout:
             if isinstance(value, Tensor):
                 setattr(part, name, value[chosen])
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
+        if self.sources:
+            part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
+        part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
         return part
 
     def reopened(self) -> "Rollout":
@@ -132,7 +139,7 @@ def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
         for name in wide
         if getattr(rollouts[0], name) is not None
     }
-    return Rollout(
+    whole = Rollout(
         step=rollouts[0].step,
         group_size=rollouts[0].group_size,
         prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
@@ -141,6 +148,8 @@ def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
         tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
         **tensors,
     )
+    whole.sources = tuple(source for rollout in rollouts for source in rollout.sources)
+    return whole
 
 
 OPTIONAL = frozenset(["ref_logprobs", "sum_pi_squared"])
@@ -180,6 +189,9 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
 """The ledger and the values it opens with."""
+
+NOTES = frozenset(["update", "sources", "trail"])
+"""What the run notes about a rollout; no operator may name it."""
 
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""

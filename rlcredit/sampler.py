@@ -112,7 +112,7 @@ class Sampler(LightningModule):
         solved.append(torch.stack([right, judged, samples.truncated.cpu()]))
         self.measured["time/rollout"] += decoded - started
         self.measured["time/verify"] += self._now() - decoded
-        return Rollout(
+        rollout = Rollout(
             step=self.global_step,
             group_size=group,
             prompt_ids=prompt_ids.repeat_interleave(group, 0),
@@ -125,6 +125,8 @@ class Sampler(LightningModule):
             judged=judged.to(self.device),
             tokens=tokens,
         )
+        rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
+        return rollout
 
     def _reference(self, rollout: Rollout) -> Tensor:
         """Score what was sampled with the adapter off, tempered as the policy is."""

@@ -49,11 +49,35 @@ class InProcessEngine:
             step: optimizer steps taken.
 
         """
-        group, pad = sampling.completions, policy.tokenizer.pad_token_id
+        group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
         noise = uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
-        noise = noise.to(prompt_ids.device)
-        shape = (len(numbers), sampling.max_tokens)
+        return self.decode(policy, prompt_ids, noise, group, sampling.temperature)
+
+    @torch.no_grad()
+    def decode(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        noise: Tensor,
+        group: int,
+        temperature: float,
+        limits: Tensor | None = None,
+    ) -> Samples:
+        """Continue every context ``group`` times by given noise.
+
+        Args:
+            policy: loaded; sampled in eval mode.
+            prompt_ids: contexts, left-padded, shape ``(P, L)``, on the policy's device.
+            noise: uniforms in [0, 1), shape ``(P * group, T)``.
+            group: continuations per context; they share one prefill.
+            temperature: T.
+            limits: tokens each row may have, shape ``(P * group,)``; the width of the noise if None.
+
+        """
+        pad, shape, noise = policy.tokenizer.pad_token_id, tuple(noise.shape), noise.to(prompt_ids.device)
+        limits = torch.full(shape[:1], shape[1]) if limits is None else limits
+        limits = limits.to(prompt_ids.device)
         found = Samples(
             completion_ids=torch.full(shape, pad, device=prompt_ids.device),
             mask=torch.zeros(shape, dtype=torch.bool, device=prompt_ids.device),
@@ -62,10 +86,10 @@ class InProcessEngine:
             sum_pi_squared=torch.zeros(shape, dtype=torch.float32, device=prompt_ids.device),
             truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
         )
-        rows = torch.arange(len(numbers), device=prompt_ids.device)
+        rows = torch.arange(shape[0], device=prompt_ids.device)
         with policy.sampling(), _threads(self.threads):
             for part in rows.split(self.decode_batch_size or len(rows)):
-                self._decode(policy, prompt_ids, part, group, sampling.temperature, noise, found)
+                self._decode(policy, prompt_ids, part, group, temperature, noise, limits, found)
         width = int(found.mask.any(0).sum())
         for name in ("completion_ids", "mask", "logprobs", "entropy", "sum_pi_squared"):
             setattr(found, name, getattr(found, name)[:, :width])
@@ -79,6 +103,7 @@ class InProcessEngine:
         group: int,
         temperature: float,
         noise: Tensor,
+        limits: Tensor,
         found: Samples,
     ) -> None:
         """Fill ``rows`` of ``found``, token by token, until the last of them has ended."""
@@ -101,9 +126,11 @@ class InProcessEngine:
             found.logprobs[rows, position] = logprobs[: len(rows)]
             found.entropy[rows, position] = entropy[: len(rows)]
             found.sum_pi_squared[rows, position] = probabilities.square().sum(-1)[: len(rows)]
-            going = (~torch.isin(tokens, stop_ids)).nonzero().squeeze(-1)
+            ended, full = torch.isin(tokens, stop_ids), position + 1 >= limits[rows]
+            found.truncated[rows] = full & ~ended
+            going = (~ended & ~full).nonzero().squeeze(-1)
             rows = rows[going]
-            if len(rows) == 0 or position + 1 == noise.shape[1]:
+            if len(rows) == 0:
                 break
             kept = _filled(going)
             if len(going) < len(tokens):
@@ -111,7 +138,6 @@ class InProcessEngine:
                 mask = mask[kept]
             mask = torch.cat([mask, mask.new_ones(len(mask), 1)], -1)
             hidden, cache = policy.hidden(tokens[kept][:, None], mask, cache, use_cache=True)
-        found.truncated[rows] = True
 
 
 @contextlib.contextmanager

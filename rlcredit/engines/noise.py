@@ -9,6 +9,9 @@ from rlcredit.functional.processes import rank_and_world
 VALIDATION = 2**63
 """The step that names a validation draw, so that it never repeats the noise of a training step."""
 
+ORACLE = 2**63 + 1
+"""The step that names the draws of counterfactual continuations."""
+
 PLACEBO = 2**63
 """The prompt from which on the names are those of random operators, so that none repeats the noise of a completion."""
 

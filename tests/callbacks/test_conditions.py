@@ -62,7 +62,14 @@ def test_every_condition_trains(path, fit, fresh_policy, task):
     assert len(run.history) == steps
     assert all(math.isfinite(value) for step in run.history for value in step.values())
     logged = {name.split("/")[1] for name in run.history[-1] if name.startswith("credit/")}
-    silent = {"SignalHistogram", "SignalHistogram_2", "GradientProbe", "CounterfactualProbe", "NoiseFloor"}
+    silent = {
+        "SignalHistogram",
+        "SignalHistogram_2",
+        "GradientProbe",
+        "CounterfactualProbe",
+        "NoiseFloor",
+        "CreditOracle",
+    }
     assert {operator.label for operator in stack} - silent == logged
     moved = any(weight.any() for name, weight in run.adapter.items() if "lora_B" in name)
     assert moved == (lr > 0)

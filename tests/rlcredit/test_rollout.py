@@ -3,7 +3,7 @@ from dataclasses import fields
 import torch
 from torch.testing import assert_close
 
-from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, NEUTRAL, Rollout
+from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, NEUTRAL, NOTES, Rollout
 
 
 def test_the_empty_stack_is_reinforce(rollout):
@@ -15,7 +15,7 @@ def test_the_empty_stack_is_reinforce(rollout):
 
 
 def test_every_field_is_either_a_fact_or_in_the_ledger():
-    assert {field.name for field in fields(Rollout)} == FIELDS
+    assert {field.name for field in fields(Rollout)} == FIELDS | NOTES
     assert FACTS.isdisjoint(NEUTRAL)
     assert MEANINGFUL < FIELDS
 

@@ -11,6 +11,7 @@ from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
+from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.probes.gradient_probe import GradientProbe, parts
 from callbacks.probes.noise_floor import NoiseFloor
 from callbacks.signals.entropy import Entropy
@@ -109,6 +110,7 @@ def test_a_penalty_is_no_prompts_share(fit):
 PROBES = {
     "gradient": lambda: GradientProbe(every_n_steps=1),
     "counterfactual": lambda: CounterfactualProbe({"maxrl": [MaxRL()], "gtpo": [GRPO(), GTPO()]}, every_n_steps=1),
+    "oracle": lambda: CreditOracle(every_n_steps=2, completions=2, samples=4),
     "noise": lambda: NoiseFloor(every_n_steps=1, draws=10),
 }
 

@@ -1,0 +1,71 @@
+"""Whether scores find what they are meant to find: ranks, areas and captured mass."""
+
+import numpy as np
+from scipy import stats
+from torch import Tensor
+
+
+def rank_correlation(one: Tensor, two: Tensor) -> float:
+    """Return Spearman's correlation; zero where one of the two does not vary.
+
+    Args:
+        one: shape ``(N,)``.
+        two: shape ``(N,)``.
+
+    Example:
+        >>> import torch
+        >>> rank_correlation(torch.tensor([1.0, 2.0, 9.0]), torch.tensor([0.3, 0.2, 0.1]))
+        -1.0
+
+    """
+    ranks = [stats.rankdata(values.double().numpy()) for values in (one, two)]
+    if min(np.ptp(each) for each in ranks) == 0:
+        return 0.0
+    return round(float(np.corrcoef(*ranks)[0, 1]), 12)
+
+
+def area_under_curve(scores: Tensor, positive: Tensor) -> float:
+    """Return the chance that a positive scores higher than a negative, ties counting half; one half without either.
+
+    Args:
+        scores: shape ``(N,)``.
+        positive: shape ``(N,)`` bool.
+
+    Example:
+        >>> import torch
+        >>> area_under_curve(torch.tensor([0.9, 0.1, 0.1]), torch.tensor([True, True, False]))
+        0.75
+
+    """
+    found, rest = int(positive.sum()), int((~positive).sum())
+    if not found or not rest:
+        return 0.5
+    ranks = stats.rankdata(scores.double().numpy())
+    return float((ranks[positive.numpy()].sum() - found * (found + 1) / 2) / (found * rest))
+
+
+def mass_captured(mass: Tensor, scores: Tensor, share: float) -> float:
+    """Return which part of the mass lies on the share of positions with the highest scores.
+
+    Positions with equal scores at the edge count in part, as if drawn by lot: a score that is constant captures
+    ``share`` of the mass.
+
+    Args:
+        mass: non-negative, shape ``(N,)``.
+        scores: shape ``(N,)``.
+        share: in [0, 1].
+
+    Example:
+        >>> import torch
+        >>> mass_captured(torch.tensor([3.0, 1.0, 0.0, 0.0]), torch.tensor([0.9, 0.2, 0.2, 0.1]), share=0.5)
+        0.875
+
+    """
+    weights, values = mass.double().numpy(), scores.double().numpy()
+    if weights.sum() == 0:
+        return 0.0
+    wanted = share * len(values)
+    edge = np.sort(values)[::-1][min(len(values) - 1, int(np.ceil(wanted)) - 1)] if wanted > 0 else np.inf
+    above, tied = values > edge, values == edge
+    part = (wanted - above.sum()) / tied.sum() if tied.any() else 0.0
+    return float((weights[above].sum() + part * weights[tied].sum()) / weights.sum())
