@@ -29,4 +29,6 @@ def test_the_readme_promises_two_commands():
 
 def test_operator_files_are_small_and_files_are_readable():
     sizes = {path: len(path.read_text().splitlines()) for path in ROOT.glob("callbacks/*/*.py")}
-    assert all(size <= 80 for size in sizes.values()), sizes
+    operators = {path: size for path, size in sizes.items() if path.parent.name != "probes"}
+    assert all(size <= 80 for size in operators.values()), operators
+    assert all(size <= 150 for size in sizes.values()), sizes
