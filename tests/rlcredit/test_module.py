@@ -11,7 +11,7 @@ from callbacks.episode.grpo import GRPO
 from callbacks.signals.bucket_normalization import BucketNormalization
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
-from rlcredit.losses import ImportanceSampling
+from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verifiers import Verdict
@@ -185,6 +185,9 @@ def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it
     process = [ProcessSignal(), BucketNormalization(), OutcomeAnchor()]
     run = fit(steps=2, stack=[GRPO(), *process, scored])
     assert scored.passes["reference"] == 2
+    penalised = Scored(monkeypatch)
+    fit(steps=4, stack=[GRPO(), penalised], loss=KLPenalty(), updates_per_rollout=2)
+    assert penalised.passes["reference"] == 2
     # Before the first update the policy is the reference, but for the kernels of decoding and scoring.
     assert abs(run.history[0]["credit/ProcessSignal/size"]) < 1e-6
     assert run.history[1]["credit/ProcessSignal/size"] > 1e-6
