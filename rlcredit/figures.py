@@ -29,33 +29,35 @@ def finish(axes: Any, title: str) -> None:
     axes.tick_params(colors=INK)
 
 
-def draw_angles(names: Sequence[str], below: np.ndarray, above: np.ndarray, title: str, path: Path) -> None:
+def draw_angles(
+    names: Sequence[str], below: tuple[str, np.ndarray], above: tuple[str, np.ndarray], title: str, path: Path
+) -> None:
     """Draw a square of angles in degrees, one kind below and another above the diagonal.
 
     Args:
         names: of the rows and columns, N.
-        below: shape ``(N, N)``, shown below the diagonal.
-        above: likewise, shown above it.
+        below: what is shown below the diagonal, and the angles, shape ``(N, N)``.
+        above: likewise above it.
         title: of the picture.
         path: of the picture.
 
     """
-    degrees = np.tril(below, -1) + np.triu(above, 1)
-    figure = new_figure(1.6 + 0.9 * len(names), 1.3 + 0.75 * len(names))
+    degrees = np.tril(below[1], -1) + np.triu(above[1], 1)
+    figure = new_figure(2.4 + 0.95 * len(names), 1.8 + 0.7 * len(names))
     axes = figure.subplots()
-    image = axes.imshow(degrees, cmap="YlOrBr", vmin=0, vmax=90)
+    axes.imshow(np.ma.masked_where(np.eye(len(names)) > 0, degrees), cmap="YlOrBr", vmin=0, vmax=90, aspect="auto")
     for row, column in np.ndindex(degrees.shape):
         if row != column:
             value = degrees[row, column]
-            axes.text(
-                column, row, f"{value:.1f}°", ha="center", va="center", fontsize=9, color="white" if value > 55 else INK
-            )
+            style = {"ha": "center", "va": "center", "fontsize": 9, "color": "white" if value > 55 else INK}
+            axes.text(column, row, f"{value:.1f}°", **style)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(names)), names)
     finish(axes, title)
+    axes.set_xlabel(f"below the diagonal: {below[0]}\nabove: {above[0]}", color=MUTED, fontsize=8)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="degrees")
+    axes.tick_params(length=0)
     figure.savefig(path, dpi=150)
 
 

@@ -115,8 +115,8 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
         path = folder(trainer) / "probes"
         path.mkdir(exist_ok=True)
         picture, table = (path / f"{self.label}_step_{step:06d}.{ending}" for ending in ("png", "json"))
-        title = f"step {step}: angles between gradients, raw below, preconditioned above"
-        draw_angles(names, degrees["raw"], degrees.get("preconditioned", degrees["raw"]), title, picture)
+        raw, *rest = degrees.items()
+        draw_angles(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
         table.write_text(json.dumps(found, indent=1), encoding="utf-8")
         for each in (picture, table):
             publish(trainer, each, "probes")
