@@ -13,6 +13,7 @@ from callbacks.episode.rloo import RLOO
 from callbacks.lints import _usual_writer, bounds, notices
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.gradient_probe import GradientProbe
 from callbacks.probes.signal_stats import SignalStats
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
@@ -32,7 +33,7 @@ def operator(name, reads="", writes=""):
     return type(name, (CreditOperator,), {}, reads=reads, writes=writes)()
 
 
-PROBE = operator("GradientProbe", reads="advantages")
+PROBE = GradientProbe()
 
 
 @pytest.mark.parametrize(
