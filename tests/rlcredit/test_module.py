@@ -4,6 +4,7 @@ from collections import Counter
 import pytest
 import torch
 from lightning.pytorch import Callback
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.testing import assert_close
 
 from callbacks.base import CreditOperator
@@ -191,3 +192,11 @@ def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it
     # Before the first update the policy is the reference, but for the kernels of decoding and scoring.
     assert abs(run.history[0]["credit/ProcessSignal/size"]) < 1e-6
     assert run.history[1]["credit/ProcessSignal/size"] > 1e-6
+
+
+def test_a_checkpoint_is_named_by_the_step_it_holds(fit, tmp_path):
+    saved = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=2, save_top_k=-1, filename="{step}")
+    validated = {"enable_checkpointing": True, "limit_val_batches": 1, "val_check_interval": 2}
+    fit(steps=6, stack=[GRPO(), saved], **validated)
+    held = {path.name: torch.load(path, weights_only=True)["global_step"] for path in (tmp_path / "saved").iterdir()}
+    assert held == {f"step={step}.ckpt": step for step in (2, 4, 6)}
