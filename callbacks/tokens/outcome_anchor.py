@@ -12,7 +12,7 @@ from rlcredit.rollout import Rollout
 
 
 def outcome_anchor(
-    advantages: Tensor, process: Tensor, mask: Tensor, verdicts: Tensor, eta: float, zero_variance: str
+    advantages: Tensor, process: Tensor, mask: Tensor, rewards: Tensor, eta: float, zero_variance: str
 ) -> Tensor:
     r"""Add the process signal, anchored to the outcome.
 
@@ -26,7 +26,7 @@ def outcome_anchor(
         advantages: shape ``(B, T)``.
         process: normalised, and gated if a gate stands above, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
-        verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
+        rewards: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
         eta: strength; 0 is the identity.
         zero_variance: ``off`` leaves completions without any advantage alone; ``outcome`` anchors them by verdict, +1
             for right and -1 for wrong, so that groups of equal verdicts still teach.
@@ -45,7 +45,7 @@ def outcome_anchor(
     anchor = advantages.sign()
     if zero_variance == "outcome":
         silent = ~(advantages.where(mask, 0) != 0).any(-1, keepdim=True)
-        outcome = (2 * verdicts - 1).where((verdicts == 0) | (verdicts == 1), 0)[:, None]
+        outcome = (2 * rewards - 1).where((rewards == 0) | (rewards == 1), 0)[:, None]
         anchor = torch.where(silent, outcome, anchor)
     return advantages + eta * anchor * process.where(mask, 0)
 
