@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
@@ -52,7 +53,7 @@ class ClipCov(ClippedSurrogate, needs="lots", every_row=True):
         """Return the tokens that lose their gradient, shape ``(B, T)`` bool."""
         covariance = credit_covariance(logprobs, advantages, mask)
         ratio = self.ratio(logprobs.detach(), old_logprobs, mask)
-        clipped = ((advantages > 0) & (ratio > 1 + self.high)) | ((advantages < 0) & (ratio < 1 - self.low))
+        clipped = torch.stack([*self.cut(ratio, advantages).values()]).any(0)
         candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~clipped
         wanted = self.share * summed(mask.sum()).item()
         share = min(1.0, wanted / max(1, summed(candidates.sum()).item()))

@@ -87,10 +87,13 @@ class ClippedSurrogate(PolicyLoss):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the shares of tokens whose gradient each of the three bounds takes away."""
-        ratio = self.ratio(logprobs, old_logprobs, mask)
-        cut = {
+        cut = self.cut(self.ratio(logprobs, old_logprobs, mask), advantages)
+        return {name: masked_mean(where.float(), mask) for name, where in cut.items()}
+
+    def cut(self, ratio: Tensor, advantages: Tensor) -> dict[str, Tensor]:
+        """Return where each of the three bounds takes the gradient away, shapes ``(B, T)`` bool."""
+        return {
             "clipped_high": (advantages > 0) & (ratio > 1 + self.high),
             "clipped_low": (advantages < 0) & (ratio < 1 - self.low),
             "clipped_dual": (advantages < 0) & (ratio > self.dual),
         }
-        return {name: masked_mean(where.float(), mask) for name, where in cut.items()}
