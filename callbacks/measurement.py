@@ -33,16 +33,15 @@ class Measurement:
         return {}
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
-        """Measure, if it is time."""
-        assert self.seen is not None
-        assert isinstance(pl_module, PolicyModule)
-        rollout, advantages = self.seen
-        if not measured(trainer, rollout, self.every_n_steps):
+        """Measure, if it is time; later updates of the same rollout find nothing to measure."""
+        seen, self.seen = self.seen, None
+        if seen is None or not measured(trainer, seen[0], self.every_n_steps):
             return
+        assert isinstance(pl_module, PolicyModule)
+        rollout, advantages = seen
         part = pl_module.minibatch(rollout)
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
         log_now(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
-        self.seen = None
 
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor

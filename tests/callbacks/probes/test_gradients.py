@@ -115,10 +115,11 @@ PROBES = {
 }
 
 
+@pytest.mark.parametrize("how", [{}, {"updates_per_rollout": 3}])
 @pytest.mark.parametrize("name", PROBES)
-def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, name):
+def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, name, how):
     probe = PROBES[name]()
-    bare, probed = fit(steps=3), fit(steps=3, stack=[GRPO(), probe])
+    bare, probed = fit(steps=3, **how), fit(steps=3, stack=[GRPO(), probe], **how)
     assert probe.last
     assert probed.losses == bare.losses
     assert all(torch.equal(bare.adapter[key], weight) for key, weight in probed.adapter.items())
