@@ -73,6 +73,15 @@ class AdamStep(NamedTuple):
     change: Vector
 
 
+def adam_steps(trainer: Trainer, module: PolicyModule, found: Sequence[Vector]) -> list[AdamStep]:
+    """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam."""
+    optimizer = trainer.optimizers[0]
+    if not isinstance(optimizer, torch.optim.Adam):
+        return []
+    names = {weight: name for name, weight in module.named_parameters()}
+    return [adam_step(optimizer, clipped(trainer, each), names) for each in found]
+
+
 def adam_step(optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torch.nn.Parameter, str]) -> AdamStep:
     r"""Predict Adam's next step from its moments as they are, without taking it.
 

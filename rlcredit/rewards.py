@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.groups import group_filled
 from rlcredit.verifiers import Verdict
 
 
@@ -33,5 +33,4 @@ def rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
         tensor([1.0000, 0.0000, 0.5000])
 
     """
-    groups, known = right.float().view(-1, group_size), judged.view(-1, group_size)
-    return groups.where(known, masked_mean(groups, known, dim=-1, keepdim=True)).flatten()
+    return group_filled(right.float(), judged, group_size)

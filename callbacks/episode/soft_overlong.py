@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.groups import group_filled
 from rlcredit.rollout import Rollout
 
 
@@ -56,7 +56,5 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
     def assign(self, rollout: Rollout) -> Metrics:
         """Penalise; log the share of completions that lose something, and the mean loss."""
         penalty = self.factor * overlong_penalty(rollout.mask.sum(-1).float(), self.max_tokens, self.cache)
-        shaped, group_size = rollout.rewards + penalty, rollout.group_size
-        groups, known = shaped.view(-1, group_size), rollout.judged.view(-1, group_size)
-        rollout.rewards = groups.where(known, masked_mean(groups, known, dim=-1, keepdim=True)).flatten()
+        rollout.rewards = group_filled(rollout.rewards + penalty, rollout.judged, rollout.group_size)
         return {"penalized_fraction": (penalty < 0).float().mean(), "penalty": penalty.mean()}

@@ -18,7 +18,7 @@ from callbacks.measurement import Measurement
 from rlcredit.artifacts import folder, publish
 from rlcredit.figures import draw_angles
 from rlcredit.functional.directions import agreement
-from rlcredit.gradients import adam_step, clipped, gradients
+from rlcredit.gradients import adam_steps, gradients
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import FACTS, Rollout
 
@@ -94,10 +94,7 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
         """Compare all with all."""
         credits = {REAL: advantages, **{name: other[: len(advantages)] for name, other in self.others.items()}}
         vectors = {"raw": gradients(trainer, module, rollout, list(credits.values()))}
-        optimizer = trainer.optimizers[0]
-        if isinstance(optimizer, torch.optim.Adam):
-            names = {weight: name for name, weight in module.named_parameters()}
-            steps = [adam_step(optimizer, clipped(trainer, each), names) for each in vectors["raw"]]
+        if steps := adam_steps(trainer, module, vectors["raw"]):
             vectors["preconditioned"] = [step.preconditioned for step in steps]
         found, degrees = {}, {kind: np.zeros((len(credits), len(credits))) for kind in vectors}
         for kind, each in vectors.items():

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 
-import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
@@ -11,7 +10,7 @@ from callbacks.base import CreditOperator
 from callbacks.measurement import Measurement
 from rlcredit.functional.directions import Vector, agreement
 from rlcredit.functional.masked import masked_mean
-from rlcredit.gradients import adam_step, clipped, gradients
+from rlcredit.gradients import adam_steps, gradients
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -57,10 +56,7 @@ class GradientProbe(Measurement, CreditOperator, reads="advantages step"):
         found["rescaling_degrees"] = agreement(above, averaged)["degrees"]
         found["selection_degrees"] = agreement(averaged, whole)["degrees"]
         compared = {"raw": (above, whole)}
-        optimizer = trainer.optimizers[0]
-        if isinstance(optimizer, torch.optim.Adam):
-            names = {weight: name for name, weight in module.named_parameters()}
-            steps = [adam_step(optimizer, clipped(trainer, each), names) for each in (above, whole)]
+        if steps := adam_steps(trainer, module, [above, whole]):
             for kind in ("preconditioned", "change"):
                 compared[kind] = (getattr(steps[0], kind), getattr(steps[1], kind))
                 found |= {f"{kind}_{name}": value for name, value in agreement(*compared[kind]).items()}

@@ -11,6 +11,7 @@ from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_quantiles, masked_sum
 from rlcredit.functional.quadrants import Threshold, high_entropy, mutual_information, quadrants
 from rlcredit.functional.scopes import Scope
+from rlcredit.functional.uncertainty import squared_score_norm
 from rlcredit.rollout import Rollout
 
 BINS = 10
@@ -47,7 +48,7 @@ class QuadrantStats(
         """Return the shares and both informations."""
         mask, credit = rollout.mask, rollout.advantages.abs()
         high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
-        norm = (1 - 2 * rollout.old_logprobs.exp() + rollout.sum_pi_squared).clamp(min=0).sqrt()
+        norm = squared_score_norm(rollout.old_logprobs, rollout.sum_pi_squared).sqrt()
         masses = {"tokens": torch.ones_like(credit), "credit": credit, "gradient": credit * norm}
         metrics: dict[str, Tensor | float] = {}
         for name, where in quadrants(rollout.advantages, high, mask).items():

@@ -5,6 +5,7 @@ from torch import Tensor
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.groups import ROUNDING
 from rlcredit.functional.masked import masked_mean, masked_sum
+from rlcredit.functional.uncertainty import squared_score_norm
 from rlcredit.rollout import Rollout
 
 
@@ -41,8 +42,8 @@ def optimal_token_advantages(
 
     """
     alive = (mask & judged[:, None]).view(-1, group_size, mask.shape[-1])
-    norms = (1 - 2 * old_logprobs.double().exp() + sum_pi_squared).clamp(min=0).where(mask, 0)
-    gathered = norms.cumsum(-1).view(alive.shape)
+    norms = squared_score_norm(old_logprobs.double(), sum_pi_squared)
+    gathered = norms.where(mask, 0).cumsum(-1).view(alive.shape)
     rewarded = rewards.double().view(-1, group_size, 1).expand(alive.shape)
     weight = masked_sum(gathered, alive, dim=1, keepdim=True)
     weighted = masked_sum(gathered * rewarded, alive, dim=1, keepdim=True) / weight

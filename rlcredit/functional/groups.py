@@ -32,6 +32,27 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     return deviations.where(deviations.abs() > ROUNDING, 0), means
 
 
+def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
+    """Give completions whose value is not known the mean of those of their group whose value is.
+
+    Args:
+        values: shape ``(B,)``, groups of ``group_size`` neighbours.
+        known: shape ``(B,)`` bool.
+        group_size: G.
+
+    Returns:
+        Shape ``(B,)``; zero in a group in which none is known.
+
+    Example:
+        >>> import torch
+        >>> group_filled(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
+        tensor([1.0000, 0.0000, 0.5000])
+
+    """
+    groups, where = values.view(-1, group_size), known.view(-1, group_size)
+    return groups.where(where, masked_mean(groups, where, dim=-1, keepdim=True)).flatten()
+
+
 def unanimous(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_mean, masked_median
 from rlcredit.functional.processes import gathered, pooled_mean_var
-from rlcredit.functional.scopes import Scope, top_share
+from rlcredit.functional.scopes import Scope, scopes_held, top_share
 
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]
 """Positive or negative credit, high or low entropy; R is the region."""
@@ -46,7 +46,7 @@ def high_entropy(
     one_of("high_entropy", "threshold", threshold, get_args(Threshold))
     if threshold == "top":
         return top_share(entropy, mask, share, scope, group_size)
-    rows = {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
+    rows = scopes_held(mask, scope, group_size)
     values, where = entropy.double().reshape(rows, -1), mask.reshape(rows, -1)  # equal values must equal their mean
     if threshold == "mean" and scope == "batch":
         limit = pooled_mean_var(values, where)[0]

@@ -35,11 +35,11 @@ def top_share(
         every, own = gathered(values[mask])
         kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)
         return torch.zeros_like(mask).masked_scatter(mask, kept[own])
-    rows = _scopes(mask, scope, group_size)
+    rows = scopes_held(mask, scope, group_size)
     return masked_topk(values.reshape(rows, -1), mask.reshape(rows, -1), share, keep_ties).view(mask.shape)
 
 
-def _scopes(mask: Tensor, scope: Scope, group_size: int) -> int:
+def scopes_held(mask: Tensor, scope: Scope, group_size: int) -> int:
     """How many scopes this process holds."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
@@ -57,7 +57,7 @@ def masked_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> T
         Shape ``(B, 1)``; one where the scope has no tokens or keeps none.
 
     """
-    rows = _scopes(mask, scope, group_size)
+    rows = scopes_held(mask, scope, group_size)
     counts = torch.stack([(kept & mask).reshape(rows, -1).sum(-1), mask.reshape(rows, -1).sum(-1)]).float()
     some, every = summed(counts) if scope == "batch" else counts
     share = (some / every).where(some > 0, 1.0)

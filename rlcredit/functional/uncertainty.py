@@ -31,6 +31,26 @@ def predictive_variance(logprobs: Tensor) -> Tensor:
     return logprobs.exp() * -logprobs.expm1()
 
 
+def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
+    r"""Return the squared norm of the gradient of :math:`\log \pi(o_t)` with respect to the logits.
+
+    .. math:: \sum_v \bigl(1[v = o] - \pi(v)\bigr)^2 = 1 - 2 \pi(o) + \textstyle\sum_v \pi(v)^2
+
+    Args:
+        logprobs: of the sampled token, any shape.
+        sum_pi_squared: of the distribution it was drawn from, same shape.
+
+    Returns:
+        Non-negative, same shape.
+
+    Example:
+        >>> squared_score_norm(torch.tensor([0.5]).log(), torch.tensor([0.5]))  # a fair coin
+        tensor([0.5000])
+
+    """
+    return (1 - 2 * logprobs.exp() + sum_pi_squared).clamp(min=0)
+
+
 def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""Score ``targets`` under ``softmax(logits)``.
 
