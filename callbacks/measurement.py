@@ -41,6 +41,7 @@ class Measurement:
         rollout, advantages = seen
         part = pl_module.minibatch(rollout)
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
+        rollout.truth = part.truth
         log_now(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
 
     def measure(

@@ -192,16 +192,19 @@ class Policy(nn.Module):
             Log-probability of every completion token and entropy of the distribution it was drawn from.
 
         """
-        width = completion_ids.shape[1]
-        prompt_mask = self.prompt_mask(prompt_ids)
-        attention_mask = torch.cat([prompt_mask, torch.ones_like(completion_ids, dtype=torch.bool)], -1)
-        hidden, _ = self.hidden(torch.cat([prompt_ids, completion_ids], -1), attention_mask)
-        # Position i predicts token i + 1: the last prompt token predicts the first completion token.
-        predicting = hidden[:, -width - 1 : -1]
+        predicting = self.predicting(prompt_ids, completion_ids)
         logprobs, entropy = logprobs_and_entropy_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
         )
         return Scores(logprobs.view(completion_ids.shape), entropy.view(completion_ids.shape))
+
+    def predicting(self, prompt_ids: Tensor, completion_ids: Tensor) -> Tensor:
+        """Return the hidden states from which each completion token is predicted, shape ``(B, T, D)``."""
+        prompt_mask = self.prompt_mask(prompt_ids)
+        attention_mask = torch.cat([prompt_mask, torch.ones_like(completion_ids, dtype=torch.bool)], -1)
+        hidden, _ = self.hidden(torch.cat([prompt_ids, completion_ids], -1), attention_mask)
+        # Position i predicts token i + 1: the last prompt token predicts the first completion token.
+        return hidden[:, -completion_ids.shape[1] - 1 : -1]
 
     def pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.

@@ -7,13 +7,21 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.functional.uncertainty import surprisal
+
+
+class Asked(Protocol):
+    """Whoever knows what prefixes of completions are worth."""
+
+    def outcomes(self, rollout: "Rollout", rows: Sequence[int], cuts: Tensor, samples: int) -> Tensor:
+        """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        ...
 
 
 @dataclass
@@ -36,6 +44,7 @@ class Rollout:
         ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
             engine that cannot tell.
+        oracle: the policy as it was when sampled, to be asked what prefixes are worth; None unless something reads it.
         judged: false where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
         rewards: what credit is made from, ``(B,)`` float32; neutral: the verdict.
         signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
@@ -49,6 +58,7 @@ class Rollout:
         update: which update of this rollout comes next, from zero; credit is assigned before the first.
         sources: number and example of each group's prompt, for those who ask it again.
         trail: label of each operator that wrote advantages, and the advantages after it.
+        truth: what a probe has found out about the credit of some completions.
 
     """
 
@@ -64,6 +74,7 @@ class Rollout:
     ref_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
     judged: Tensor = None  # pyright: ignore[reportAssignmentType]
+    oracle: Asked = None  # pyright: ignore[reportAssignmentType]
     rewards: Tensor = field(init=False)
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
@@ -75,6 +86,7 @@ class Rollout:
     update: int = field(init=False, default=0)
     sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
     trail: tuple[tuple[str, Tensor], ...] = field(init=False, default=())
+    truth: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         """Open a neutral ledger."""
@@ -134,7 +146,7 @@ def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
         return rollouts[0]
     width = max(rollout.mask.shape[1] for rollout in rollouts)
     wide = ("completion_ids", "mask", "old_logprobs", "entropy", "sum_pi_squared")
-    tensors = {
+    tensors: dict[str, Any] = {
         name: torch.cat([pad(getattr(r, name), (0, width - r.mask.shape[1])) for r in rollouts])
         for name in wide
         if getattr(rollouts[0], name) is not None
@@ -152,8 +164,9 @@ def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
     return whole
 
 
-OPTIONAL = frozenset(["ref_logprobs", "sum_pi_squared"])
-"""Facts that may be None: the first takes a forward pass of its own, the second not every engine can tell."""
+OPTIONAL = frozenset(["ref_logprobs", "sum_pi_squared", "oracle"])
+"""Facts that may be None: the first takes a forward pass of its own, the second not every engine can tell, and the
+third is there to be asked."""
 
 FACTS = OPTIONAL | frozenset(
     [
@@ -190,7 +203,7 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
 }
 """The ledger and the values it opens with."""
 
-NOTES = frozenset(["update", "sources", "trail"])
+NOTES = frozenset(["update", "sources", "trail", "truth"])
 """What the run notes about a rollout; no operator may name it."""
 
 FIELDS = FACTS | frozenset(NEUTRAL)

@@ -14,6 +14,7 @@ from rlcredit.engines.noise import VALIDATION
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.functional.masked import masked_mean
 from rlcredit.metrics import PassAtK
+from rlcredit.oracle import Oracle
 from rlcredit.policy import Policy
 from rlcredit.rewards import are, rewards
 from rlcredit.rollout import Rollout
@@ -98,6 +99,8 @@ class Sampler(LightningModule):
             started = self._now()
             rollout.ref_logprobs = self._reference(rollout)
             self.measured["time/rollout"] += self._now() - started
+        if "oracle" in self.needs:
+            rollout.oracle = self._oracle()
         self._clock = self._now()
         return rollout
 
@@ -127,6 +130,18 @@ class Sampler(LightningModule):
         )
         rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
         return rollout
+
+    def _oracle(self) -> Oracle:
+        return Oracle(
+            self.policy,
+            self.engine,
+            self.trainer.datamodule,  # pyright: ignore[reportAttributeAccessIssue]
+            self.sampling.temperature,
+            self.sampling.max_tokens,
+            self.seed,
+            self.global_step,
+            self.trainer.precision_plugin.forward_context,
+        )
 
     def _reference(self, rollout: Rollout) -> Tensor:
         """Score what was sampled with the adapter off, tempered as the policy is."""

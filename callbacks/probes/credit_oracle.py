@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import torch
 from lightning.pytorch import Trainer
-from lightning.pytorch.utilities import rank_zero_info, rank_zero_only
+from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.base import CreditOperator
@@ -49,7 +49,7 @@ def signed(found: TrueCredit, advantages: Tensor) -> dict[str, float]:
     }
 
 
-class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_logprobs step"):
+class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_logprobs oracle step"):
     r"""Measure true credit by Monte Carlo, and hold every ledger of the stack and every signal against it.
 
     The value of a prefix is the share of its continuations that are right, the credit of a token the difference it
@@ -80,23 +80,23 @@ class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_lo
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
         """Ask, and compare."""
-        return self._asked(trainer, module, rollout) or {}
+        return self._asked(trainer, rollout) or {}
 
     @rank_zero_only
-    def _asked(self, trainer: Trainer, module: PolicyModule, rollout: Rollout) -> dict[str, float]:
+    def _asked(self, trainer: Trainer, rollout: Rollout) -> dict[str, float]:
         rows = torch.linspace(0, len(rollout.mask) - 1, min(self.completions, len(rollout.mask))).round().int().tolist()
-        sampling, task = module.sampling, trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
-        oracle = Oracle(
-            module.policy, module.engine, task, sampling.temperature, sampling.max_tokens, self.samples, module.seed
+        oracle = rollout.oracle
+        assert isinstance(oracle, Oracle)
+        cost, before = oracle.cost(rollout, rows, rollout.mask[rows].cpu(), self.samples), oracle.decoded
+        print(
+            f"{self.label}: {cost.prefixes:,} prefixes x {self.samples} continuations, of which {cost.continuations:,} "
+            f"leave their completion and are decoded: at most {cost.tokens:,} tokens",
+            flush=True,
         )
-        prefixes = oracle.cost(rollout, rows)
-        most = prefixes * self.samples * sampling.max_tokens
-        rank_zero_info(f"oracle: {prefixes:,} prefixes x {self.samples} continuations, at most {most:,} tokens")
-        with torch.no_grad(), trainer.precision_plugin.forward_context():
-            found = oracle.credit(rollout, rows)
+        rollout.truth = found = oracle.credit(rollout, rows, self.samples)
         mass = found.credit[found.mask].abs()
         metrics = {
-            "decoded_tokens": float(oracle.decoded),
+            "decoded_tokens": float(oracle.decoded - before),
             "value": found.values[:, 0].mean().item(),
             "credit_size": mass.mean().item(),
             "error": found.error[found.mask].mean().item(),

@@ -52,7 +52,8 @@ class InProcessEngine:
         group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
         noise = uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
-        return self.decode(policy, prompt_ids, noise, group, sampling.temperature)
+        of = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
+        return self.decode(policy, prompt_ids, noise, of, sampling.temperature)
 
     @torch.no_grad()
     def decode(
@@ -60,19 +61,19 @@ class InProcessEngine:
         policy: Policy,
         prompt_ids: Tensor,
         noise: Tensor,
-        group: int,
+        of: Tensor,
         temperature: float,
         limits: Tensor | None = None,
     ) -> Samples:
-        """Continue every context ``group`` times by given noise.
+        """Continue contexts by given noise.
 
         Args:
             policy: loaded; sampled in eval mode.
             prompt_ids: contexts, left-padded, shape ``(P, L)``, on the policy's device.
-            noise: uniforms in [0, 1), shape ``(P * group, T)``.
-            group: continuations per context; they share one prefill.
+            noise: uniforms in [0, 1), shape ``(B, T)``.
+            of: the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
             temperature: T.
-            limits: tokens each row may have, shape ``(P * group,)``; the width of the noise if None.
+            limits: tokens each row may have, shape ``(B,)``; the width of the noise if None.
 
         """
         pad, shape, noise = policy.tokenizer.pad_token_id, tuple(noise.shape), noise.to(prompt_ids.device)
@@ -89,7 +90,7 @@ class InProcessEngine:
         rows = torch.arange(shape[0], device=prompt_ids.device)
         with policy.sampling(), _threads(self.threads):
             for part in rows.split(self.decode_batch_size or len(rows)):
-                self._decode(policy, prompt_ids, part, group, temperature, noise, limits, found)
+                self._decode(policy, prompt_ids, part, of, temperature, noise, limits, found)
         width = int(found.mask.any(0).sum())
         for name in ("completion_ids", "mask", "logprobs", "entropy", "sum_pi_squared"):
             setattr(found, name, getattr(found, name)[:, :width])
@@ -100,7 +101,7 @@ class InProcessEngine:
         policy: Policy,
         prompt_ids: Tensor,
         rows: Tensor,
-        group: int,
+        of: Tensor,
         temperature: float,
         noise: Tensor,
         limits: Tensor,
@@ -108,7 +109,7 @@ class InProcessEngine:
     ) -> None:
         """Fill ``rows`` of ``found``, token by token, until the last of them has ended."""
         stop_ids = policy.stop_ids
-        prompts, place = torch.unique(rows // group, return_inverse=True)
+        prompts, place = torch.unique(of[rows], return_inverse=True)
         prompt_mask = policy.prompt_mask(prompt_ids[prompts])
         hidden, cache = policy.hidden(prompt_ids[prompts], prompt_mask, use_cache=True)
         place = _filled(place)

@@ -10,7 +10,7 @@ VALIDATION = 2**63
 """The step that names a validation draw, so that it never repeats the noise of a training step."""
 
 ORACLE = 2**63 + 1
-"""The step that names the draws of counterfactual continuations."""
+"""The step from which on the names are those of counterfactual continuations."""
 
 PLACEBO = 2**63
 """The prompt from which on the names are those of random operators, so that none repeats the noise of a completion."""
@@ -88,3 +88,26 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
     # A target rounded up to the total would fall behind the last token that can occur.
     last = (cumulated >= cumulated[:, -1:]).int().argmax(-1)
     return torch.minimum(tokens, last)
+
+
+def draws(probabilities: Tensor, tokens: Tensor, uniform: Tensor) -> Tensor:
+    """Tell which uniforms :func:`inverse_cdf` maps to some tokens.
+
+    Args:
+        probabilities: shape ``(B, V)``.
+        tokens: ids, one per row, shape ``(B,)``.
+        uniform: shape ``(B, M)`` in [0, 1).
+
+    Returns:
+        Boolean, shape ``(B, M)``.
+
+    Example:
+        >>> draws(torch.tensor([[0.0, 0.5, 0.0, 0.5]]), torch.tensor([3]), torch.tensor([[0.0, 0.49, 0.5, 0.99]]))
+        tensor([[False, False,  True,  True]])
+
+    """
+    cumulated = probabilities.double().cumsum(-1)
+    total, upper = cumulated[:, -1:], cumulated.gather(-1, tokens[:, None])
+    lower = torch.cat([torch.zeros_like(total), cumulated], -1).gather(-1, tokens[:, None])
+    target = uniform.to(cumulated) * total
+    return (lower <= target) & ((target < upper) | (upper >= total))

@@ -10,7 +10,8 @@ import torch
 from torch.testing import assert_close
 
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.oracle import Oracle
+from rlcredit.oracle import Cost, Oracle
+from rlcredit.policy import Policy
 from rlcredit.rollout import Rollout
 from rlcredit.verifiers import Verdict
 
@@ -34,6 +35,7 @@ class Chain:
     device = torch.device("cpu")
     stop_ids = torch.tensor([END])
     head = LOGITS.T
+    predicting = Policy.predicting
 
     @contextlib.contextmanager
     def sampling(self):
@@ -96,14 +98,12 @@ def rollout():
     return result
 
 
-def oracle(samples, seed=0):
-    return Oracle(Chain(), InProcessEngine(), Judge(), 1.0, HORIZON, samples, seed)
+def oracle(seed=0):
+    return Oracle(Chain(), InProcessEngine(), Judge(), 1.0, HORIZON, seed)
 
 
 def test_values_and_credit_are_unbiased_at_every_prefix(rollout):
-    asked = oracle(samples=1500)
-    rows = range(len(rollout.mask))
-    found = asked.credit(rollout, rows)
+    found = oracle().credit(rollout, range(len(rollout.mask)), samples=1500)
     tested = 0
     for row, completion in enumerate(every_completion()):
         for t in range(len(completion)):
@@ -117,7 +117,7 @@ def test_values_and_credit_are_unbiased_at_every_prefix(rollout):
 
 
 def test_credit_telescopes_to_the_verdict(rollout):
-    found = oracle(samples=40).credit(rollout, range(len(rollout.mask)))
+    found = oracle().credit(rollout, range(len(rollout.mask)), samples=40)
     assert_close(found.credit.sum(-1), rollout.correct.double() - found.values[:, 0])
     assert not found.credit[~rollout.mask].any()
     assert not found.error[~rollout.mask].any()
@@ -125,27 +125,69 @@ def test_credit_telescopes_to_the_verdict(rollout):
 
 def test_common_noise_makes_differences_surer_than_the_values_they_are_of(rollout):
     # The exact variance of a difference of two independent means of M draws is the sum of theirs.
-    found = oracle(samples=400).credit(rollout, range(len(rollout.mask)))
+    found = oracle().credit(rollout, range(len(rollout.mask)), samples=400)
     values = found.values
     independent = ((values * (1 - values) / 399)[:, :-1] + (values * (1 - values) / 399)[:, 1:]).sqrt()
     inside = rollout.mask[:, 1:] & (independent[:, :-1] > 0)
     assert found.error[:, :-1][inside].mean() < 0.9 * independent[:, :-1][inside].mean()
 
 
+def leaving(completions):
+    """Expected continuations decoded per sample: each prefix in turn is left at one of its tokens."""
+    prefixes = {whole[:t]: whole for whole in reversed(completions) for t in range(len(whole))}  # the first to ask it
+    return sum(1 - probability(prefix[-1] if prefix else A, whole[len(prefix)]) for prefix, whole in prefixes.items())
+
+
 def test_each_prefix_is_asked_once_and_the_cost_is_known_before(rollout):
-    asked, rows = oracle(samples=8), range(len(rollout.mask))
+    asked, rows = oracle(), range(len(rollout.mask))
     prefixes = {completion[:t] for completion in every_completion() for t in range(len(completion))}
-    assert asked.cost(rollout, rows) == len(prefixes)
-    first = asked.credit(rollout, rows)
+    cost = asked.cost(rollout, rows, rollout.mask, samples=8)
+    assert cost.prefixes == len(prefixes)
+    first = asked.credit(rollout, rows, samples=8)
     decoded = asked.decoded
-    assert 0 < decoded <= len(prefixes) * 8 * HORIZON
-    assert asked.cost(rollout, rows) == 0
-    again = asked.credit(rollout, rows)
+    assert cost.continuations <= decoded <= cost.tokens <= len(prefixes) * 8 * HORIZON
+    assert asked.cost(rollout, rows, rollout.mask, samples=8) == Cost(0, 0, 0)
+    again = asked.credit(rollout, rows, samples=8)
     assert asked.decoded == decoded
     assert_close(again.credit, first.credit, atol=0, rtol=0)
 
 
-def test_another_seed_asks_with_other_noise_and_the_same_seed_with_the_same(rollout):
-    one, two, three = (oracle(100, seed).credit(rollout, [3, 9]).values for seed in (0, 0, 1))
+def test_only_continuations_that_leave_their_completion_are_decoded_in_proportion_to_tokens_and_samples(rollout):
+    # From a prefix a continuation draws another token with chance 1 - p(token): the cost is their sum times M.
+    one, many = [rollout.mask.sum(-1).argmax().item()], range(len(rollout.mask))
+    each = [every_completion()[row] for row in many]
+    for rows in (one, many):
+        expected = leaving([each[row] for row in rows])
+        for samples in (400, 1600):
+            spent = oracle().cost(rollout, rows, rollout.mask[list(rows)], samples).continuations / samples
+            assert spent == pytest.approx(expected, abs=4 * (expected / samples) ** 0.5)
+
+
+def test_a_cut_is_worth_the_same_whoever_else_is_asked(rollout):
+    rows = list(range(len(rollout.mask)))
+    everywhere = oracle().outcomes(rollout, rows, rollout.mask, samples=30)
+    seldom = torch.zeros_like(rollout.mask)
+    seldom[:, [0, 2]] = True
+    some = oracle().outcomes(rollout, rows, seldom, samples=30)
+    ended = torch.arange(HORIZON + 1) >= rollout.mask.sum(-1, keepdim=True)
+    known = torch.cat([seldom, seldom[:, :1] & False], -1) | ended
+    assert torch.equal(some.isnan().all(-1), ~known)
+    assert torch.equal(some[known], everywhere[known])
+    costs = [oracle().cost(rollout, rows, cuts, samples=30).continuations for cuts in (seldom, rollout.mask)]
+    assert costs[0] < costs[1]
+
+
+def test_another_seed_or_step_asks_with_other_noise_and_the_same_with_the_same(rollout):
+    one, two, three = (oracle(seed).credit(rollout, [3, 9], 100).values for seed in (0, 0, 1))
+    later = oracle()
+    later.step = 1
     assert torch.equal(one, two)
     assert not torch.equal(one, three)
+    assert not torch.equal(one, later.credit(rollout, [3, 9], 100).values)
+
+
+def test_noise_that_draws_the_completion_itself_gives_its_verdict(rollout):
+    # An unjudged completion counts as wrong, as a continuation would that cannot be judged.
+    rollout.judged = rollout.correct < 1
+    found = oracle().outcomes(rollout, range(len(rollout.mask)), rollout.mask, samples=4)
+    assert not found[:, -1].any()

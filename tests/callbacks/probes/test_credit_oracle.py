@@ -1,6 +1,7 @@
 """The oracle as a probe, and the scores it gives."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from rlcredit.oracle import TrueCredit
 def found(credit, error=0.1):
     credit = torch.tensor(credit, dtype=torch.float64)
     mask = torch.ones_like(credit, dtype=torch.bool)
-    return TrueCredit(torch.zeros(len(credit), credit.shape[1] + 1), credit, torch.full_like(credit, error), mask)
+    return TrueCredit([0], torch.zeros(len(credit), credit.shape[1] + 1), credit, torch.full_like(credit, error), mask)
 
 
 def test_scores_by_hand():
@@ -42,7 +43,7 @@ def test_constant_scores_find_as_much_as_chance():
     assert area_under_curve(mass, mass > 9) == 0.5
 
 
-def test_the_probe_holds_every_ledger_and_every_signal_against_the_truth(fit, tmp_path):
+def test_the_probe_holds_every_ledger_and_every_signal_against_the_truth(fit, tmp_path, capsys):
     oracle = CreditOracle(every_n_steps=1, completions=4, samples=8)
     fit(steps=1, stack=[GRPO(), StrategicGrams(), HICRA(), GTPO(), oracle], prompts=2)
     kinds = ("auc", "rank", "mass_10", "mass_20")
@@ -51,7 +52,11 @@ def test_the_probe_holds_every_ledger_and_every_signal_against_the_truth(fit, tm
     assert {f"{name}_{kind}" for name in ("GRPO", "GTPO") for kind in ("cosine", "cosine_within")} <= set(oracle.last)
     assert oracle.last["GRPO_cosine_within"] == pytest.approx(0, abs=1e-9)
     assert 0 < oracle.last["value"] < 1
-    assert oracle.last["decoded_tokens"] > 100
+    told = re.search(
+        r"CreditOracle: ([\d,]+) prefixes x 8 continuations, of which .* at most ([\d,]+) tokens",
+        capsys.readouterr().out,
+    )
+    assert 20 < oracle.last["decoded_tokens"] <= int(told[2].replace(",", "")) < 8 * 128 * int(told[1].replace(",", ""))
     records = json.loads((tmp_path / "probes" / "CreditOracle_step_000000.json").read_text())
     assert len(records) == 4
     for record in records:
