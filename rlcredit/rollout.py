@@ -17,7 +17,9 @@ from rlcredit.functional.uncertainty import surprisal
 
 
 class Asked(Protocol):
-    """Whoever knows what prefixes of completions are worth."""
+    """Whoever knows what prefixes of completions are worth, and counts the tokens decoded to find out."""
+
+    decoded: int
 
     def outcomes(self, rollout: "Rollout", rows: Sequence[int], cuts: Tensor, samples: int) -> Tensor:
         """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""

@@ -26,6 +26,19 @@ MODULE = ("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatc
 """Arguments of the fixture ``fit`` that are the module's; unknown ones are the trainer's."""
 
 
+@dataclass
+class Soothsayer:
+    """An oracle that knows: continuation m of t tokens of a completion of some length is right, or it is not."""
+
+    decoded: int = 0
+
+    def outcomes(self, rollout, rows, cuts, samples):
+        lengths = rollout.mask.sum(-1)[list(rows), None, None]
+        place = torch.arange(rollout.mask.shape[1] + 1)[:, None].minimum(lengths)
+        right = (5 * place + 3 * lengths + 7 * torch.arange(samples)) % 11 < 5
+        return right.where(place < lengths, lengths % 2 == 0).double()
+
+
 def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:
     """Two groups of four completions of different length, with random uncertainties."""
     generator = torch.Generator().manual_seed(seed)
@@ -46,6 +59,7 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
         correct=torch.tensor(rewards),
         sum_pi_squared=probability**2 + torch.rand(rows, width, generator=generator) * (1 - probability) ** 2,
         ref_logprobs=-torch.rand(rows, width, generator=generator).where(mask, 0),
+        oracle=Soothsayer(),
         tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
     )
 

@@ -1,0 +1,55 @@
+"""Monte-Carlo credit: what each segment of a completion did to the chance of a right answer, by asking the policy."""
+
+from typing import get_args
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.functional.choices import one_of
+from rlcredit.functional.masked import masked_mean
+from rlcredit.functional.segments import Cuts, segment_differences, segment_starts
+from rlcredit.rollout import Rollout
+
+
+class MonteCarloCredit(CreditOperator, reads="judged oracle tokens", writes="advantages"):
+    r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
+
+    The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
+    verdict. With sentences this is the advantage of VinePPO (Kazemnejad et al., 2024, arXiv:2410.01679), without its
+    loss. With tokens it is the credit that :class:`~callbacks.probes.credit_oracle.CreditOracle` measures: an unbiased
+    estimate of the true advantage, and so the ceiling of what an operator that moves credit between tokens can gain.
+    Put it where ``GRPO`` would stand, for ``cuts="phrase"`` below an operator that marks planning.
+
+    Only continuations that leave their completion are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
+    without verdict gets nothing.
+
+    Args:
+        samples: continuations per prefix.
+        cuts: what a segment is: a ``token``, a ``sentence``, or a planning ``phrase`` and what lies between two.
+
+    """
+
+    def __init__(self, samples: int = 8, cuts: Cuts = "token") -> None:
+        super().__init__()
+        if samples < 1:
+            raise ValueError(f"MonteCarloCredit expects samples >= 1, got {samples}.")
+        self.samples = samples
+        self.cuts: Cuts = one_of("MonteCarloCredit", "cuts", cuts, get_args(Cuts))
+        if cuts == "phrase":
+            self.reads = self.reads | {"plan_mask"}
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Ask; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
+        mask, before = rollout.mask, rollout.oracle.decoded
+        starts = segment_starts(rollout.tokens, rollout.plan_mask, mask, self.cuts)
+        right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)
+        values = right.mean(-1).to(mask.device)
+        credit = segment_differences(values, starts, mask).where(rollout.judged[:, None], 0)
+        rollout.advantages = credit.float()
+        return {
+            "decoded_tokens": float(rollout.oracle.decoded - before),
+            "value": values[:, 0].mean(),
+            "credited_fraction": masked_mean((credit != 0).float(), mask),
+        }
+
+    def bound(self, above: float, group_size: int) -> float:
+        """A segment can turn a lost answer into a sure one."""
+        return 1.0

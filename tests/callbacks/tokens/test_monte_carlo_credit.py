@@ -1,0 +1,69 @@
+"""True credit as an operator."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from callbacks.base import StackError, check_stack
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.credit_oracle import CreditOracle
+from callbacks.tokens.monte_carlo_credit import MonteCarloCredit
+from rlcredit.functional.segments import segment_starts
+from tests.conftest import make_rollout
+
+TOKENS = ["let", " me", " think", ": ", "7", "-6", "=1", ". ", "no", "\n", "3.5", ".\n", "wait", ", let", " me", " see"]
+
+
+def starts(cuts, length=16):
+    mask = (torch.arange(18) < length)[None]
+    plan_mask = torch.zeros_like(mask)
+    plan_mask[0, :3] = plan_mask[0, 12:] = True
+    return segment_starts([TOKENS[:length]], plan_mask, mask, cuts)[0].nonzero().flatten().tolist()
+
+
+def test_segments_by_hand():
+    assert starts("token") == list(range(16))
+    assert starts("sentence") == [0, 8, 10, 12]  # "3.5" is one number, the line break after "no" an end
+    assert starts("phrase") == [0, 3, 12]
+    assert starts("phrase", length=6) == [0, 3]
+
+
+def test_a_segment_earns_what_it_adds_to_the_share_of_right_continuations():
+    class Told:
+        decoded = 0
+
+        def outcomes(self, rollout, rows, cuts, samples):
+            assert cuts.tolist() == [[True, False, False, True, False, False]]
+            nan = torch.nan
+            share = torch.tensor([[0.25, nan, nan, 0.75, nan, nan, 0.0]], dtype=torch.float64)
+            return share[..., None].expand(-1, -1, samples)
+
+    rollout = make_rollout(rewards=(0.0,), group_size=1)
+    rollout.oracle = Told()
+    StrategicGrams().assign(rollout)  # "let me think", and a calculation
+    metrics = MonteCarloCredit(samples=4, cuts="phrase").assign(rollout)
+    assert_close(rollout.advantages, torch.tensor([[0.5, 0.5, 0.5, -0.75, -0.75, -0.75]]))
+    assert metrics["value"] == 0.25
+    assert metrics["credited_fraction"] == 1
+
+
+def test_with_tokens_it_is_the_credit_that_the_oracle_measures(fit):
+    credit, probe = MonteCarloCredit(samples=6), CreditOracle(every_n_steps=1, completions=64, samples=6)
+    fit(steps=2, stack=[credit, probe], prompts=2)
+    assert probe.last["MonteCarloCredit_cosine"] == pytest.approx(1)
+    assert probe.last["MonteCarloCredit_cosine_within"] == pytest.approx(1)
+    assert probe.last["decoded_tokens"] == 0, "it was asked before"
+
+
+def test_only_phrases_need_a_planner():
+    check_stack([MonteCarloCredit(cuts="sentence")])
+    with pytest.raises(StackError, match="Put StrategicGrams above MonteCarloCredit"):
+        check_stack([MonteCarloCredit(cuts="phrase")])
+    check_stack([StrategicGrams(), MonteCarloCredit(cuts="phrase")])
+
+
+def test_refused_arguments():
+    with pytest.raises(ValueError, match="samples >= 1, got 0"):
+        MonteCarloCredit(samples=0)
+    with pytest.raises(ValueError, match="cuts to be one of token, sentence, phrase, got 'word'"):
+        MonteCarloCredit(cuts="word")
