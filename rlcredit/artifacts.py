@@ -1,7 +1,9 @@
 """Files of a run, kept in its folder and, where there is an MLflow run, uploaded to it."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import MLFlowLogger
@@ -39,3 +41,21 @@ def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> N
         if isinstance(logger, MLFlowLogger):
             upload = logger.experiment.log_artifacts if path.is_dir() else logger.experiment.log_artifact
             upload(logger.run_id, str(path), artifact_path)
+
+
+def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with the same columns as JSON into the run's folder and as a table to its MLflow page.
+
+    Args:
+        trainer: of the run.
+        name: path of the file inside the folder and among the artifacts.
+        records: the rows, at least one.
+
+    """
+    path = folder(trainer) / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
+    columns = {column: [record[column] for record in records] for column in records[0]}
+    for logger in trainer.loggers:
+        if isinstance(logger, MLFlowLogger):
+            logger.experiment.log_table(logger.run_id, columns, name)

@@ -63,7 +63,7 @@ class QuadrantStats(
         if not mask.any():
             return 0.0, 0.0
         edges = torch.stack(masked_quantiles(rollout.entropy, mask, [k / BINS for k in range(1, BINS)])).unique()
-        bins = torch.bucketize(rollout.entropy, edges, right=True)
+        bins = torch.bucketize(rollout.entropy.contiguous(), edges, right=True)
         groups = (rollout.correct > 0.5).long().view(-1, rollout.group_size).cpu()
         random = np.random.default_rng([self.run_seed, rollout.step])
 

@@ -1,14 +1,12 @@
 """A table of completions with the credit of every token."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import MLFlowLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import due, folder
+from rlcredit.artifacts import due, publish_table
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -36,14 +34,7 @@ class CompletionTable(Callback):
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
-        name = f"completions/step_{batch.step:06d}.json"
-        path = folder(trainer) / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
-        columns = {column: [record[column] for record in records] for column in records[0]}
-        for logger in trainer.loggers:
-            if isinstance(logger, MLFlowLogger):
-                logger.experiment.log_table(logger.run_id, columns, name)
+        publish_table(trainer, f"completions/step_{batch.step:06d}.json", records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per completion chosen."""

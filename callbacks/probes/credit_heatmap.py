@@ -1,0 +1,108 @@
+"""Credit as colour: every token of some completions, before and after every operator, in one page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.artifacts import due, folder, publish
+from rlcredit.functional.uncertainty import surprisal
+from rlcredit.rollout import Rollout
+
+TEMPLATE = Path(__file__).with_suffix(".html")
+
+
+class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
+    """Write a page on which the tokens of some completions are coloured by what the stack thinks of them.
+
+    A button for each operator that wrote advantages colours the text by the credit after it; below the text all of them
+    stand one above the other, with entropy, surprisal, the planning mask, and true credit if a ``CreditOracle`` of the
+    same list has measured it at this step. Pointing at a token shows its numbers. The page is one file that loads
+    nothing: ``heatmap/<Label>_step_<step>.html`` of the run and of its MLflow page. Of several processes the first one
+    draws what it sampled. Its place in the list does not matter.
+
+    Args:
+        every_n_steps: how often, besides the last step.
+        completions: taken evenly from the batch, or the first of those that the oracle was asked about.
+
+    """
+
+    def __init__(self, every_n_steps: int = 50, completions: int = 8) -> None:
+        super().__init__()
+        if every_n_steps < 1 or completions < 1:
+            raise ValueError(f"CreditHeatmap expects positive numbers, got {every_n_steps} and {completions}.")
+        self.every_n_steps, self.completions = every_n_steps, completions
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Nothing yet: the page is drawn when all have had their say."""
+        return {}
+
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Draw the page of this step."""
+        if not due(trainer, batch, self.every_n_steps):
+            return
+        path = folder(trainer) / "heatmap" / f"{self.label}_step_{batch.step:06d}.html"
+        path.parent.mkdir(exist_ok=True)
+        page = json.dumps(self.page(batch), ensure_ascii=False).replace("<", "\\u003c")
+        path.write_text(TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page), encoding="utf-8")
+        publish(trainer, path, "heatmap")
+
+    def page(self, rollout: Rollout) -> dict[str, Any]:
+        """Return what the page shows, as JSON knows it."""
+        rows, layers, errors = self.rows(rollout), [], None
+        shown: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in rollout.trail]
+        if rollout.truth is not None:
+            errors = rollout.truth.error[: len(rows)]
+            shown.append(("true credit", rollout.truth.credit[: len(rows)], True))
+        shown += [
+            ("entropy", rollout.entropy[rows], False),
+            ("surprisal", surprisal(rollout.old_logprobs[rows]), False),
+        ]
+        shown += [("planning", rollout.plan_mask[rows].float(), False)] if rollout.plan_mask.any() else []
+        mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in rollout.trail]
+        common = torch.cat(credit).abs().max().item() if credit else 0.0
+        for number, (name, values, signed) in enumerate(shown):
+            own = values.cpu()[mask].abs().max().item()
+            scale = (common if number < len(credit) else own) or 1.0
+            layers.append({"name": name, "signed": signed, "scale": scale, "errors": name == "true credit"})
+        return {
+            "title": f"Credit at step {rollout.step}",
+            "stack": " \u2192 ".join(label for label, _ in rollout.trail) or "verdicts as credit",
+            "layers": layers,
+            "shown": max(len(credit) - 1, 0),
+            "rows": [self.record(rollout, row, place, shown, errors) for place, row in enumerate(rows)],
+        }
+
+    def rows(self, rollout: Rollout) -> list[int]:
+        """Choose completions."""
+        if rollout.truth is not None:
+            return list(rollout.truth.rows[: self.completions])
+        number = min(self.completions, len(rollout.mask))
+        return torch.linspace(0, len(rollout.mask) - 1, number).round().int().tolist()
+
+    def record(
+        self,
+        rollout: Rollout,
+        row: int,
+        place: int,
+        shown: list[tuple[str, Tensor, bool]],
+        errors: Tensor | None,
+    ) -> dict[str, Any]:
+        """Return one completion with the values of every layer."""
+        length, judged = int(rollout.mask[row].sum()), bool(rollout.judged[row])
+        found = {
+            "prompt": rollout.sources[row // rollout.group_size][1].question,
+            "tokens": rollout.tokens[row],
+            "correct": rollout.correct[row].item() if judged else None,
+            "reward": rollout.rewards[row].item(),
+            "values": [[round(v, 4) for v in values[place, :length].tolist()] for _, values, _ in shown],
+        }
+        return found if errors is None else {**found, "errors": [round(e, 4) for e in errors[place, :length].tolist()]}

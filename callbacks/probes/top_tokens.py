@@ -1,0 +1,82 @@
+"""The tokens that get most credit and those that surprised most, as a reader would look them up."""
+
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+from torch import Tensor
+
+from callbacks.base import CreditOperator, Metrics
+from rlcredit.artifacts import due, publish_table
+from rlcredit.functional.uncertainty import surprisal
+from rlcredit.rollout import Rollout
+
+BEFORE, BEHIND = 60, 30
+"""Characters of context."""
+
+
+class TopTokens(CreditOperator, reads="advantages correct entropy old_logprobs step tokens"):
+    """List the tokens with the largest credit at this place of the stack, and the most surprising ones.
+
+    Each comes with its place «marked» in the text around it, advantage, surprisal, entropy and verdict, and with the
+    number of tokens in the batch that have credit of the same size: under GRPO alone that is whole completions, among
+    which the more surprising tokens come first. Written to ``tokens/<Label>_step_<step>.json`` of the run, and as a
+    table of its MLflow page; with several processes, of the tokens that the first one sampled.
+
+    Args:
+        every_n_steps: how often, besides the last step.
+        tokens: rows of either kind.
+
+    """
+
+    def __init__(self, every_n_steps: int = 20, tokens: int = 20) -> None:
+        super().__init__()
+        if every_n_steps < 1 or tokens < 1:
+            raise ValueError(f"TopTokens expects positive numbers, got {every_n_steps} and {tokens}.")
+        self.every_n_steps, self.tokens = every_n_steps, tokens
+        self.seen: tuple[Rollout, Tensor] | None = None
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Hold on to the advantages at this place until the step is over."""
+        self.seen = (rollout, rollout.advantages)
+        return {}
+
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Write the table of this step."""
+        if self.seen is not None and due(trainer, batch, self.every_n_steps):
+            publish_table(trainer, f"tokens/{self.label}_step_{batch.step:06d}.json", self.records(*self.seen))
+            self.seen = None
+
+    def records(self, rollout: Rollout, advantages: Tensor) -> list[dict[str, Any]]:
+        """Return the rows of the table, credit first."""
+        credit, surprise = advantages[rollout.mask].double(), surprisal(rollout.old_logprobs)[rollout.mask].double()
+        places, entropy = rollout.mask.nonzero().tolist(), rollout.entropy[rollout.mask]
+        by_surprise = surprise.argsort(descending=True, stable=True)
+        by_credit = by_surprise[credit.abs()[by_surprise].argsort(descending=True, stable=True)]
+        _, size, shared = torch.unique(credit.abs(), return_inverse=True, return_counts=True)
+        found = []
+        for kind, order in (("credit", by_credit), ("surprisal", by_surprise)):
+            for rank, at in enumerate(order[: self.tokens].tolist(), 1):
+                row, place = places[at]
+                found.append(
+                    {
+                        "by": kind,
+                        "rank": rank,
+                        "context": _context(rollout.tokens[row], place),
+                        "advantage": round(credit[at].item(), 4),
+                        "surprisal": round(surprise[at].item(), 4),
+                        "entropy": round(entropy[at].item(), 4),
+                        "correct": rollout.correct[row].item(),
+                        "same_credit": int(shared[size[at]]),
+                    }
+                )
+        return found
+
+
+def _context(pieces: list[str], place: int) -> str:
+    before, behind = "".join(pieces[:place]), "".join(pieces[place + 1 :])
+    return f"{before[-BEFORE:]}«{pieces[place]}»{behind[:BEHIND]}"

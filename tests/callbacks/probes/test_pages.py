@@ -1,0 +1,106 @@
+"""What people look at: the table of tokens, and the page of colours in a real browser."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from callbacks.episode.grpo import GRPO
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.credit_heatmap import CreditHeatmap
+from callbacks.probes.credit_oracle import CreditOracle
+from callbacks.probes.top_tokens import TopTokens
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hicra import HICRA
+from tests.conftest import make_rollout
+
+BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
+FLAGS = """
+    --headless --no-sandbox --disable-gpu --no-first-run --disable-quic --disable-background-networking
+    --disable-component-update --disable-sync --virtual-time-budget=4000 --dump-dom
+"""
+
+
+def test_top_tokens_by_hand():
+    rollout = make_rollout(rewards=(1.0, 0.0), group_size=2, width=6)
+    rollout.mask = torch.tensor([[True] * 5 + [False], [True] * 3 + [False] * 3])
+    rollout.old_logprobs = -torch.tensor([[0.1, 2.0, 0.3, 0.4, 0.5, 9.0], [0.6, 0.7, 3.0, 9.0, 9.0, 9.0]])
+    advantages = torch.tensor([[0.5, 0.5, 0.9, 0.5, 0.5, 7.0], [-0.5, -1.0, -0.5, 7.0, 7.0, 7.0]])
+    found = TopTokens(tokens=3).records(rollout, advantages)
+    told = [(r["by"], r["rank"], r["advantage"], r["surprisal"], r["same_credit"]) for r in found]
+    assert told == [
+        ("credit", 1, -1.0, 0.7, 1),
+        ("credit", 2, 0.9, 0.3, 1),
+        ("credit", 3, -0.5, 3.0, 6),
+        ("surprisal", 1, -0.5, 3.0, 6),
+        ("surprisal", 2, 0.5, 2.0, 6),
+        ("surprisal", 3, -1.0, 0.7, 1),
+    ]
+    assert found[1]["context"] == "let me« think»: 4+"
+    assert [r["correct"] for r in found] == [0, 1, 0, 0, 1, 0]
+
+
+def test_top_tokens_are_those_of_their_place_and_of_the_last_step(fit, tmp_path):
+    fit(steps=3, stack=[GRPO(), TopTokens(every_n_steps=2), GTPO(beta=0.5), TopTokens(every_n_steps=2, tokens=5)])
+    names = sorted(path.name for path in (tmp_path / "tokens").iterdir())
+    assert names == sorted(f"TopTokens{n}_step_00000{step}.json" for n in ("", "_2") for step in (0, 2))
+    above, below = (json.loads((tmp_path / "tokens" / name).read_text()) for name in names[::2][::-1])
+    assert (len(above), len(below)) == (40, 10)
+    assert all(record["same_credit"] > 5 for record in above[:20])
+    assert below[0]["same_credit"] < 5
+
+
+def test_without_a_stack_to_follow_the_page_shows_signals_alone(fit, tmp_path):
+    fit(steps=1, stack=[CreditHeatmap(completions=3)])
+    page = data_of(tmp_path / "heatmap" / "CreditHeatmap_step_000000.html")
+    assert [layer["name"] for layer in page["layers"]] == ["entropy", "surprisal"]
+    assert len(page["rows"]) == 3
+
+
+def data_of(path):
+    html = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+
+
+@pytest.fixture
+def heatmap(fit, tmp_path):
+    oracle = CreditOracle(every_n_steps=1, completions=4, samples=4)
+    stack = [GRPO(), StrategicGrams(), HICRA(), GTPO(beta=0.5), oracle, CreditHeatmap()]
+    fit(steps=1, stack=stack, prompts=4)
+    return tmp_path / "heatmap" / "CreditHeatmap_step_000000.html"
+
+
+def test_the_page_holds_every_ledger_and_the_truth_and_loads_nothing(heatmap):
+    page = data_of(heatmap)
+    names = [layer["name"] for layer in page["layers"]]
+    assert names == ["GRPO", "HICRA", "GTPO", "true credit", "entropy", "surprisal", "planning"]
+    for row in page["rows"]:
+        assert all(len(values) == len(row["tokens"]) for values in (*row["values"], row["errors"]))
+        assert row["prompt"].endswith("=")
+        flat, _, shaped = row["values"][:3]
+        assert len(set(flat)) == 1
+        assert len(set(shaped)) > 1 or flat[0] == 0
+    html = heatmap.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<link", html)
+    assert "default-src 'none'" in html
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+def test_a_browser_draws_the_page(heatmap, tmp_path):
+    text = heatmap.read_text(encoding="utf-8").replace('"tokens": ["', '"tokens": ["</script><b>&amp;', 1)
+    spoiled = tmp_path / "spoiled.html"  # the first token of the first row now says what would end a careless page
+    spoiled.write_text(text.replace('["</script>', '["\\u003c/script>'), encoding="utf-8")
+    for path in (heatmap, spoiled):
+        page = data_of(path)
+        command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        tokens = sum(len(row["tokens"]) for row in page["rows"])
+        assert 'data-ready="4"' in shown
+        assert len(re.findall(r"<span[^>]* data-at=", shown)) == tokens
+        assert len(re.findall(r"<i data-at=", shown)) == tokens * len(page["layers"])
+        assert re.search(r'aria-pressed="true">GTPO', shown)
+        assert len(re.findall(r'class="verdict ?(?:right)?"', shown)) == 4
+    assert "&lt;/script&gt;&lt;b&gt;&amp;amp;" in shown
