@@ -1,0 +1,55 @@
+"""Equivalence by two one-sided tests (Schuirmann, 1987, doi:10.1007/BF01068419)."""
+
+from dataclasses import dataclass
+
+from scipy import special
+
+from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.t_test import TTest, t_test
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Hold the test that a difference lies within a margin.
+
+    Args:
+        p: of a difference at least as large as the margin; small says equivalent.
+        interval: of the difference at level 1 - 2 alpha; inside the margin exactly if p < alpha.
+        margin: largest difference that would not matter, in the unit of the values.
+
+    """
+
+    p: float
+    interval: Interval
+    margin: float
+
+
+def equivalence(test: TTest, margin: float, alpha: float = 0.05) -> Equivalence:
+    r"""Test whether a difference is smaller than a margin, from its paired or Welch test.
+
+    .. math:: p = \max\left\{ P(T_\nu > \frac{d + m}{se}),\; P(T_\nu < \frac{d - m}{se}) \right\}
+
+    A large p of no difference is no evidence that there is none; this is the test that gives it. The margin is stated
+    before the runs are looked at. Each one-sided test has size alpha, so both together need no correction.
+
+    Args:
+        test: ``paired_t`` of differences, or ``welch_t`` of two independent arms.
+        margin: above zero, in the unit of the values.
+        alpha: of each one-sided test; gives the interval its level 1 - 2 alpha.
+
+    Raises:
+        ValueError: a margin of zero or less.
+
+    Example:
+        >>> from rlcredit.statistics.t_test import t_test
+        >>> found = equivalence(t_test(0.0, 1.0, df=4), margin=2.0)  # t = 2 on both sides
+        >>> round(found.p, 4), round(found.interval.high, 4)
+        (0.0581, 2.1318)
+
+    """
+    if margin <= 0:
+        raise ValueError(f"Equivalence expects margin > 0, got {margin}. State the largest difference to ignore.")
+    below, above = (t_test(test.difference + shift, test.standard_error, test.df) for shift in (margin, -margin))
+    p = float(max(special.stdtr(test.df, [-below.statistic, above.statistic])))
+    interval = t_test(test.difference, test.standard_error, test.df, level=1 - 2 * alpha).interval
+    return Equivalence(p, interval, margin)
