@@ -1,0 +1,89 @@
+"""A verdict in words on an arm against its baseline."""
+
+import math
+from bisect import bisect_left
+
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.t_test import paired_t
+
+
+def seeds_to_decide(deviation: float, margin: float, alpha: float = 0.05) -> int:
+    r"""Return the least number of paired seeds at which no difference could stay undecided.
+
+    .. math:: (t_{n-1,\,1-\alpha/2} + t_{n-1,\,1-\alpha}) \frac{s}{\sqrt n} \le m
+
+    The first term is how large a difference must be to count as one, the second how far below the margin it must be to
+    count as none: together within the margin, they leave no gap. Such n find a true difference as large as the margin,
+    and show a true difference of zero to be equivalent, each with a power of about 1 - alpha. It holds for the
+    deviation given: the true one may be half or six times that of three seeds, and n goes with its square.
+
+    Args:
+        deviation: s, of paired differences.
+        margin: m, largest difference that would not matter, same unit.
+        alpha: of both tests.
+
+    Example:
+        >>> seeds_to_decide(0.01, margin=0.01), seeds_to_decide(0.01, margin=0.02)
+        (16, 6)
+
+    """
+    candidates = range(2, 10**12)
+
+    def reaches(seeds: int) -> bool:
+        quantiles = special.stdtrit(seeds - 1, [1 - alpha / 2, 1 - alpha])
+        return bool(quantiles.sum() * deviation / math.sqrt(seeds) <= margin)
+
+    return candidates[bisect_left(candidates, True, key=reaches)]
+
+
+def verdict(
+    differences: ArrayLike,
+    margin: float,
+    *,
+    p: float | None = None,
+    p_equivalence: float | None = None,
+    alpha: float = 0.05,
+    family: int = 1,
+) -> str:
+    """Say what paired differences to a baseline show, where more is better.
+
+    In this order, so that exactly one is said:
+
+    1. "equivalent within 1 pp" if the difference is shown to be smaller than the margin, even if it is also shown not
+       to be zero: what was said beforehand not to matter does not begin to matter because many seeds measure it well.
+    2. "better" or "worse" if it is shown not to be zero. Its size is in the interval, not in the word.
+    3. "undecided: needs n seeds" otherwise, n by ``seeds_to_decide`` with the deviation observed, at alpha over the
+       size of the family; at least one more than there are.
+
+    A true difference at the margin or beyond is called equivalent with chance alpha at most, a true difference of zero
+    better or worse with chance alpha at most. To judge a family of conditions, correct first and pass on: ``ps =
+    holm([paired_t(d).p for d in family])``, likewise the p of ``equivalence``, and the number of conditions.
+
+    Args:
+        differences: arm minus baseline for each common seed, in proportions (0.01 is one pp), shape ``(n,)``.
+        margin: largest difference that would not matter, in proportions, above zero.
+        p: of no difference, corrected; the paired t's own if not given.
+        p_equivalence: of a difference beyond the margin, corrected; the paired t's own if not given.
+        alpha: of each statement.
+        family: how many conditions the p-values are corrected for.
+
+    Example:
+        >>> verdict([0.02, 0.03, 0.025, 0.03], margin=0.01)
+        'better'
+        >>> verdict([0.001, -0.002, 0.002, 0.0], margin=0.01)
+        'equivalent within 1 pp'
+        >>> verdict([0.02, -0.03, 0.01, 0.0], margin=0.01)
+        'undecided: needs 63 seeds'
+
+    """
+    test = paired_t(differences)
+    if (equivalence(test, margin).p if p_equivalence is None else p_equivalence) <= alpha:
+        return f"equivalent within {100 * margin:g} pp"
+    if (test.p if p is None else p) <= alpha:
+        return "better" if test.difference > 0 else "worse"
+    seeds = int(test.df) + 1
+    enough = seeds_to_decide(test.standard_error * math.sqrt(seeds), margin, alpha / family)
+    return f"undecided: needs {max(enough, seeds + 1)} seeds"
