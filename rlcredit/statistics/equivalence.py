@@ -31,6 +31,9 @@ def equivalence(test: TTest, margin: float, alpha: float = 0.05) -> Equivalence:
 
     A large p of no difference is no evidence that there is none; this is the test that gives it. The margin is stated
     before the runs are looked at. Each one-sided test has size alpha, so both together need no correction.
+    Simulated with eight runs and a true difference at the margin, 5 % at most of normal runs are called equivalent;
+    of pass@1 near 0.95 over 512 questions, which is skewed, 2 to 3 % at a margin of 1.3 points, but 6 to 8 % at
+    margins of 2 to 3 points: keep the margin small there.
 
     Args:
         test: ``paired_t`` of differences, or ``welch_t`` of two independent arms.
