@@ -17,6 +17,12 @@ from rlcredit.rollout import Rollout
 TEMPLATE = Path(__file__).with_suffix(".html")
 
 
+def full_colour(values: Tensor) -> float:
+    """Return the size from which on a colour is full: the quantile 0.98 of sizes, or the largest where that is zero."""
+    sizes = values.abs().double()
+    return torch.quantile(sizes, 0.98).item() or sizes.max().item() or 1.0
+
+
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
     """Write a page on which the tokens of some completions are coloured by what the stack thinks of them.
 
@@ -68,10 +74,8 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         ]
         shown += [("planning", rollout.plan_mask[rows].float(), False)] if rollout.plan_mask.any() else []
         mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in rollout.trail]
-        common = torch.cat(credit).abs().max().item() if credit else 0.0
         for number, (name, values, signed) in enumerate(shown):
-            own = values.cpu()[mask].abs().max().item()
-            scale = (common if number < len(credit) else own) or 1.0
+            scale = full_colour(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
             layers.append({"name": name, "signed": signed, "scale": scale, "errors": name == "true credit"})
         return {
             "title": f"Credit at step {rollout.step}",

@@ -1,5 +1,6 @@
 """The command line, end to end: real configurations, real runs, real kills."""
 
+import csv
 import json
 import os
 import signal
@@ -314,14 +315,42 @@ def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     assert all("lora_" in name for name in saved["state_dict"])
 
 
-def test_two_processes_learn_what_one_does():
-    args = ["--trainer.max_steps=3", "--trainer.logger=false"]
-    one = run("--condition=one", *args)
-    two = run("--condition=two", *args, "--trainer.devices=2", "--trainer.strategy=ddp")
+MEASURED = """
+trainer:
+  logger: {class_path: lightning.pytorch.loggers.CSVLogger, init_args: {save_dir: "."}}
+  callbacks:
+    - {class_path: MonteCarloCredit, init_args: {samples: 4}}
+    - {class_path: GradientProbe, init_args: {every_n_steps: 1}}
+    - {class_path: GTPO, init_args: {beta: 0.5}}
+    - {class_path: CounterfactualProbe, init_args: {stacks: {grpo: [GRPO]}, every_n_steps: 1}}
+    - {class_path: NoiseFloor, init_args: {every_n_steps: 1, draws: 20}}
+"""
+
+
+def test_two_processes_learn_and_measure_what_one_does():
+    Path("measured.yaml").write_text(MEASURED)
+    args = ["--config=measured.yaml", "--trainer.max_steps=3", "--data.init_args.prompts_per_step=4"]
+    one = run("--condition=one", *args, "--trainer.logger.init_args.name=one")
+    two = run(
+        "--condition=two", *args, "--trainer.logger.init_args.name=two", "--trainer.devices=2", "--trainer.strategy=ddp"
+    )
     assert one.returncode == two.returncode == 0, one.stderr + two.stderr
     theirs = adapter("two")
     for name, weight in adapter("one").items():
         assert_close(theirs[name], weight, atol=2e-5, rtol=1e-3)
+    found = [measured(Path(name) / "version_0" / "metrics.csv") for name in ("one", "two")]
+    assert found[0].keys() == found[1].keys()
+    compared = [name for name in found[0] if "Probe/raw_" in name or "_vs_" in name or "_selection_" in name]
+    assert len(compared) > 6
+    for name in compared:
+        assert found[1][name] == pytest.approx(found[0][name], rel=2e-3, abs=2e-2), name
+    assert any("NoiseFloor" in name for name in found[0])
     tables = [Path(f"runs/{name}-seed0/completions/step_000000.json") for name in ("one", "two")]
     ours, theirs = ({record["completion"] for record in json.loads(path.read_text())} for path in tables)
     assert theirs <= ours
+
+
+def measured(path):
+    """The last value of every metric of a probe."""
+    with path.open() as lines:
+        return {name: float(v) for row in csv.DictReader(lines) for name, v in row.items() if v and "probe/" in name}

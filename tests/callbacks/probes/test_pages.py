@@ -10,7 +10,7 @@ import torch
 
 from callbacks.episode.grpo import GRPO
 from callbacks.planning.strategic_grams import StrategicGrams
-from callbacks.probes.credit_heatmap import CreditHeatmap
+from callbacks.probes.credit_heatmap import CreditHeatmap, full_colour
 from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.probes.top_tokens import TopTokens
 from callbacks.tokens.gtpo import GTPO
@@ -51,6 +51,12 @@ def test_top_tokens_are_those_of_their_place_and_of_the_last_step(fit, tmp_path)
     assert (len(above), len(below)) == (40, 10)
     assert all(record["same_credit"] > 5 for record in above[:20])
     assert below[0]["same_credit"] < 5
+
+
+def test_colours_are_full_where_few_values_are_larger():
+    assert full_colour(torch.arange(-100.0, 1.0)) == 98
+    assert full_colour(torch.tensor([0.0] * 999 + [-4.0])) == 4
+    assert full_colour(torch.zeros(3)) == 1
 
 
 def test_without_a_stack_to_follow_the_page_shows_signals_alone(fit, tmp_path):

@@ -1,0 +1,110 @@
+"""Tabulate and draw what the credit oracle measured in finished runs of an MLflow database, over seeds.
+
+python scripts/tabulate_oracle.py mlflow.db --picture oracle.png
+
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mlflow import MlflowClient
+
+from rlcredit.figures import ACCENT, INK, MUTED, SECOND, finish, new_figure
+
+PREFIX = "probe/CreditOracle/"
+GENERAL = ("value", "fork_fraction", "credit_size", "error", "decoded_tokens")
+NAMES = {"predictive_variance": "p(1-p)", "planning": "planning mask", "random": "chance"}
+COLOURS = {"surprisal": ACCENT, "entropy": SECOND, "random": MUTED}
+
+Curves = dict[str, dict[int, list[float]]]
+"""Values of every seed by quantity and step."""
+
+
+def curves(database: Path) -> Curves:
+    """Read the histories of the probe of all finished runs."""
+    client, found = MlflowClient(f"sqlite:///{database.resolve()}"), Curves()
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    for run in client.search_runs(experiments, "attributes.status = 'FINISHED'"):
+        for name in sorted(run.data.metrics):
+            if name.startswith(PREFIX):
+                for point in client.get_metric_history(run.info.run_id, name):
+                    values = found.setdefault(name.removeprefix(PREFIX), {}).setdefault(point.step, [])
+                    values.append(point.value)
+    return found
+
+
+def scores(found: Curves, kind: str) -> list[str]:
+    """Return what was scored by this kind, the best at the first step first."""
+    named = [name.removesuffix(f"_{kind}") for name in found if name.endswith(f"_{kind}")]
+    return sorted(named, key=lambda name: -np.mean(next(iter(found[f"{name}_{kind}"].values()))))
+
+
+def table(found: Curves, names: list[str], kinds: list[str]) -> str:
+    """Write one row per score, one column per step: means over seeds of one or more kinds."""
+    steps = list(found[f"{names[0]}_{kinds[0]}"])
+    lines = [f"| | {' | '.join(f'step {step}' for step in steps)} |", "|---" * (len(steps) + 1) + "|"]
+    for name in names:
+        cells = [" / ".join(f"{np.mean(found[f'{name}_{kind}'][step]):.2f}" for kind in kinds) for step in steps]
+        lines.append(f"| {NAMES.get(name, name)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def spread(places: list[float], apart: float = 0.05) -> list[float]:
+    """Move neighbours, in order, away from each other until labels at these places do not overlap."""
+    moved = list(places)
+    for _ in range(200):
+        for low in range(len(moved) - 1):
+            lacking = max(0.0, apart - (moved[low + 1] - moved[low])) / 2
+            moved[low], moved[low + 1] = moved[low] - lacking, moved[low + 1] + lacking
+    return moved
+
+
+def draw(found: Curves, path: Path) -> None:
+    """Draw how well every score finds the forks, the range of the seeds as a band."""
+    figure = new_figure(10.5, 4.4)
+    panels = {"auc": "Area under the curve for finding forks", "mass_20": "Share of |A*| on the top 20 % of tokens"}
+    steps = list(found["value"])
+    for axes, (kind, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+        ends: list[tuple[float, str, str]] = []
+        for name in scores(found, kind):
+            values = np.array(list(found[f"{name}_{kind}"].values()))
+            signal = name in {"surprisal", "entropy", "predictive_variance", "planning", "random"}
+            colour, dashes = COLOURS.get(name, INK), "-" if signal else (0, (4, 2))
+            axes.fill_between(steps, values.min(1), values.max(1), color=colour, alpha=0.10, linewidth=0)
+            axes.plot(steps, values.mean(1), color=colour, linestyle=dashes, linewidth=1.8 if name in COLOURS else 1.1)
+            label = NAMES.get(name, name if signal else f"credit after {name}")
+            ends.append((values.mean(1)[-1], label, colour))
+        ends.sort()
+        for place, (_, label, colour) in zip(spread([value for value, _, _ in ends]), ends, strict=True):
+            style: dict[str, Any] = {"color": colour, "fontsize": 8, "va": "center"}
+            axes.annotate(label, (steps[-1], place), (6, 0), textcoords="offset points", **style)
+        finish(axes, title)
+        axes.set(xlabel="optimizer step", xlim=(steps[0], steps[-1] * 1.42), ylim=(0, 1.08))
+        axes.set_xticks(steps)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Print Markdown tables and draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("database", type=Path)
+    parser.add_argument("--picture", type=Path, default=None)
+    args = parser.parse_args()
+    if not args.database.is_file():
+        parser.error(f"there is no {args.database}.")
+    found = curves(args.database)
+    if not found:
+        parser.error(f"no finished run of {args.database} has a CreditOracle.")
+    for name in GENERAL:
+        print(name, {step: [float(f"{v:.4g}") for v in values] for step, values in found[name].items()})
+    print(f"\n{table(found, scores(found, 'auc'), ['auc', 'mass_20'])}")
+    print(f"\n{table(found, scores(found, 'auc'), ['rank', 'mass_10'])}")
+    print(f"\n{table(found, scores(found, 'cosine_within'), ['cosine', 'cosine_within'])}")
+    if args.picture is not None:
+        draw(found, args.picture)
+
+
+if __name__ == "__main__":
+    main()
