@@ -21,7 +21,7 @@ class Asked(Protocol):
 
     decoded: int
 
-    def outcomes(self, rollout: "Rollout", rows: Sequence[int], cuts: Tensor, samples: int) -> Tensor:
+    def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
         """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
         ...
 
@@ -46,7 +46,7 @@ class Rollout:
         ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
         sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
             engine that cannot tell.
-        oracle: the policy as it was when sampled, to be asked what prefixes are worth; None unless something reads it.
+        oracle: to be asked, before the first update, what prefixes are worth; None unless something reads it.
         judged: false where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
         rewards: what credit is made from, ``(B,)`` float32; neutral: the verdict.
         signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.

@@ -140,7 +140,7 @@ class Sampler(LightningModule):
             self.sampling.max_tokens,
             self.seed,
             self.global_step,
-            self.trainer.precision_plugin.forward_context,
+            precision=self.trainer.precision_plugin.forward_context,
         )
 
     def _reference(self, rollout: Rollout) -> Tensor:

@@ -32,7 +32,7 @@ class Soothsayer:
 
     decoded: int = 0
 
-    def outcomes(self, rollout, rows, cuts, samples):
+    def outcomes(self, rollout, rows, starts, samples):
         lengths = rollout.mask.sum(-1)[list(rows), None, None]
         place = torch.arange(rollout.mask.shape[1] + 1)[:, None].minimum(lengths)
         right = (5 * place + 3 * lengths + 7 * torch.arange(samples)) % 11 < 5

@@ -12,57 +12,33 @@ from callbacks.base import CreditOperator
 from callbacks.measurement import Measurement
 from rlcredit.artifacts import folder, publish
 from rlcredit.engines.noise import lots
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.ranking import area_under_curve, mass_captured, rank_correlation
 from rlcredit.functional.uncertainty import predictive_variance, surprisal
 from rlcredit.module import PolicyModule
 from rlcredit.oracle import Oracle, TrueCredit
+from rlcredit.oracle.scores import forks, scored, signed
 from rlcredit.rollout import Rollout
 
 STREAM = 2**61
 
 
-def scored(found: TrueCredit, scores: Tensor) -> dict[str, float]:
-    """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``."""
-    size, mass = scores[found.mask].abs(), found.credit[found.mask].abs()
-    fork = mass > 2 * found.error[found.mask]
-    return {
-        "auc": area_under_curve(size, fork),
-        "rank": rank_correlation(size, mass),
-        "mass_10": mass_captured(mass, size, 0.1),
-        "mass_20": mass_captured(mass, size, 0.2),
-    }
-
-
-def signed(found: TrueCredit, advantages: Tensor) -> dict[str, float]:
-    """Return how far advantages agree with true credit, over all tokens and as far as they differ in a completion."""
-
-    def cosine(one: Tensor, two: Tensor) -> float:
-        product = one.norm() * two.norm()
-        return float(one @ two / product) if product > 0 else 0.0
-
-    both = [each.double().where(found.mask, 0) for each in (advantages, found.credit)]
-    centred = [each - masked_mean(each, found.mask, dim=-1, keepdim=True) for each in both]
-    return {
-        "cosine": cosine(*(each[found.mask] for each in both)),
-        "cosine_within": cosine(*(each[found.mask] for each in centred)),
-    }
-
-
-class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_logprobs oracle step"):
+class CreditOracle(
+    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs oracle step tokens"
+):
     r"""Measure true credit by Monte Carlo, and hold every ledger of the stack and every signal against it.
 
     The value of a prefix is the share of its continuations that are right, the credit of a token the difference it
     makes, :math:`A^*_t = V_{t+1} - V_t`; see :class:`rlcredit.oracle.Oracle`. For the advantages after each operator of
     the stack, wherever the probe stands: cosine with the true credit, over all tokens and of what differs inside
     completions. For their size, and for surprisal, entropy, p(1-p), the planning mask if there is one, and a random
-    number: the area under the curve for finding forks (tokens with :math:`|A^*|` above two standard errors), the rank
-    correlation with :math:`|A^*|`, and which part of its mass the top 10 and 20 % hold. Every token goes into a table
-    under ``probes/``. Of several processes the first one asks.
+    number: the area under the curve for finding forks (tokens that made continuations right, or wrong, more often than
+    a coin would, by exact sign tests with false discoveries held to 5 %), and, for :math:`A^{*2}` without its noise,
+    the rank correlation and which part of its sum the top 10 and 20 % hold. It asks with noise that no operator has
+    seen. Every token goes into a table under ``probes/``. Of several processes the first one asks, while the others
+    wait; of several mini-batches the first one is asked about.
 
     Args:
         every_n_steps: how often.
-        completions: asked about, taken evenly from the batch.
+        completions: asked about, taken evenly from the mini-batch.
         samples: continuations per prefix; the cost is their number times the tokens, and is told before.
 
     """
@@ -85,22 +61,21 @@ class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_lo
     @rank_zero_only
     def _asked(self, trainer: Trainer, rollout: Rollout) -> dict[str, float]:
         rows = torch.linspace(0, len(rollout.mask) - 1, min(self.completions, len(rollout.mask))).round().int().tolist()
-        oracle = rollout.oracle
-        assert isinstance(oracle, Oracle)
-        cost, before = oracle.cost(rollout, rows, rollout.mask[rows].cpu(), self.samples), oracle.decoded
+        assert isinstance(rollout.oracle, Oracle)
+        oracle = rollout.oracle.afresh()
+        cost = oracle.cost(rollout, rows, rollout.mask[rows].cpu(), self.samples)
         print(
             f"{self.label}: {cost.prefixes:,} prefixes x {self.samples} continuations, of which {cost.continuations:,} "
-            f"leave their completion and are decoded: at most {cost.tokens:,} tokens",
+            f"leave the completions and are decoded: at most {cost.tokens:,} tokens",
             flush=True,
         )
         rollout.truth = found = oracle.credit(rollout, rows, self.samples)
-        mass = found.credit[found.mask].abs()
         metrics = {
-            "decoded_tokens": float(oracle.decoded - before),
+            "decoded_tokens": float(oracle.decoded),
             "value": found.values[:, 0].mean().item(),
-            "credit_size": mass.mean().item(),
-            "error": found.error[found.mask].mean().item(),
-            "fork_fraction": (mass > 2 * found.error[found.mask]).double().mean().item(),
+            "credit_square": found.square[found.mask].mean().item(),
+            "error_square": found.error[found.mask].square().mean().item(),
+            "fork_fraction": forks(found)[found.mask].double().mean().item(),
         }
         ledgers = {label: ledger[rows].cpu() for label, ledger in rollout.trail}
         for label, ledger in ledgers.items():
@@ -134,7 +109,7 @@ class CreditOracle(Measurement, CreditOperator, reads="advantages entropy old_lo
             records.append(
                 {
                     "tokens": rollout.tokens[row],
-                    "correct": rollout.correct[row].item(),
+                    "correct": rollout.correct[row].item() if rollout.judged[row] else None,
                     "values": [round(v, 4) for v in found.values[place, : length + 1].tolist()],
                     **{name: [round(v, 4) for v in each[place, :length].tolist()] for name, each in numbers.items()},
                 }

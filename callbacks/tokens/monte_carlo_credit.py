@@ -9,16 +9,16 @@ from rlcredit.functional.segments import Cuts, segment_differences, segment_star
 from rlcredit.rollout import Rollout
 
 
-class MonteCarloCredit(CreditOperator, reads="judged oracle tokens", writes="advantages"):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages"):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the
     verdict. With sentences this is the advantage of VinePPO (Kazemnejad et al., 2024, arXiv:2410.01679), without its
-    loss. With tokens it is the credit that :class:`~callbacks.probes.credit_oracle.CreditOracle` measures: an unbiased
-    estimate of the true advantage, and so the ceiling of what an operator that moves credit between tokens can gain.
-    Put it where ``GRPO`` would stand, for ``cuts="phrase"`` below an operator that marks planning.
+    loss. With tokens it estimates the true advantage without bias, with noise that falls as one over the root of
+    ``samples``. Put it where ``GRPO`` would stand, for ``cuts="phrase"`` below an operator that marks planning; phrases
+    that touch are one.
 
-    Only continuations that leave their completion are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
+    Only continuations that leave all completions are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
     without verdict gets nothing.
 
     Args:

@@ -113,7 +113,7 @@ class InProcessEngine:
         prompt_mask = policy.prompt_mask(prompt_ids[prompts])
         hidden, cache = policy.hidden(prompt_ids[prompts], prompt_mask, use_cache=True)
         place = _filled(place)
-        hidden, mask = hidden[place], prompt_mask[place]
+        hidden, mask = hidden[:, -1:][place], prompt_mask[place]
         cache.batch_select_indices(place)
         for position in range(noise.shape[1]):
             # The filling rows come along: sums over a few rows, too, are not those over many.

@@ -72,10 +72,10 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
     Args:
         probabilities: shape ``(B, V)``; they need not sum to exactly one.
-        uniform: shape ``(B,)`` in [0, 1).
+        uniform: one or more per row, shape ``(B,)`` or ``(B, M)``, in [0, 1).
 
     Returns:
-        Token ids, shape ``(B,)``; never one of probability zero.
+        Token ids, the shape of ``uniform``; never one of probability zero.
 
     Example:
         >>> inverse_cdf(torch.tensor([[0.0, 0.5, 0.0, 0.5]]).repeat(3, 1), torch.tensor([0.0, 0.49, 0.99]))
@@ -83,31 +83,8 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
     """
     cumulated = probabilities.double().cumsum(-1)
-    target = uniform.to(cumulated) * cumulated[:, -1]
-    tokens = torch.searchsorted(cumulated, target[:, None], right=True).squeeze(-1)
+    target = uniform.view(len(uniform), -1).to(cumulated) * cumulated[:, -1:]
+    tokens = torch.searchsorted(cumulated, target, right=True)
     # A target rounded up to the total would fall behind the last token that can occur.
-    last = (cumulated >= cumulated[:, -1:]).int().argmax(-1)
-    return torch.minimum(tokens, last)
-
-
-def draws(probabilities: Tensor, tokens: Tensor, uniform: Tensor) -> Tensor:
-    """Tell which uniforms :func:`inverse_cdf` maps to some tokens.
-
-    Args:
-        probabilities: shape ``(B, V)``.
-        tokens: ids, one per row, shape ``(B,)``.
-        uniform: shape ``(B, M)`` in [0, 1).
-
-    Returns:
-        Boolean, shape ``(B, M)``.
-
-    Example:
-        >>> draws(torch.tensor([[0.0, 0.5, 0.0, 0.5]]), torch.tensor([3]), torch.tensor([[0.0, 0.49, 0.5, 0.99]]))
-        tensor([[False, False,  True,  True]])
-
-    """
-    cumulated = probabilities.double().cumsum(-1)
-    total, upper = cumulated[:, -1:], cumulated.gather(-1, tokens[:, None])
-    lower = torch.cat([torch.zeros_like(total), cumulated], -1).gather(-1, tokens[:, None])
-    target = uniform.to(cumulated) * total
-    return (lower <= target) & ((target < upper) | (upper >= total))
+    last = (cumulated >= cumulated[:, -1:]).int().argmax(-1, keepdim=True)
+    return torch.minimum(tokens, last).view(uniform.shape)

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.oracle import Cost, Oracle
+from rlcredit.oracle.tree import Tree
 from rlcredit.policy import Policy
 from rlcredit.rollout import Rollout
 from rlcredit.verifiers import Verdict
@@ -52,26 +53,33 @@ class Chain:
 
 
 class Judge:
-    """Right is what ends, and holds as many A as B."""
+    """Right is what ends, and holds as many A as B, some at least; or, if that is asked, more B than A."""
 
     def judge(self, completions, examples):
         return [
-            Verdict.RIGHT if text.endswith(".") and text.count("A") == text.count("B") > 0 else Verdict.WRONG
-            for text in completions
+            Verdict.RIGHT if right(text, example) else Verdict.WRONG for text, example in zip(completions, examples)
         ]
 
 
-def probability(last, token):
-    return LOGITS[last].softmax(-1)[token].item()
+def right(text, example):
+    a, b = text.count("A"), text.count("B")
+    return text.endswith(".") and (b > a if example == "more" else a == b > 0)
 
 
-def value(prefix):
+def probability(last, token, temperature):
+    return (LOGITS[last] / temperature).softmax(-1)[token].item()
+
+
+def value(prefix, example, temperature):
     """The exact chance of a right answer."""
     text = "".join("-AB."[token] for token in prefix)
     if prefix and (prefix[-1] == END or len(prefix) == HORIZON):
-        return float(Judge().judge([text], [None])[0] is Verdict.RIGHT)
+        return float(right(text, example))
     last = prefix[-1] if prefix else A
-    return sum(probability(last, token) * value((*prefix, token)) for token in (PAD, A, B, END))
+    return sum(
+        probability(last, token, temperature) * value((*prefix, token), example, temperature)
+        for token in (PAD, A, B, END)
+    )
 
 
 def every_completion():
@@ -85,39 +93,87 @@ def every_completion():
     return found
 
 
-@pytest.fixture
-def rollout():
-    completions = every_completion()
+EXAMPLES = {7: "equal", 9: "more"}
+
+
+def asked_about(completions):
+    """Groups of two completions; every other one answers another question, which reads the same."""
+    numbers = [(7, 9)[row // 2 % 2] for row in range(len(completions))]
     mask = torch.tensor([[t < len(each) for t in range(HORIZON)] for each in completions])
     ids = torch.tensor([[*each, *[PAD] * (HORIZON - len(each))] for each in completions])
-    right = [float(value(each)) for each in completions]
+    correct = torch.tensor([value(each, EXAMPLES[number], 1.0) for each, number in zip(completions, numbers)])
     zeros = torch.zeros(mask.shape)
     prompt = torch.tensor([[PAD, B, A]]).expand(len(completions), -1)
-    result = Rollout(0, 1, prompt, ids, mask, zeros, zeros, torch.tensor(right), [[] for _ in completions])
-    result.sources = tuple((7, None) for _ in completions)
-    return result
+    result = Rollout(0, 2, prompt, ids, mask, zeros, zeros, correct, [[] for _ in completions])
+    result.sources = tuple((number, EXAMPLES[number]) for number in numbers[::2])
+    return result, [EXAMPLES[number] for number in numbers]
 
 
-def oracle(seed=0):
-    return Oracle(Chain(), InProcessEngine(), Judge(), 1.0, HORIZON, seed)
+SOME = every_completion()[3::3][:10]
+ALL = [*every_completion(), every_completion()[0]]
 
 
-def test_values_and_credit_are_unbiased_at_every_prefix(rollout):
-    found = oracle().credit(rollout, range(len(rollout.mask)), samples=1500)
+@pytest.fixture
+def rollout():
+    return asked_about(SOME)[0]
+
+
+def oracle(seed=0, temperature=1.0, step=0):
+    return Oracle(Chain(), InProcessEngine(), Judge(), temperature, HORIZON, seed, step)
+
+
+def test_there_is_something_to_walk_along_and_something_to_decode():
+    assert (len(ALL), len(SOME)) == (32, 10)
+    assert {len(each) for each in SOME} == {3, 4}
+    assert {len(each) for each in ALL} == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+@pytest.mark.parametrize("completions", [SOME, ALL, SOME[-2:]], ids=["some", "all", "two"])
+def test_values_and_credit_are_unbiased_at_every_prefix(completions, temperature):
+    rollout, examples = asked_about(completions)
+    found = oracle(temperature=temperature).credit(rollout, range(len(completions)), samples=1500)
     tested = 0
-    for row, completion in enumerate(every_completion()):
+    for row, (completion, example) in enumerate(zip(completions, examples)):
         for t in range(len(completion)):
-            exact = value(completion[: t + 1]) - value(completion[:t])
-            error = max(found.error[row, t].item(), 1e-3)
-            assert abs(found.credit[row, t].item() - exact) < 4 * error
-            spread = math.sqrt(value(completion[:t]) * (1 - value(completion[:t])) / 1500)
-            assert abs(found.values[row, t].item() - value(completion[:t])) < 4 * spread + 1e-3
+            before, after = (value(completion[:n], example, temperature) for n in (t, t + 1))
+            assert abs(found.credit[row, t].item() - (after - before)) < 4 * max(found.error[row, t].item(), 1e-3)
+            spread = math.sqrt(before * (1 - before) / 1500)
+            assert abs(found.values[row, t].item() - before) < 4 * spread + 1e-3
             tested += 1
-    assert tested == int(rollout.mask.sum()) > 50
+    assert tested == int(rollout.mask.sum())
+
+
+def test_prompts_that_read_the_same_are_not_the_same():
+    # Whoever is asked about a prompt alone hears the same as beside another prompt of the same words.
+    rollout, _ = asked_about(SOME)
+    seldom = torch.zeros_like(rollout.mask)
+    seldom[:, [0, 2]] = True
+    together = oracle().outcomes(rollout, range(10), seldom, samples=200)
+    for row in range(10):
+        alone = oracle().outcomes(rollout, [row], seldom[[row]], samples=200)
+        assert torch.equal(alone[0].nan_to_num(2), together[row].nan_to_num(2))
+
+
+def test_a_walk_by_hand():
+    # Completions A B and A A of prompt 0; three noises draw A A B, A B B and B - - behind the empty prefix, and so on.
+    tree = Tree()
+    empty, a, ab = tree.path(0, [A, B])
+    _, _, aa = tree.path(0, [A, A])
+    tree.end(ab, 1.0, samples=3)
+    tree.end(aa, 0.0, samples=3)
+    tree.drawn.update({empty: [A, A, B], a: [A, B, END]})
+    tree.walk([empty, a])
+    b, stopped = tree.child(empty, B), tree.child(a, END)
+    assert tree.leads[empty] == [(aa, -1), (ab, -1), (b, 2)]
+    assert tree.leads[a] == [(aa, -1), (ab, -1), (stopped, 2)]
+    assert (tree.tokens(stopped), tree.depth(stopped), tree.prompt(stopped)) == ([A, END], 2, 0)
+    assert tree.path(1, [A])[0] != empty
+    assert tree.prompt(tree.path(5, [A])[1]) == 5
 
 
 def test_credit_telescopes_to_the_verdict(rollout):
-    found = oracle().credit(rollout, range(len(rollout.mask)), samples=40)
+    found = oracle().credit(rollout, range(10), samples=40)
     assert_close(found.credit.sum(-1), rollout.correct.double() - found.values[:, 0])
     assert not found.credit[~rollout.mask].any()
     assert not found.error[~rollout.mask].any()
@@ -125,46 +181,45 @@ def test_credit_telescopes_to_the_verdict(rollout):
 
 def test_common_noise_makes_differences_surer_than_the_values_they_are_of(rollout):
     # The exact variance of a difference of two independent means of M draws is the sum of theirs.
-    found = oracle().credit(rollout, range(len(rollout.mask)), samples=400)
+    found = oracle().credit(rollout, range(10), samples=400)
     values = found.values
     independent = ((values * (1 - values) / 399)[:, :-1] + (values * (1 - values) / 399)[:, 1:]).sqrt()
     inside = rollout.mask[:, 1:] & (independent[:, :-1] > 0)
     assert found.error[:, :-1][inside].mean() < 0.9 * independent[:, :-1][inside].mean()
 
 
-def leaving(completions):
-    """Expected continuations decoded per sample: each prefix in turn is left at one of its tokens."""
-    prefixes = {whole[:t]: whole for whole in reversed(completions) for t in range(len(whole))}  # the first to ask it
-    return sum(1 - probability(prefix[-1] if prefix else A, whole[len(prefix)]) for prefix, whole in prefixes.items())
-
-
 def test_each_prefix_is_asked_once_and_the_cost_is_known_before(rollout):
-    asked, rows = oracle(), range(len(rollout.mask))
-    prefixes = {completion[:t] for completion in every_completion() for t in range(len(completion))}
+    asked, rows = oracle(), range(10)
+    named = [(row // 2 % 2, SOME[row][:t]) for row in rows for t in range(len(SOME[row]))]
     cost = asked.cost(rollout, rows, rollout.mask, samples=8)
-    assert cost.prefixes == len(prefixes)
+    assert 0 < cost.prefixes <= len(set(named)) < len(named)
     first = asked.credit(rollout, rows, samples=8)
     decoded = asked.decoded
-    assert cost.continuations <= decoded <= cost.tokens <= len(prefixes) * 8 * HORIZON
+    assert 0 < decoded <= cost.tokens <= len(set(named)) * 8 * HORIZON
     assert asked.cost(rollout, rows, rollout.mask, samples=8) == Cost(0, 0, 0)
     again = asked.credit(rollout, rows, samples=8)
     assert asked.decoded == decoded
     assert_close(again.credit, first.credit, atol=0, rtol=0)
 
 
-def test_only_continuations_that_leave_their_completion_are_decoded_in_proportion_to_tokens_and_samples(rollout):
-    # From a prefix a continuation draws another token with chance 1 - p(token): the cost is their sum times M.
-    one, many = [rollout.mask.sum(-1).argmax().item()], range(len(rollout.mask))
-    each = [every_completion()[row] for row in many]
-    for rows in (one, many):
-        expected = leaving([each[row] for row in rows])
-        for samples in (400, 1600):
-            spent = oracle().cost(rollout, rows, rollout.mask[list(rows)], samples).continuations / samples
-            assert spent == pytest.approx(expected, abs=4 * (expected / samples) ** 0.5)
+def test_only_continuations_that_leave_are_decoded_in_proportion_to_tokens_and_samples():
+    # From a prefix of a lone completion a continuation draws another token with chance 1 - p: the cost is their sum
+    # times M, for each prompt of its own.
+    lone = [each for each in ALL if len(each) == HORIZON][:4:2]
+    expected = [sum(1 - probability(each[t - 1] if t else A, each[t], 1.0) for t in range(HORIZON)) for each in lone]
+    rollout, _ = asked_about([lone[0], lone[0], lone[1], lone[1]])
+    for samples in (400, 1600):
+        spent = [
+            oracle().cost(rollout, rows, rollout.mask[rows], samples).continuations / samples
+            for rows in ([0], [2], [0, 2], [0, 1, 2, 3])
+        ]
+        for each, told in zip((expected[0], expected[1], sum(expected), sum(expected)), spent):
+            assert told == pytest.approx(each, abs=4 * (each / samples) ** 0.5)
+        assert spent[2] == spent[3] == pytest.approx(spent[0] + spent[1])
 
 
-def test_a_cut_is_worth_the_same_whoever_else_is_asked(rollout):
-    rows = list(range(len(rollout.mask)))
+def test_a_prefix_is_worth_the_same_wherever_else_one_asks(rollout):
+    rows = list(range(10))
     everywhere = oracle().outcomes(rollout, rows, rollout.mask, samples=30)
     seldom = torch.zeros_like(rollout.mask)
     seldom[:, [0, 2]] = True
@@ -173,21 +228,32 @@ def test_a_cut_is_worth_the_same_whoever_else_is_asked(rollout):
     known = torch.cat([seldom, seldom[:, :1] & False], -1) | ended
     assert torch.equal(some.isnan().all(-1), ~known)
     assert torch.equal(some[known], everywhere[known])
-    costs = [oracle().cost(rollout, rows, cuts, samples=30).continuations for cuts in (seldom, rollout.mask)]
-    assert costs[0] < costs[1]
+    costs = [oracle().cost(rollout, rows, starts, samples=30).continuations for starts in (seldom, rollout.mask)]
+    assert 0 < costs[0] < costs[1]
 
 
-def test_another_seed_or_step_asks_with_other_noise_and_the_same_with_the_same(rollout):
-    one, two, three = (oracle(seed).credit(rollout, [3, 9], 100).values for seed in (0, 0, 1))
-    later = oracle()
-    later.step = 1
-    assert torch.equal(one, two)
-    assert not torch.equal(one, three)
-    assert not torch.equal(one, later.credit(rollout, [3, 9], 100).values)
+def test_another_seed_step_or_stream_asks_with_other_noise_and_the_same_with_the_same(rollout):
+    def values(asked):
+        return asked.credit(rollout, [3, 9], 100).values
+
+    one = values(oracle())
+    assert torch.equal(one, values(oracle()))
+    for other in (oracle(seed=1), oracle(step=1), oracle().afresh()):
+        assert not torch.equal(one, values(other))
 
 
-def test_noise_that_draws_the_completion_itself_gives_its_verdict(rollout):
-    # An unjudged completion counts as wrong, as a continuation would that cannot be judged.
+def test_what_was_not_judged_counts_as_wrong_for_the_continuations_that_come_to_it():
+    # Both prompts have every completion, so that nearly every continuation comes to one of them.
+    rollout, _ = asked_about([each for pair in zip(ALL[::2], ALL[1::2]) for each in (*pair, *pair)])
+    rows = range(2 * len(ALL))
+    told = oracle().outcomes(rollout, rows, rollout.mask, samples=50)
     rollout.judged = rollout.correct < 1
-    found = oracle().outcomes(rollout, range(len(rollout.mask)), rollout.mask, samples=4)
-    assert not found[:, -1].any()
+    without = oracle().outcomes(rollout, rows, rollout.mask, samples=50)
+    assert told.nansum() > 1000
+    assert without.nansum() < 0.02 * told.nansum()
+
+
+def test_after_an_update_there_is_nobody_to_ask(rollout):
+    rollout.update = 1
+    with pytest.raises(ValueError, match="Ask before it"):
+        oracle().credit(rollout, [0], samples=2)

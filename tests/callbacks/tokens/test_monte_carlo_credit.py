@@ -32,8 +32,8 @@ def test_a_segment_earns_what_it_adds_to_the_share_of_right_continuations():
     class Told:
         decoded = 0
 
-        def outcomes(self, rollout, rows, cuts, samples):
-            assert cuts.tolist() == [[True, False, False, True, False, False]]
+        def outcomes(self, rollout, rows, starts, samples):
+            assert starts.tolist() == [[True, False, False, True, False, False]]
             nan = torch.nan
             share = torch.tensor([[0.25, nan, nan, 0.75, nan, nan, 0.0]], dtype=torch.float64)
             return share[..., None].expand(-1, -1, samples)
@@ -47,12 +47,12 @@ def test_a_segment_earns_what_it_adds_to_the_share_of_right_continuations():
     assert metrics["credited_fraction"] == 1
 
 
-def test_with_tokens_it_is_the_credit_that_the_oracle_measures(fit):
-    credit, probe = MonteCarloCredit(samples=6), CreditOracle(every_n_steps=1, completions=64, samples=6)
-    fit(steps=2, stack=[credit, probe], prompts=2)
-    assert probe.last["MonteCarloCredit_cosine"] == pytest.approx(1)
-    assert probe.last["MonteCarloCredit_cosine_within"] == pytest.approx(1)
-    assert probe.last["decoded_tokens"] == 0, "it was asked before"
+def test_with_tokens_it_estimates_the_credit_that_the_oracle_measures_with_other_noise(fit):
+    credit, probe = MonteCarloCredit(samples=16), CreditOracle(every_n_steps=1, completions=16, samples=64)
+    fit(steps=1, stack=[credit, probe], prompts=2)
+    assert 0.4 < probe.last["MonteCarloCredit_cosine"] < 0.999, "alike, and not the same samples"
+    assert probe.last["MonteCarloCredit_cosine_within"] > 0.4
+    assert probe.last["decoded_tokens"] > 0
 
 
 def test_only_phrases_need_a_planner():

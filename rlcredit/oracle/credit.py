@@ -1,0 +1,59 @@
+"""What is known about the credit of tokens, and how surely."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from scipy.stats import binom
+from torch import Tensor
+
+
+@dataclass
+class TrueCredit:
+    r"""Monte-Carlo credit of every token of some completions.
+
+    Attributes:
+        rows: of the rollout, N of them.
+        values: :math:`V_t`, share right among continuations of the first t tokens; at the end the verdict itself,
+            shape ``(N, T + 1)`` float64; behind the end the verdict again.
+        credit: :math:`A^*_t = V_{t+1} - V_t` on token t, zero outside the mask, shape ``(N, T)`` float64.
+        error: its standard error, from differences under common random numbers, shape ``(N, T)`` float64.
+        square: :math:`A^{*2}_t` without the noise of :math:`A^*_t`: the product of the estimates of two halves of the
+            samples, as likely too small as too large, shape ``(N, T)`` float64.
+        p: of no credit, by the exact sign test on the continuations that the token made right and wrong, shape
+            ``(N, T)`` float64.
+        mask: true on sampled tokens, shape ``(N, T)``.
+
+    """
+
+    rows: Sequence[int]
+    values: Tensor
+    credit: Tensor
+    error: Tensor
+    square: Tensor
+    p: Tensor
+    mask: Tensor
+
+
+def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
+    """Return the credit of every token from what its prefixes' continuations came to.
+
+    Args:
+        rows: of the rollout, N of them.
+        right: one or zero, of continuation m of the first t tokens, shape ``(N, T + 1, M)``, M at least 2.
+        mask: true on sampled tokens, shape ``(N, T)``.
+
+    """
+    differences, samples = right.diff(dim=1), right.shape[-1]
+    won, lost = (differences > 0).sum(-1), (differences < 0).sum(-1)
+    p = torch.from_numpy(2 * binom.cdf(torch.minimum(won, lost), won + lost, 0.5)).clamp(max=1)
+    halves = [differences[..., start::2].mean(-1) for start in (0, 1)]
+    return TrueCredit(
+        rows=rows,
+        values=right.mean(-1),
+        credit=differences.mean(-1).where(mask, 0),
+        error=(differences.var(-1, correction=1) / samples).sqrt().where(mask, 0),
+        square=(halves[0] * halves[1]).where(mask, 0),
+        p=p.where(mask, 1),
+        mask=mask,
+    )
