@@ -1,4 +1,4 @@
-"""What probes of gradients share: they remember the ledger at their place and look before the backward pass."""
+"""What costly probes share: they remember the ledger at their place and look before the backward pass."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from rlcredit.rollout import Rollout
 
 
 class Measurement:
-    """Mixed into a probe that measures gradients every so many steps, in the first update of a rollout.
+    """Mixed into a probe that measures every so many steps, in the first update of a rollout.
 
     Metrics are logged under ``probe/<Class>/<quantity>`` at the steps at which they are measured, and kept in ``last``.
     """

@@ -14,7 +14,7 @@ from mlflow import MlflowClient
 from rlcredit.figures import ACCENT, INK, MUTED, SECOND, finish, new_figure
 
 PREFIX = "probe/CreditOracle/"
-GENERAL = ("value", "fork_fraction", "credit_size", "error", "decoded_tokens")
+GENERAL = ("value", "fork_fraction", "credit_square", "error_square", "decoded_tokens")
 NAMES = {"predictive_variance": "p(1-p)", "planning": "planning mask", "random": "chance"}
 COLOURS = {"surprisal": ACCENT, "entropy": SECOND, "random": MUTED}
 
@@ -64,7 +64,10 @@ def spread(places: list[float], apart: float = 0.05) -> list[float]:
 def draw(found: Curves, path: Path) -> None:
     """Draw how well every score finds the forks, the range of the seeds as a band."""
     figure = new_figure(10.5, 4.4)
-    panels = {"auc": "Area under the curve for finding forks", "mass_20": "Share of |A*| on the top 20 % of tokens"}
+    panels = {
+        "auc": "Area under the curve for finding forks",
+        "mass_20": "Share of the sum of A*² on the top 20 % of tokens",
+    }
     steps = list(found["value"])
     for axes, (kind, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
         ends: list[tuple[float, str, str]] = []

@@ -57,9 +57,13 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
             return
         path = folder(trainer) / "heatmap" / f"{self.label}_step_{batch.step:06d}.html"
         path.parent.mkdir(exist_ok=True)
-        page = json.dumps(self.page(batch), ensure_ascii=False).replace("<", "\\u003c")
-        path.write_text(TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page), encoding="utf-8")
+        self.write(batch, path)
         publish(trainer, path, "heatmap")
+
+    def write(self, rollout: Rollout, path: Path) -> None:
+        """Draw the page of a rollout."""
+        page = json.dumps(self.page(rollout), ensure_ascii=False).replace("<", "\\u003c")
+        path.write_text(TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page), encoding="utf-8")
 
     def page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""

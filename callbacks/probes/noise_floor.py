@@ -41,7 +41,10 @@ class NoiseFloor(Measurement, CreditOperator, reads="advantages step"):
     ) -> Mapping[str, float]:
         """Halve the prompts, again and again."""
         if len(rollout.mask) < 2 * rollout.group_size:
-            raise ValueError("NoiseFloor needs at least two prompts per process. Raise data.prompts_per_step.")
+            raise ValueError(
+                "NoiseFloor needs at least two prompts per process and mini-batch. "
+                "Raise data.prompts_per_step, or lower model.minibatches."
+            )
         products = gram(prompt_gradients(trainer, module, rollout, advantages))
         seed = self.run_seed + rollout.step
         half = float(split_half_cosines(products, self.draws, seed, resample=False).mean())

@@ -16,7 +16,7 @@ BEFORE, BEHIND = 60, 30
 """Characters of context."""
 
 
-class TopTokens(CreditOperator, reads="advantages correct entropy old_logprobs step tokens"):
+class TopTokens(CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens"):
     """List the tokens with the largest credit at this place of the stack, and the most surprising ones.
 
     Each comes with its place «marked» in the text around it, advantage, surprisal, entropy and verdict, and with the
@@ -70,7 +70,7 @@ class TopTokens(CreditOperator, reads="advantages correct entropy old_logprobs s
                         "advantage": round(credit[at].item(), 4),
                         "surprisal": round(surprise[at].item(), 4),
                         "entropy": round(entropy[at].item(), 4),
-                        "correct": rollout.correct[row].item(),
+                        "correct": rollout.correct[row].item() if rollout.judged[row] else None,
                         "same_credit": int(shared[size[at]]),
                     }
                 )

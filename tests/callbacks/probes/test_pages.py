@@ -15,6 +15,7 @@ from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.probes.top_tokens import TopTokens
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
+from rlcredit.tasks.example import Example
 from tests.conftest import make_rollout
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
@@ -94,19 +95,45 @@ def test_the_page_holds_every_ledger_and_the_truth_and_loads_nothing(heatmap):
     assert "default-src 'none'" in html
 
 
+HOSTILE = [
+    "</script><script>document.title='owned'</script>",
+    "<!--<script>",
+    "&lt;b&gt;",
+    "\u2028",
+    "\u202egnp.",
+    " " * 200,
+]
+
+
+def drawn(path, profile):
+    """The page as a browser leaves it."""
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={profile}", path.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
 def test_a_browser_draws_the_page(heatmap, tmp_path):
-    text = heatmap.read_text(encoding="utf-8").replace('"tokens": ["', '"tokens": ["</script><b>&amp;', 1)
-    spoiled = tmp_path / "spoiled.html"  # the first token of the first row now says what would end a careless page
-    spoiled.write_text(text.replace('["</script>', '["\\u003c/script>'), encoding="utf-8")
-    for path in (heatmap, spoiled):
-        page = data_of(path)
-        command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-        tokens = sum(len(row["tokens"]) for row in page["rows"])
-        assert 'data-ready="4"' in shown
-        assert len(re.findall(r"<span[^>]* data-at=", shown)) == tokens
-        assert len(re.findall(r"<i data-at=", shown)) == tokens * len(page["layers"])
-        assert re.search(r'aria-pressed="true">GTPO', shown)
-        assert len(re.findall(r'class="verdict ?(?:right)?"', shown)) == 4
-    assert "&lt;/script&gt;&lt;b&gt;&amp;amp;" in shown
+    page, shown = data_of(heatmap), drawn(heatmap, tmp_path / "profile")
+    assert 'data-ready="4"' in shown
+    assert len(re.findall(r"<span[^>]* data-at=", shown)) == sum(len(row["tokens"]) for row in page["rows"])
+    assert len(re.findall(r"<canvas ", shown)) == 4 * len(page["layers"])
+    assert re.search(r'aria-pressed="true">GTPO', shown)
+    assert len(re.findall(r'class="verdict ?(?:right)?"', shown)) == 4
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on this machine")
+def test_hostile_text_is_text(tmp_path):
+    rollout = make_rollout(width=len(HOSTILE))
+    rollout.tokens = [HOSTILE[: len(pieces)] for pieces in rollout.tokens]
+    rollout.judged = torch.tensor([False] + [True] * 7)
+    rollout.sources = tuple((number, Example("</script><i>question</i>", "1", {})) for number in range(2))
+    rollout.trail = (("GRPO", rollout.advantages),)
+    path = tmp_path / "hostile.html"
+    CreditHeatmap().write(rollout, path)
+    shown = drawn(path, tmp_path / "profile")
+    assert 'data-ready="8"' in shown
+    assert "<title>Credit at step 3</title>" in shown
+    assert len(re.findall(r"<span[^>]* data-at=", shown)) == int(rollout.mask.sum())
+    assert "&lt;/script&gt;&lt;i&gt;question&lt;/i&gt;" in shown
+    assert "\\u202egnp." in shown
+    assert 'class="verdict unjudged"' in shown
