@@ -74,9 +74,14 @@ class AdamStep(NamedTuple):
 
 
 def adam_steps(trainer: Trainer, module: PolicyModule, found: Sequence[Vector]) -> list[AdamStep]:
-    """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam."""
+    """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam.
+
+    Nor are its variants ``amsgrad`` and ``maximize`` predicted.
+    """
     optimizer = trainer.optimizers[0]
     if not isinstance(optimizer, torch.optim.Adam):
+        return []
+    if any(group["amsgrad"] or group["maximize"] for group in optimizer.param_groups):
         return []
     names = {weight: name for name, weight in module.named_parameters()}
     return [adam_step(optimizer, clipped(trainer, each), names) for each in found]
@@ -100,17 +105,18 @@ def adam_step(optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torc
     preconditioned, change = {}, {}
     for group in optimizer.param_groups:
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
         for weight in group["params"]:
             name, state = names[weight], optimizer.state.get(weight, {})
             g = gradient[name].to(weight.dtype)
-            if not isinstance(optimizer, torch.optim.AdamW):
+            if not decoupled:
                 g = g + decay * weight.detach()
             step = float(state["step"]) + 1 if state else 1.0
             m = beta1 * state["exp_avg"] + (1 - beta1) * g if state else (1 - beta1) * g
             v = beta2 * state["exp_avg_sq"] + (1 - beta2) * g * g if state else (1 - beta2) * g * g
             scale = (v / (1 - beta2**step)).sqrt() + group["eps"]
             preconditioned[name] = g / scale
-            shrink = decay * weight.detach() if isinstance(optimizer, torch.optim.AdamW) else 0.0
+            shrink = decay * weight.detach() if decoupled else 0.0
             change[name] = -lr * (m / (1 - beta1**step) / scale + shrink)
     return AdamStep(preconditioned, change)
 

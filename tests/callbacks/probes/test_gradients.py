@@ -1,6 +1,8 @@
 """Probes of gradients against hand computations, against the optimizer itself, and against a run without them."""
 
 import math
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -34,7 +36,7 @@ from callbacks.tokens.gtpo import GTPO
 from rlcredit.functional.directions import agreement, dot, gram
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.functional.noise_floor import full_batch, signal_to_noise, split_half_cosines
-from rlcredit.gradients import adam_step, clipped, gradients, prompt_gradients
+from rlcredit.gradients import adam_step, adam_steps, clipped, gradients, prompt_gradients
 from rlcredit.losses import KLPenalty
 
 
@@ -120,6 +122,31 @@ def test_a_penalty_is_no_prompts_share(fit):
             assert_close(one[name], two[name], atol=1e-6, rtol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        partial(torch.optim.Adam, weight_decay=0.1),
+        partial(torch.optim.AdamW, weight_decay=0.1, betas=(0.5, 0.9)),
+        partial(torch.optim.Adam, weight_decay=0.1, decoupled_weight_decay=True),
+    ],
+)
+def test_the_step_is_that_of_each_kind_of_adam(optimizer):
+    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+    adam = optimizer([weight], lr=0.01)
+    for gradient in (torch.tensor([0.3, -0.1]), torch.tensor([-0.2, 0.4])):
+        predicted = adam_step(adam, {"w": gradient}, {weight: "w"}).change["w"]
+        before, weight.grad = weight.detach().clone(), gradient
+        adam.step()
+        assert_close(weight.detach() - before, predicted, atol=1e-7, rtol=1e-5)
+
+
+def test_variants_that_are_not_predicted_are_not():
+    weight = torch.nn.Parameter(torch.ones(2))
+    for variant in ({"amsgrad": True}, {"maximize": True}):
+        trainer = SimpleNamespace(optimizers=[torch.optim.AdamW([weight], **variant)])
+        assert adam_steps(trainer, torch.nn.Module(), [{"w": torch.ones(2)}]) == []
+
+
 PROBES = {
     "gradient": lambda: [GradientProbe(every_n_steps=1)],
     "counterfactual": lambda: [CounterfactualProbe({"maxrl": [MaxRL()], "gtpo": [GRPO(), GTPO()]}, every_n_steps=1)],
@@ -138,12 +165,12 @@ def test_every_probe_is_compared_with_a_run_without_it():
     assert compared == {probe for probe in every_operator() if not probe.writes}
 
 
-@pytest.mark.parametrize("how", [{}, {"updates_per_rollout": 3}])
+@pytest.mark.parametrize("how", [{"steps": 3}, {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}])
 def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, how):
-    bare = fit(steps=3, **how)
+    bare = fit(**how)
     for made in PROBES.values():
         probes = made()
-        probed = fit(steps=3, stack=[GRPO(), *probes], **how)
+        probed = fit(stack=[GRPO(), *probes], **how)
         assert all(probe.last for probe in probes if isinstance(probe, Measurement))
         assert probed.losses == bare.losses
         assert all(torch.equal(bare.adapter[key], weight) for key, weight in probed.adapter.items())
