@@ -27,8 +27,10 @@ from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
 from rlcredit.tracking.config import SaveConfig
 from rlcredit.tracking.curve import LearningCurve
+from rlcredit.tracking.held_out import HeldOut
 from rlcredit.tracking.identity import RunIdentity, tags
 from rlcredit.tracking.progress import progress
+from rlcredit.tracking.standing import Standing
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
 TRAINER_DEFAULTS = {
@@ -148,13 +150,20 @@ class CreditCLI(LightningCLI):
         if self.subcommand != "fit":
             return super().instantiate_trainer(**kwargs)
         identity = RunIdentity(self._run_name(self.config.fit))
-        settings["callbacks"] += [identity, LearningCurve(identity.name), SaveAdapter(), progress()]
+        settings["callbacks"] += [
+            identity,
+            HeldOut(),
+            LearningCurve(identity.name),
+            SaveAdapter(),
+            progress(),
+            Standing(),
+        ]
         trainer = super().instantiate_trainer(**kwargs)
         identity.parameters = parameters(trainer, self.model, self.datamodule)
         self._check_continuation(identity.parameters)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(callback, SaveConfig):
-                callback.config = self.declared
+                callback.config, callback.parameters = self.declared, identity.parameters
         return trainer
 
     @staticmethod
@@ -211,6 +220,11 @@ class CreditCLI(LightningCLI):
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process."""
+    command_line(args)
+
+
+def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
+    """Run the command line as ``cli`` understands it, and return it for what it has made."""
     quiet()
     sys.path.append(str(Path.cwd()))  # operators of one's own lie beside their configuration
     ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
@@ -224,7 +238,7 @@ def main(args: list[str] | None = None) -> None:
         "checkpoint": ModelCheckpoint,
         "completions": CompletionTable,
     }
-    CreditCLI(
+    return cli(
         PolicyModule,
         Task,
         subclass_mode_data=True,

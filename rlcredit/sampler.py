@@ -173,8 +173,8 @@ class Sampler(LightningModule):
         examples = [example for example in prompts.examples for _ in range(group)]
         return task.judge(["".join(pieces) for pieces in tokens], examples)
 
-    def validation_step(self, batch: Prompts, batch_idx: int) -> None:
-        """Answer held-out questions, always with the same noise."""
+    def validation_step(self, batch: Prompts, batch_idx: int) -> dict[str, Tensor]:
+        """Answer held-out questions, always with the same noise; return which samples were right, ``(P, G)``."""
         samples = self._sampled(batch, self._encoded(batch), self.validation, 0, VALIDATION)
         tokens = self.policy.pieces(samples.completion_ids, samples.mask)
         verdicts = self._judged(batch, tokens, self.validation.completions)
@@ -189,6 +189,7 @@ class Sampler(LightningModule):
         entropy = masked_mean(samples.entropy, samples.mask)
         held_out = {"val/unjudged": unjudged, "val/completion_length": length, "val/entropy": entropy}
         self._log(held_out, len(right))
+        return {"right": right}
 
     def _log(self, metrics: dict[str, Any], batch_size: int) -> None:
         self.log_dict(metrics, batch_size=batch_size, sync_dist=self.trainer.world_size > 1)

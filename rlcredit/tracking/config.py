@@ -1,16 +1,27 @@
 """The resolved configuration, as the run executed it."""
 
+import json
+from typing import Any
+
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import SaveConfigCallback
 
 from rlcredit.artifacts import folder, publish
 
+PARAMETERS = "parameters.json"
+
 
 class SaveConfig(SaveConfigCallback):
-    """Write ``config.yaml`` into the run's folder and its MLflow run.
+    """Write ``config.yaml`` into the run's folder and its MLflow run, and beside it what the objects say they are.
 
     The stock callback writes to ``trainer.log_dir``; a logger that keeps its runs in a database has none.
+
+    Attributes:
+        parameters: by the instantiated objects, see :func:`rlcredit.explain.parameters`.
+
     """
+
+    parameters: dict[str, Any]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Save when training starts, not for the validation before it."""
@@ -22,3 +33,5 @@ class SaveConfig(SaveConfigCallback):
         path = folder(trainer) / "config.yaml"
         path.write_text(self.parser.dump(self.config, skip_none=False), encoding="utf-8")
         publish(trainer, path)
+        said = json.dumps(self.parameters, indent=1, ensure_ascii=False)
+        (folder(trainer) / PARAMETERS).write_text(said, encoding="utf-8")

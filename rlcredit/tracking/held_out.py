@@ -1,0 +1,69 @@
+"""The verdict on every held-out question and sample, for statistics that pair questions."""
+
+import json
+from typing import Any
+
+import torch.distributed as dist
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from rlcredit.artifacts import folder, publish
+from rlcredit.files import write_atomically
+from rlcredit.functional.processes import several
+
+FOLDER = "held_out"
+
+
+def file_name(step: int) -> str:
+    """Return the path of an evaluation inside the folder of its run."""
+    return f"{FOLDER}/step_{step:06d}.json"
+
+
+class HeldOut(Callback):
+    """Write after every validation which samples of which question were right, and what was logged of it.
+
+    ``right[i][j]`` is 1 if sample j of question ``numbers[i]`` was right. The mean of all rows is ``val/pass_at_1``.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[int]] = {}
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin with no question."""
+        self.rows = {}
+
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Keep the verdicts of a batch."""
+        self.rows.update(zip(batch.numbers, outputs["right"].int().tolist(), strict=True))
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the questions of all processes, in the order of their numbers."""
+        if trainer.sanity_checking:
+            return
+        rows = dict(sorted(self._of_all_processes().items()))
+        if not trainer.is_global_zero:
+            return
+        logged = trainer.callback_metrics.items()
+        outcome = {
+            "step": trainer.global_step,
+            "metrics": {name: float(value) for name, value in logged if name.startswith("val/")},
+            "numbers": list(rows),
+            "right": list(rows.values()),
+        }
+        path = folder(trainer) / file_name(trainer.global_step)
+        write_atomically(path, json.dumps(outcome))
+        publish(trainer, path, FOLDER)
+
+    def _of_all_processes(self) -> dict[int, list[int]]:
+        if not several():
+            return self.rows
+        parts: list[dict[int, list[int]]] = [{} for _ in range(dist.get_world_size())]
+        dist.all_gather_object(parts, self.rows)
+        return {number: row for part in parts for number, row in part.items()}

@@ -1,0 +1,58 @@
+"""Where a run stands, in one small file that others may read while it goes on."""
+
+import json
+import statistics
+import time
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.artifacts import folder
+
+FILE = "standing.json"
+
+
+class Standing(Callback):
+    """Write step, solve rate, the last held-out result and the seconds of steps and validations after each of them.
+
+    A step is timed from the end of the one before to its own end, validations left out, so that sampling, which comes
+    before any hook of a step, is part of it. The first rollout of a process is not timed: it warms up.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.known: dict[str, Any] = {"solve_rate": None, "held_out": None, "validation_seconds": None}
+        self.last: float | None = None
+        self.validating = 0.0
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start the clock of the validation."""
+        self.validating = time.perf_counter()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Note what was held out, and take its time out of the step's."""
+        spent = time.perf_counter() - self.validating
+        self.last = None if self.last is None else self.last + spent
+        self.known.update(held_out=float(trainer.callback_metrics["val/pass_at_1"]), validation_seconds=spent)
+        self._write(trainer)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Note the step."""
+        now = time.perf_counter()
+        self.seconds += [] if self.last is None else [now - self.last]
+        if self.last is not None or batch.update + 1 == pl_module.updates_per_rollout:
+            self.last = now
+        self.known["solve_rate"] = float(trainer.callback_metrics["train/solve_rate"])
+        self._write(trainer)
+
+    @rank_zero_only
+    def _write(self, trainer: Trainer) -> None:
+        timed = statistics.fmean(self.seconds) if self.seconds else None
+        standing = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": timed, **self.known}
+        path = folder(trainer) / FILE
+        unfinished = path.with_suffix(".part")
+        unfinished.write_text(json.dumps(standing), encoding="utf-8")
+        unfinished.replace(path)  # not synced to the disk: it is of interest only while the run lives
