@@ -1,6 +1,18 @@
-"""``python -m rlcredit``."""
+"""``rlcredit``, and ``python -m rlcredit``: campaigns go their own way, everything else is LightningCLI's."""
 
-from rlcredit.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    if sys.argv[1:2] == ["campaign"]:
+        from rlcredit.campaign.command import main as campaign  # noqa: PLC0415
+
+        sys.exit(campaign(sys.argv[2:]))
+    from rlcredit.cli import main as lightning  # noqa: PLC0415
+
+    lightning()
+
 
 if __name__ == "__main__":
     main()

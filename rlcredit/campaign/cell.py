@@ -1,0 +1,96 @@
+"""One run of a campaign: where it lies, and the command that makes it."""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlcredit.campaign.declaration import Declaration
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A condition and a seed.
+
+    Args:
+        condition: its name in the campaign.
+        seed: of data order, first weights and sampling noise.
+        root: folder of the campaign.
+
+    """
+
+    condition: str
+    seed: int
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """Name it in the ledger and to people."""
+        return f"{self.condition}/seed{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Where the run writes."""
+        return self.root / self.condition / f"seed{self.seed}"
+
+    @property
+    def checkpoint(self) -> Path:
+        """From which it can be continued."""
+        return self.folder / "checkpoints" / "last.ckpt"
+
+
+def cells(declaration: Declaration, root: Path) -> list[Cell]:
+    """Return all runs, seed by seed, so that pairs are complete early."""
+    return [Cell(condition, seed, root) for seed in declaration.seeds for condition in declaration.conditions]
+
+
+def arguments(cell: Cell, declaration: Declaration, threads: int, settings: Path) -> list[str]:
+    """Return what ``rlcredit fit`` is given for a run; later files win.
+
+    Args:
+        cell: the run.
+        declaration: of the campaign.
+        threads: of the run.
+        settings: the file that ``overlay`` has been written to.
+
+    """
+    files = [*declaration.configs, *declaration.conditions[cell.condition], settings]
+    return [
+        *(f"--config={file}" for file in files),
+        f"--seed_everything={cell.seed}",
+        f"--condition={cell.condition}",
+        f"--threads={threads}",
+        f"--trainer.max_steps={declaration.steps}",
+        f"--trainer.default_root_dir={cell.folder}",
+    ]
+
+
+def command(given: Sequence[str]) -> list[str]:
+    """Return the command of a run that ends with the process that starts it."""
+    return [sys.executable, "-m", "rlcredit.campaign.bound", "fit", *given]
+
+
+def overlay(settings: dict[str, Any]) -> str:
+    """Write dotted keys as a configuration file; in it they keep their types, which a command line would guess.
+
+    Example:
+        >>> print(overlay({"data.init_args.seed": 1, "data.init_args.name": "x"}).strip())
+        data:
+          init_args:
+            seed: 1
+            name: x
+
+    """
+    nested: dict[str, Any] = {}
+    for key, value in settings.items():
+        *path, leaf = key.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise ValueError(f"settings: {key} is inside a value that another setting gives. Keep one of them.")
+        place[leaf] = value
+    return yaml.safe_dump(nested, sort_keys=False)

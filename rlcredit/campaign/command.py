@@ -1,0 +1,62 @@
+"""``rlcredit campaign FILE``."""
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from rlcredit.campaign.cell import overlay
+from rlcredit.campaign.declaration import read
+from rlcredit.campaign.ledger import locked
+from rlcredit.campaign.start import planned, started
+from rlcredit.files import write_atomically
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say it in one line."""
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line of a campaign accepts."""
+    made = _Parser("rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted.")
+    made.add_argument("file", type=Path, help="the declaration, see docs/campaigns.md")
+    made.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
+    made.add_argument("--slots", type=_positive, help="runs at a time; as many as there are GPUs, else cores")
+    made.add_argument("--threads", type=_positive, help="of a run; the cores divided among the slots")
+    made.add_argument("--folder", type=Path, default=Path("campaigns"), help="where campaigns are kept")
+    return made
+
+
+def main(args: Sequence[str]) -> int:
+    """Run a campaign; return 0 if every run is finished as declared, 1 if one is not, 2 if it was refused."""
+    given = parser().parse_args(args)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        declaration = read(given.file)
+        root, settings = given.folder / declaration.name, overlay(declaration.settings)
+        if given.plan:
+            with tempfile.TemporaryDirectory() as temporary:
+                file = Path(temporary) / "settings.yaml"
+                write_atomically(file, settings)
+                print(planned(declaration, root, file, given.slots, given.threads).text)
+            return 0
+        with locked(root):
+            return started(declaration, root, settings, given.slots, given.threads)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on with what is missing.", file=sys.stderr)
+        return 130

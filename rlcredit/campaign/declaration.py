@@ -1,0 +1,103 @@
+"""What a campaign declares, and which declarations are refused."""
+
+import dataclasses
+import difflib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlcredit.campaign.values import checked
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """All that is decided before the first run.
+
+    Args:
+        name: of the campaign and its folder.
+        configs: common to all runs.
+        conditions: overlays of each condition, in the order they are applied.
+        baseline: the condition that the others are compared with.
+        seeds: one run of every condition each; the runs of a seed are pairs.
+        steps: optimizer steps of every run.
+        primary: held-out metric compared, of the evaluation after the last step.
+        effect: smallest difference of it that would matter, in its unit.
+        deviation: expected standard deviation of paired differences of it, if known.
+        exploratory: whether so few seeds are wanted although they cannot reach a verdict.
+        settings: on top of all files, by dotted keys.
+
+    """
+
+    name: str
+    configs: tuple[str, ...]
+    conditions: dict[str, tuple[str, ...]]
+    baseline: str
+    seeds: tuple[int, ...]
+    steps: int
+    primary: str
+    effect: float
+    deviation: float | None = None
+    exploratory: bool = False
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def sha256(self) -> str:
+        """Identify the declaration by its content, not by how the file is written."""
+        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON would give it back."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+
+class _Strict(yaml.SafeLoader):
+    """YAML in which a key that occurs twice is an error, not a condition that silently disappears."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse repeated keys."""
+        names = Counter(str(key.value) for key, _ in node.value)
+        if repeated := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"{repeated[0]} occurs twice; the second would replace the first. Rename or remove one.")
+        return super().construct_mapping(node, deep)
+
+
+def read(path: Path) -> Declaration:
+    """Read a campaign file.
+
+    Raises:
+        ValueError: with what is wrong in it and the repair.
+
+    """
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}.")
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Strict)  # a SafeLoader
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    try:
+        return declared(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def declared(content: Any) -> Declaration:
+    """Check the content of a campaign file."""
+    fields = {field.name: field for field in dataclasses.fields(Declaration)}
+    if not isinstance(content, dict):
+        raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
+    for key in content:
+        if key not in fields:
+            close = difflib.get_close_matches(str(key), fields, n=1)
+            meant = f" Did you mean `{close[0]}`?" if close else ""
+            raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
+    needed = [name for name, field in fields.items() if field.default is field.default_factory]
+    if missing := [name for name in needed if name not in content]:
+        raise ValueError(f"{', '.join(missing)}: not declared. What is not fixed before the first run is not a test.")
+    return Declaration(**checked(content))

@@ -1,0 +1,81 @@
+"""Declared against executed: field by field, in plain words."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlcredit.tracking.config import PARAMETERS
+
+Flat = dict[str, Any]
+"""Leaves of a configuration by their dotted paths; an empty list or mapping is a leaf."""
+
+ABSENT = "nothing"
+
+
+def flat(node: Any, path: str = "") -> Flat:
+    """Return the leaves of a configuration by their paths.
+
+    Example:
+        >>> flat({"model": {"betas": [0.9, 0.95], "config": {}}})
+        {'model.betas[0]': 0.9, 'model.betas[1]': 0.95, 'model.config': {}}
+
+    """
+    if isinstance(node, dict) and node:
+        parts = {f"{path}.{key}" if path else str(key): value for key, value in node.items()}
+    elif isinstance(node, list) and node:
+        parts = {f"{path}[{place}]": value for place, value in enumerate(node)}
+    else:
+        return {path: node}
+    return {name: leaf for part, value in parts.items() for name, leaf in flat(value, part).items()}
+
+
+def sha256(config: Any) -> str:
+    """Identify a configuration by its leaves."""
+    return hashlib.sha256(json.dumps(flat(config), sort_keys=True).encode()).hexdigest()
+
+
+def differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
+    """Say of every leaf that is not the same in both what it is in either; types count, so 1 is not true.
+
+    Args:
+        declared: nested mappings and lists.
+        executed: likewise.
+        names: what the two are called.
+
+    Example:
+        >>> differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
+        ['model.eta: declared 0.5, executed nothing']
+
+    """
+    before, after = flat(declared), flat(executed)
+
+    def told(leaves: Mapping[str, Any], name: str) -> str:
+        return repr(leaves[name]) if name in leaves else ABSENT
+
+    return [
+        f"{name}: {names[0]} {told(before, name)}, {names[1]} {told(after, name)}"
+        for name in dict.fromkeys([*before, *after])
+        if told(before, name) != told(after, name)
+    ]
+
+
+def run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
+    """Compare what a run has stored of itself with what was declared for it.
+
+    Args:
+        folder: of the run.
+        declared: its resolved configuration.
+        parameters: what the instantiated objects should say.
+
+    """
+    config, said = folder / "config.yaml", folder / PARAMETERS
+    if missing := [file.name for file in (config, said) if not file.is_file()]:
+        return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
+    executed = yaml.safe_load(config.read_text(encoding="utf-8"))
+    instantiated = json.loads(said.read_text(encoding="utf-8"))
+    expected = json.loads(json.dumps(parameters))
+    return differences(declared, executed) + [f"instantiated {each}" for each in differences(expected, instantiated)]

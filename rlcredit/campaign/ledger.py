@@ -1,0 +1,90 @@
+"""What a campaign has declared and done, on disk, whole at every moment."""
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.executed import differences
+from rlcredit.files import write_atomically
+
+FINISHED, FAILED = "finished", "failed"
+
+
+class Ledger:
+    """The one file that says what is done.
+
+    Args:
+        root: folder of the campaign.
+
+    Attributes:
+        content: ``declaration``, ``sha256``, ``threads``, ``configs`` and ``parameters`` by condition, ``mlflow_run``,
+            and ``cells`` by name.
+
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "ledger.json"
+        self.content: dict[str, Any] = {"cells": {}}
+        if self.path.is_file():
+            self.content = json.loads(self.path.read_text(encoding="utf-8"))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the declaration can no longer change."""
+        return "declaration" in self.content
+
+    def fix(self, fixed: Mapping[str, Any]) -> None:
+        """Fix what is declared, or hold it against what has been.
+
+        Raises:
+            ValueError: it is not what was fixed; with the differences and the repair.
+
+        """
+        if not self.fixed:
+            self.write(**json.loads(json.dumps(fixed)))
+        elif changed := differences({key: self.content[key] for key in fixed}, fixed, ("was", "is now")):
+            name = self.content["declaration"]["name"]
+            listed = "\n  ".join(changed)
+            raise ValueError(
+                f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
+                f"  {listed}\nUndo the change, or give the changed campaign another name."
+            )
+
+    def write(self, **entries: Any) -> None:
+        """Put entries in, and wait until the disk has them."""
+        self.content.update(entries)
+        write_atomically(self.path, json.dumps(self.content, indent=1))
+
+    def note(self, cell: Cell, **entries: Any) -> None:
+        """Put down what has happened to a run."""
+        self.content["cells"].setdefault(cell.name, {}).update(entries)
+        self.write()
+
+    def of(self, cell: Cell) -> dict[str, Any]:
+        """Return what is known of a run; nothing if it has never begun."""
+        return self.content["cells"].get(cell.name, {})
+
+    def finished(self, cell: Cell) -> bool:
+        """Whether a run is done and must never be touched again."""
+        return self.of(cell).get("state") == FINISHED
+
+
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Keep every other campaign process out of a folder; the system unlocks it when this one ends, however it ends.
+
+    Raises:
+        ValueError: another one is at work.
+
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another process runs the campaign in {root}. Wait for it, or end it first.") from None
+        yield

@@ -1,0 +1,64 @@
+"""What a step of this campaign takes on this machine: a short run, kept nowhere."""
+
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.campaign.resolution import Resolution
+from rlcredit.campaign.runs import LOG, spawned
+from rlcredit.tracking.standing import FILE
+
+ROLLOUTS = 3
+NEVER = 10**9
+
+
+def seconds(given: Sequence[str], resolution: Resolution, environment: dict[str, str]) -> dict[str, float]:
+    """Return the seconds of a start, a step and an evaluation of all held-out questions.
+
+    Args:
+        given: arguments of a run.
+        resolution: of its condition.
+        environment: of a slot.
+
+    Raises:
+        ValueError: the run failed; with the end of what it said.
+
+    """
+    steps = ROLLOUTS * resolution.module.updates_per_rollout
+    settings = {
+        "trainer.max_steps": steps,
+        "trainer.val_check_interval": NEVER // steps * steps,
+        "checkpoint.every_n_train_steps": NEVER // steps * steps,
+        "trainer.limit_val_batches": 1,
+        "trainer.logger": "false",
+    }
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        short = [*settings.items(), ("trainer.default_root_dir", temporary)]
+        words = [*given, *(f"--{name}={value}" for name, value in short)]
+        began = time.perf_counter()
+        process = spawned(folder, words, environment)
+        try:
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        took = time.perf_counter() - began
+        if status:
+            said = (folder / LOG).read_text(encoding="utf-8").strip().splitlines()
+            raise ValueError(f"a short run of the baseline failed: {' '.join(said[-3:])}")
+        standing = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    start = max(0.0, took - steps * standing["step_seconds"] - standing["validation_seconds"])
+    return {
+        "start": start,
+        "step": standing["step_seconds"],
+        "validation": standing["validation_seconds"] * batches(resolution),
+    }
+
+
+def batches(resolution: Resolution) -> float:
+    """Return how many times the questions of one validation batch are asked; one if nobody knows how many there are."""
+    task = resolution.task
+    return max(1.0, (task.validation_size or 1) / task.validation_batch)

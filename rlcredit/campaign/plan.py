@@ -1,0 +1,108 @@
+"""What a campaign costs, and what it can show, before it starts."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.resolution import Resolution
+from rlcredit.statistics.sign_flip import fewest_pairs, smallest_sign_flip_p
+from rlcredit.statistics.t_power import detectable_effect, seeds_needed
+
+ALPHA, POWER = 0.05, 0.8
+
+
+def lines(
+    declaration: Declaration, resolution: Resolution, slots: int, measured: Mapping[str, float] | None
+) -> Iterator[str]:
+    """Yield the plan.
+
+    Args:
+        declaration: of the campaign.
+        resolution: of its baseline.
+        slots: runs at a time.
+        measured: seconds of a step, a validation and a start; None if nothing has been measured.
+
+    """
+    conditions, seeds, steps = len(declaration.conditions), len(declaration.seeds), declaration.steps
+    runs, module, task = conditions * seeds, resolution.module, resolution.task
+    rollouts = steps // module.updates_per_rollout
+    trained = runs * rollouts * task.prompts_per_step * module.sampling.completions
+    most = f" kept of up to {trained * module.rounds:,}" if module.rounds > 1 else ""
+    evaluations = len(evaluated(resolution))
+    questions = task.validation_size
+    asked = f"{runs * evaluations * questions * module.validation.completions:,}" if questions else "all questions'"
+    yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
+    yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
+    yield f"samples    {trained:,} training completions{most}, {asked} held out ({evaluations} evaluations a run)"
+    if measured:
+        each = measured["start"] + steps * measured["step"] + evaluations * measured["validation"]
+        yield (
+            f"time       about {duration(math.ceil(runs / slots) * each)}: a run takes {duration(each)}, a step "
+            f"{measured['step']:.2f} s, an evaluation {duration(measured['validation'])} (measured, one run at a time)"
+        )
+    yield f"baseline   {declaration.baseline}; {declaration.primary} after step {steps}, effect {declaration.effect:g}"
+    yield from (f"pairs      {sentence}" for sentence in power(declaration))
+
+
+def evaluated(resolution: Resolution) -> list[int]:
+    """Return the steps after which a run is evaluated; the last one must be among them.
+
+    Raises:
+        ValueError: it is not.
+
+    """
+    steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
+    if not every or steps % every:
+        raise ValueError(
+            f"steps is {steps}, but held-out questions are asked every {every} steps, so never after the last one. "
+            f"Add settings: {{trainer.val_check_interval: {math.gcd(steps, every or steps)}}}."
+        )
+    return list(range(0, steps + 1, every))
+
+
+def power(declaration: Declaration) -> Iterator[str]:
+    """Yield what so many pairs can show."""
+    seeds, level = len(declaration.seeds), _level(declaration)
+    yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
+    if seeds < 2:
+        return
+    smallest = detectable_effect(seeds, POWER, arms=1, alpha=level)
+    found = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {POWER:g}"
+    if declaration.deviation:
+        yield f"{found}, which is {smallest * declaration.deviation:.3g} of {declaration.primary}"
+    else:
+        yield f"{found}: the effect, if that deviation is at most {declaration.effect / smallest:.3g}"
+
+
+def shortfall(declaration: Declaration) -> str | None:
+    """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
+    level, seeds = _level(declaration), len(declaration.seeds)
+    needed, reason = fewest_pairs(level), f"p <= {level:.3g}, which no fewer pairs can reach"
+    if declaration.deviation:
+        wanted = seeds_needed(declaration.effect / declaration.deviation, POWER, arms=1, alpha=level)
+        if wanted > needed:
+            needed, reason = wanted, f"an effect of {declaration.effect:g} with power {POWER:g}"
+    if seeds >= needed:
+        return None
+    return (
+        f"{seeds} seeds cannot reach a verdict; {needed} are needed for {reason}. "
+        "Declare more seeds, or `exploratory: true` if no verdict is expected."
+    )
+
+
+def _level(declaration: Declaration) -> float:
+    """Return what the first of Holm's comparisons with the baseline has to reach."""
+    return ALPHA / max(1, len(declaration.conditions) - 1)
+
+
+def duration(seconds: float) -> str:
+    """Write seconds for people.
+
+    Example:
+        >>> duration(42.4), duration(150), duration(9000)
+        ('42 s', '3 min', '2.5 h')
+
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

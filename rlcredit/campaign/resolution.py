@@ -1,0 +1,77 @@
+"""The configuration of a run as the real parser resolves it, and what its objects say they are."""
+
+import copy
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+from lightning.pytorch import Trainer
+
+from rlcredit.campaign.cell import Cell
+from rlcredit.cli import CreditCLI, command_line
+from rlcredit.explain import parameters
+from rlcredit.module import PolicyModule
+from rlcredit.tasks import Task
+
+
+class _Resolve(CreditCLI):
+    """Do what ``explain`` does, and print nothing."""
+
+    def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
+        """Be silent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolution:
+    """A condition before it runs.
+
+    Args:
+        leaves: its whole configuration, defaults and nulls included.
+        parameters: what the instantiated objects say, as a run stores it.
+        trainer: as it would train.
+        module: with weights not read.
+        task: with data not read.
+
+    """
+
+    leaves: dict[str, Any]
+    parameters: dict[str, Any]
+    trainer: Trainer
+    module: PolicyModule
+    task: Task
+
+    @property
+    def mlflow(self) -> dict[str, str] | None:
+        """Experiment and address of the configured MLflow logger, None if there is none."""
+        logger = self.leaves["trainer"]["logger"]
+        for each in logger if isinstance(logger, list) else [logger]:
+            if isinstance(each, dict) and each["class_path"].endswith(".MLFlowLogger"):
+                return {name: each["init_args"][name] for name in ("experiment_name", "tracking_uri")}
+        return None
+
+
+def resolved(arguments: Sequence[str]) -> Resolution:
+    """Parse and instantiate what ``rlcredit fit`` would be given; nothing is loaded.
+
+    Raises:
+        SystemExit: the arguments are refused; the message has been printed.
+
+    """
+    given, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
+    try:
+        cli = command_line(["explain", *arguments], _Resolve)
+    finally:
+        sys.argv = given
+    leaves = yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
+    described = parameters(cli.trainer, cli.model, cli.datamodule)
+    return Resolution(leaves, described, cli.trainer, cli.model, cli.datamodule)
+
+
+def of_cell(leaves: dict[str, Any], cell: Cell, threads: int) -> dict[str, Any]:
+    """Return the configuration of one run of a condition: its seed, folder and threads, all else the same."""
+    config = copy.deepcopy(leaves)
+    config["seed_everything"], config["threads"] = cell.seed, threads
+    config["trainer"]["default_root_dir"] = str(cell.folder)
+    return config

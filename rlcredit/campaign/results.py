@@ -1,0 +1,46 @@
+"""What is kept of a finished run."""
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.executed import run_differences, sha256
+from rlcredit.campaign.runs import outcome
+from rlcredit.tracking.held_out import FOLDER
+from rlcredit.tracking.identity import tags
+
+
+def result(
+    cell: Cell, declaration: Declaration, declared: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Read a finished run.
+
+    Args:
+        cell: the run.
+        declaration: of the campaign.
+        declared: the run's configuration.
+        parameters: what its objects should say.
+
+    Returns:
+        The primary metric of the last evaluation, all metrics by step, hashes, versions, and where the executed
+        configuration is not the declared one.
+
+    """
+    steps = sorted(int(path.stem.removeprefix("step_")) for path in (cell.folder / FOLDER).glob("step_*.json"))
+    found = {step: outcome(cell, step) for step in steps}
+    metrics = {str(step): each["metrics"] for step, each in found.items() if each}
+    described = tags(cell.condition, cell.seed)
+    config = cell.folder / "config.yaml"
+    return {
+        "primary": metrics[str(declaration.steps)][declaration.primary],
+        "metrics": metrics,
+        "declared_sha256": sha256(declared),
+        "executed_sha256": sha256(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.is_file() else None,
+        "differences": run_differences(cell.folder, declared, parameters),
+        "versions": {name: value for name, value in described.items() if name not in ("condition", "seed")},
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,89 @@
+"""One run as a process: begun, continued, watched, and what it leaves."""
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+
+from rlcredit.campaign.bound import PARENT, RECORD
+from rlcredit.campaign.cell import Cell, command
+from rlcredit.tracking.held_out import file_name
+from rlcredit.tracking.standing import FILE
+
+LOG = "log.txt"
+PROCESS = "process.json"
+
+
+def spawned(folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start ``rlcredit fit`` in a process that ends with this one; what it says is appended to the folder's log.
+
+    Args:
+        folder: of the run.
+        given: its arguments.
+        environment: beside that of this process.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    record = folder / PROCESS
+    own = {PARENT: str(os.getpid()), RECORD: str(record.resolve())}
+    with (folder / LOG).open("ab") as log:
+        return subprocess.Popen(
+            command(given),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment, **own},
+            start_new_session=True,  # Ctrl-C is the campaign's to handle
+        )
+
+
+def continuable(cell: Cell, evaluations: Sequence[int]) -> bool:
+    """Whether a run can go on where its last checkpoint was written, with nothing missing before it.
+
+    A checkpoint is written before the evaluation at the same step. A run that was killed between the two cannot make
+    up for it, because Lightning takes the step as done: it begins anew.
+
+    Args:
+        cell: the run.
+        evaluations: steps after which it is evaluated.
+
+    """
+    try:
+        step = torch.load(cell.checkpoint, map_location="cpu", weights_only=True)["global_step"]
+    except (FileNotFoundError, UnpicklingError, RuntimeError, EOFError, zipfile.BadZipFile):
+        return False
+    return all(outcome(cell, due) is not None for due in evaluations if due <= step)
+
+
+def cleared(cell: Cell) -> None:
+    """Remove what an attempt has left that is not continued, except what it said."""
+    for path in cell.folder.iterdir() if cell.folder.is_dir() else ():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in (LOG, PROCESS):
+            path.unlink()
+
+
+def outcome(cell: Cell, step: int) -> dict[str, Any] | None:
+    """Return a held-out evaluation of a run, None if it has not been made."""
+    path = cell.folder / file_name(step)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def standing(cell: Cell) -> dict[str, Any]:
+    """Return where a run says it is; nothing before it says so."""
+    path = cell.folder / FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def last_words(cell: Cell, count: int = 3) -> str:
+    """Return the end of what a run said."""
+    said = (cell.folder / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return "\n".join(f"    {line}" for line in said[-count:])

@@ -1,0 +1,68 @@
+"""Who runs where: how many runs at a time, and what each may use."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from lightning.pytorch.accelerators import CUDAAccelerator
+
+from rlcredit.campaign.resolution import Resolution
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def gpu_groups(resolution: Resolution) -> list[str]:
+    """Return the GPUs of each slot, as the system names them; none if the runs use none."""
+    if not isinstance(resolution.trainer.accelerator, CUDAAccelerator):
+        return []
+    given = os.environ.get(VISIBLE)
+    gpus = given.split(",") if given else [str(number) for number in range(torch.cuda.device_count())]
+    each = devices(resolution.leaves["trainer"]["devices"])
+    if each > len(gpus):
+        raise ValueError(f"trainer.devices asks for {each} GPUs a run, but there are {len(gpus)}. Lower it.")
+    return [",".join(gpus[start : start + each]) for start in range(0, len(gpus) - each + 1, each)]
+
+
+def devices(setting: Any) -> int:
+    """Return how many devices a run uses; one if it would take all there are.
+
+    Example:
+        >>> devices("auto"), devices(2), devices([0, 1]), devices(-1)
+        (1, 2, 2, 1)
+
+    """
+    if isinstance(setting, list):
+        return len(setting)
+    return max(1, setting) if isinstance(setting, int) else int(setting) if str(setting).isdigit() else 1
+
+
+def shared_out(gpus: list[str], slots: int | None, threads: int | None, available: int) -> list[dict[str, str]]:
+    """Return the environment of each slot.
+
+    Args:
+        gpus: of a run each; empty if runs use the processor only.
+        slots: runs at a time; as many as there are GPUs, else cores, if None.
+        threads: of a run; the cores divided among the slots if None.
+        available: cores.
+
+    Example:
+        >>> shared_out([], slots=None, threads=2, available=8)[0], len(shared_out([], None, 2, 8))
+        ({'OMP_NUM_THREADS': '2'}, 4)
+        >>> [slot["CUDA_VISIBLE_DEVICES"] for slot in shared_out(["0", "1"], slots=3, threads=1, available=8)]
+        ['0', '1', '0']
+
+    """
+    slots = slots or len(gpus) or max(1, available // (threads or 1))
+    own = {"OMP_NUM_THREADS": str(threads or max(1, available // slots))}
+    return [{**own, **({VISIBLE: gpus[slot % len(gpus)]} if gpus else {})} for slot in range(slots)]
+
+
+def threads_of(slot: Mapping[str, str]) -> int:
+    """Return the threads of a run in a slot."""
+    return int(slot["OMP_NUM_THREADS"])

@@ -1,0 +1,139 @@
+"""A declaration becomes a plan, and a plan that is accepted becomes runs."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlcredit.campaign import plan, slots, table
+from rlcredit.campaign.cell import Cell, arguments, cells
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.executed import sha256
+from rlcredit.campaign.ledger import FAILED, Ledger
+from rlcredit.campaign.measure import seconds
+from rlcredit.campaign.parent import Parent
+from rlcredit.campaign.resolution import Resolution, resolved
+from rlcredit.campaign.runs import standing
+from rlcredit.campaign.work import Work
+from rlcredit.files import write_atomically
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """What would run.
+
+    Args:
+        resolutions: of all conditions.
+        evaluations: steps after which a run is evaluated.
+        slots: environment of each.
+        threads: of a run.
+        text: the plan, for people.
+
+    """
+
+    resolutions: dict[str, Resolution]
+    evaluations: list[int]
+    slots: list[dict[str, str]]
+    threads: int
+    text: str
+
+
+def planned(
+    declaration: Declaration, root: Path, settings: Path, most: int | None, threads: int | None, *, measure: bool = True
+) -> Planned:
+    """Resolve every condition, share out the machine, measure a step.
+
+    Args:
+        declaration: of the campaign.
+        root: folder of the campaign.
+        settings: the declaration's, as a file.
+        most: runs at a time, if given.
+        threads: of a run, if given; those fixed with the declaration otherwise.
+        measure: whether to measure if nobody has before.
+
+    """
+    firsts = {name: Cell(name, declaration.seeds[0], root) for name in declaration.conditions}
+    resolutions = {name: resolved(arguments(cell, declaration, 1, settings)) for name, cell in firsts.items()}
+    baseline = resolutions[declaration.baseline]
+    shared = slots.shared_out(
+        slots.gpu_groups(baseline), most, threads or Ledger(root).content.get("threads"), slots.cores()
+    )
+    own = slots.threads_of(shared[0])
+    measured = _remembered(root, baseline, own)
+    if measured is None and measure:
+        print("measuring a step of the baseline ...", flush=True)
+        given = arguments(firsts[declaration.baseline], declaration, own, settings)
+        measured = seconds(given, baseline, shared[0])
+        entry = {"of": _measured_of(baseline, own), "seconds": measured}
+        write_atomically(root / "measured.json", json.dumps(entry))
+    text = "\n".join(plan.lines(declaration, baseline, len(shared), measured))
+    if short := plan.shortfall(declaration):
+        text += f"\nshort      {short}"
+    evaluations = [plan.evaluated(resolution) for resolution in resolutions.values()]
+    if any(each != evaluations[0] for each in evaluations):
+        raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
+    return Planned(resolutions, evaluations[0], shared, own, text)
+
+
+def started(declaration: Declaration, root: Path, settings: str, most: int | None, threads: int | None) -> int:
+    """Print the plan, fix the declaration, and run what is missing; return the exit status."""
+    ledger, file = Ledger(root), root / "settings.yaml"
+    short = None if declaration.exploratory else plan.shortfall(declaration)
+    if ledger.fixed:
+        ledger.fix({"declaration": declaration.plain()})
+    write_atomically(file, settings)
+    ready = planned(declaration, root, file, most, threads, measure=short is None)
+    print(ready.text, flush=True)
+    if short:
+        raise ValueError(short)
+    named = ready.resolutions.items()
+    ledger.fix(
+        {
+            "declaration": declaration.plain(),
+            "sha256": declaration.sha256,
+            "threads": ready.threads,
+            "configs": {name: resolution.leaves for name, resolution in named},
+            "parameters": {name: resolution.parameters for name, resolution in named},
+        }
+    )
+    parent = Parent(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)
+    work = Work(declaration, ready.resolutions, ready.evaluations, ready.threads, file, ledger, parent)
+    every = cells(declaration, root)
+    missing = [cell for cell in every if not ledger.finished(cell)]
+    if len(missing) < len(every):
+        print(f"{len(every) - len(missing)} of {len(every)} runs are finished.", flush=True)
+
+    def rows() -> Iterator[table.Row]:
+        return (table.row(c.name, ledger.of(c), standing(c), declaration.steps, ready.evaluations) for c in every)
+
+    try:
+        with table.view(rows) as view:
+            work.through(missing, ready.slots, view)
+    except KeyboardInterrupt:
+        parent.close("KILLED", ledger.path)
+        raise
+    return _concluded(ledger, every, parent)
+
+
+def _concluded(ledger: Ledger, every: list[Cell], parent: Parent) -> int:
+    """Say what came of all runs."""
+    failed = [cell.name for cell in every if ledger.of(cell).get("state") == FAILED]
+    differing = [cell.name for cell in every if ledger.of(cell).get("differences")]
+    print(f"{len(every) - len(failed)} of {len(every)} runs are finished; the ledger is {ledger.path}.")
+    if failed:
+        print(f"failed: {', '.join(failed)}. Their logs say why; the same command tries them again.")
+    if differing:
+        print(f"executed otherwise than declared: {', '.join(differing)}. A report will refuse them.")
+    parent.close("FAILED" if failed or differing else "FINISHED", ledger.path)
+    return 1 if failed or differing else 0
+
+
+def _measured_of(baseline: Resolution, threads: int) -> str:
+    own = {key: value for key, value in baseline.leaves.items() if key not in ("seed_everything", "threads")}
+    return sha256({**own, "threads": threads})
+
+
+def _remembered(root: Path, baseline: Resolution, threads: int) -> dict[str, float] | None:
+    path = root / "measured.json"
+    entry = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return entry["seconds"] if entry.get("of") == _measured_of(baseline, threads) else None

@@ -1,0 +1,109 @@
+"""Where the runs stand: a live table on a terminal, a line per event anywhere else."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from rich.live import Live
+from rich.table import Table
+
+from rlcredit.campaign.plan import duration
+
+COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
+REFRESHED = 1.0
+"""Seconds between two looks at the runs."""
+
+Row = tuple[str, ...]
+
+
+def row(name: str, entry: dict[str, Any], standing: dict[str, Any], steps: int, evaluations: Sequence[int]) -> Row:
+    """Describe a run.
+
+    Args:
+        name: of the run.
+        entry: of the ledger.
+        standing: as the run last wrote it, empty if it has not.
+        steps: that it has to take.
+        evaluations: steps after which it is evaluated.
+
+    Example:
+        >>> row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
+        ('grpo/seed0', 'running', '5/10', '', '', '10 s')
+
+    """
+    state, step = entry.get("state", "waiting"), standing.get("step", 0)
+    eta = ""
+    if state == "running" and (each := standing.get("step_seconds")):
+        ahead = sum(due > step for due in evaluations)
+        eta = duration((steps - step) * each + ahead * (standing.get("validation_seconds") or 0.0))
+    shares = (standing.get(key) for key in ("solve_rate", "held_out"))
+    return (name, state, f"{step}/{steps}", *("" if share is None else f"{share:.3f}" for share in shares), eta)
+
+
+class Lines(AbstractContextManager["Lines"]):
+    """One line per event.
+
+    Args:
+        rows: of all runs, when asked.
+
+    """
+
+    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+        self.rows = rows
+
+    def say(self, sentence: str) -> None:
+        """Tell an event."""
+        print(sentence, flush=True)
+
+    def refresh(self) -> None:
+        """Look at the runs again; lines tell events only."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing open."""
+
+
+class LiveTable(Lines):
+    """A table that is written over, events above it.
+
+    Args:
+        rows: of all runs, when asked.
+
+    """
+
+    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+        super().__init__(rows)
+        self.live = Live(self._table(), auto_refresh=False)
+        self.looked = 0.0
+
+    def __enter__(self) -> "LiveTable":
+        """Begin to draw."""
+        self.live.start()
+        return self
+
+    def say(self, sentence: str) -> None:
+        """Tell an event above the table."""
+        self.live.console.print(sentence, highlight=False, markup=False)
+
+    def refresh(self) -> None:
+        """Draw anew, once a second."""
+        if time.monotonic() - self.looked >= REFRESHED:
+            self.looked = time.monotonic()
+            self.live.update(self._table(), refresh=True)
+
+    def __exit__(self, *_: object) -> None:
+        """Draw a last time and leave the table standing."""
+        self.live.update(self._table(), refresh=True)
+        self.live.stop()
+
+    def _table(self) -> Table:
+        table = Table(*COLUMNS)
+        for each in self.rows():
+            table.add_row(*each)
+        return table
+
+
+def view(rows: Callable[[], Iterable[Row]]) -> Lines:
+    """Return what suits the place where output goes."""
+    return LiveTable(rows) if sys.stdout.isatty() else Lines(rows)

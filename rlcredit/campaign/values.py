@@ -1,0 +1,120 @@
+"""What the keys of a campaign file may hold."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+PRIMARY = ("val/pass_at_1", "val/pass_at_k", "val/unjudged", "val/completion_length", "val/entropy")
+"""Metrics of a held-out evaluation; those of training batches depend on which prompts a step draws."""
+
+ELSEWHERE = {
+    "trainer.max_steps": "`steps`",
+    "seed_everything": "`seeds`",
+    "condition": "the names under `conditions`",
+    "trainer.default_root_dir": "`name`, condition and seed",
+    "checkpoint.dirpath": "`name`, condition and seed",
+    "threads": "the option --threads",
+    "ckpt_path": "the runs themselves: an interrupted one is continued",
+}
+"""Settings that a campaign makes itself, and what it takes them from."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def checked(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values in the types that a declaration has.
+
+    Raises:
+        ValueError: names the key, the value, and the repair.
+
+    """
+    values = {key: CHECKS[key](key, value) for key, value in content.items()}
+    if values["baseline"] not in values["conditions"]:
+        known = ", ".join(values["conditions"])
+        raise ValueError(f"baseline: there is no condition {values['baseline']!r}. There are {known}.")
+    return values
+
+
+def _name(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError(f"{key}: {value!r} names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.")
+    return value
+
+
+def _files(key: str, value: Any) -> tuple[str, ...]:
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(file, str) for file in listed):
+        raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
+    for file in listed:
+        if not Path(file).is_file():
+            raise ValueError(f"{key}: there is no file {file}; paths start in the working directory, {Path.cwd()}.")
+    return tuple(listed)
+
+
+def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
+    return {_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
+
+
+def _seeds(key: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value or not all(type(seed) is int and seed >= 0 for seed in value):
+        raise ValueError(f"{key}: expected a list of numbers from 0 on, got {value!r}.")
+    if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
+        raise ValueError(f"{key}: {repeated[0]} occurs twice; the same run counted twice is no evidence. Remove one.")
+    return tuple(value)
+
+
+def _steps(key: str, value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{key}: expected a number of optimizer steps, at least 1, got {value!r}.")
+    return value
+
+
+def _primary(key: str, value: Any) -> str:
+    if value not in PRIMARY:
+        raise ValueError(f"{key}: expected a held-out metric, one of {', '.join(PRIMARY)}, got {value!r}.")
+    return value
+
+
+def _positive(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
+    return float(value)
+
+
+def _positive_or_none(key: str, value: Any) -> float | None:
+    return None if value is None else _positive(key, value)
+
+
+def _bool(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{key}: expected true or false, got {value!r}.")
+    return value
+
+
+def _settings(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{key}: expected dotted keys and their values, got {value!r}.")
+    for name in value:
+        if name.removesuffix("+") in ELSEWHERE:
+            raise ValueError(f"{key}: {name} follows from {ELSEWHERE[name.removesuffix('+')]}. Remove it here.")
+    return value
+
+
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "name": _name,
+    "configs": _files,
+    "conditions": _conditions,
+    "baseline": _name,
+    "seeds": _seeds,
+    "steps": _steps,
+    "primary": _primary,
+    "effect": _positive,
+    "deviation": _positive_or_none,
+    "exploratory": _bool,
+    "settings": _settings,
+}

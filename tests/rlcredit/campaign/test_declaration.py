@@ -1,0 +1,96 @@
+"""What a campaign file may say, and the one message it gets otherwise."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rlcredit.campaign.cell import arguments, cells, overlay
+from rlcredit.campaign.command import main
+from rlcredit.campaign.declaration import declared, read
+
+ROOT = Path(__file__).parents[3]
+SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "campaigns").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_campaign_is_one(path):
+    assert read(path).name == path.stem
+    assert f"rlcredit campaign configs/campaigns/{path.name}" in path.read_text().splitlines()[0]
+
+
+def test_the_runs_of_a_seed_come_together(tmp_path):
+    names = [cell.name for cell in cells(declared(SMOKE), tmp_path)]
+    assert names == ["grpo/seed0", "maxrl_sepa/seed0", "grpo/seed1", "maxrl_sepa/seed1"]
+
+
+def test_a_run_is_the_command_that_a_person_would_type():
+    declaration = declared(SMOKE)
+    cell = cells(declaration, Path("campaigns/tiny_smoke"))[3]
+    assert arguments(cell, declaration, 2, Path("settings.yaml")) == [
+        "--config=configs/tiny.yaml",
+        "--config=configs/conditions/c8_maxrl_sepa.yaml",
+        "--config=settings.yaml",
+        "--seed_everything=1",
+        "--condition=maxrl_sepa",
+        "--threads=2",
+        "--trainer.max_steps=10",
+        "--trainer.default_root_dir=campaigns/tiny_smoke/maxrl_sepa/seed1",
+    ]
+
+
+def test_settings_keep_their_types():
+    settings = {"a.b": [0.9, 0.95], "a.c": None, "d": "1", "e.f": True}
+    assert yaml.safe_load(overlay(settings)) == {"a": {"b": [0.9, 0.95], "c": None}, "d": "1", "e": {"f": True}}
+
+
+def test_the_hash_is_of_the_content_not_of_the_writing():
+    assert declared(SMOKE).sha256 == declared(dict(reversed(SMOKE.items()))).sha256
+    assert declared(SMOKE).sha256 != declared({**SMOKE, "effect": 0.03}).sha256
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sedes": [1]}, "sedes: no such key. Did you mean `seeds`? There are name, configs, "),
+        ({"configs": ["configs/tyni.yaml"]}, "configs: there is no file configs/tyni.yaml; paths start in"),
+        ({"conditions": {"grpo": "nowhere.yaml"}}, "conditions.grpo: there is no file nowhere.yaml; paths start in"),
+        ({"conditions": {"../grpo": "configs/tiny.yaml"}}, "conditions: '../grpo' names a folder: letters, digits,"),
+        ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice; the same run counted twice is no evidence. Remove one."),
+        ({"seeds": 3}, "seeds: expected a list of numbers from 0 on, got 3."),
+        ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
+        ({"steps": "ten"}, "steps: expected a number of optimizer steps, at least 1, got 'ten'."),
+        ({"primary": "train/solve_rate"}, "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k"),
+        ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
+        ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
+        ({"settings": {"trainer.max_steps": 5}}, "settings: trainer.max_steps follows from `steps`. Remove it here."),
+        ({"settings": {"a": 1, "a.b": 2}}, "settings: a.b is inside a value that another setting gives. Keep one of"),
+    ],
+)
+def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
+    path = tmp_path / "campaign.yaml"
+    path.write_text(yaml.safe_dump({**SMOKE, **change}))
+    assert main([str(path), "--plan", f"--folder={tmp_path}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_what_is_missing_is_asked_for(tmp_path):
+    path = tmp_path / "campaign.yaml"
+    path.write_text(yaml.safe_dump({key: value for key, value in SMOKE.items() if key not in ("effect", "seeds")}))
+    with pytest.raises(ValueError, match=r"seeds, effect: not declared\. What is not fixed before the first run"):
+        read(path)
+
+
+def test_a_condition_cannot_silently_replace_another(tmp_path):
+    path = tmp_path / "campaign.yaml"
+    path.write_text("name: x\nconditions:\n  grpo: a.yaml\n  grpo: b.yaml\n")
+    with pytest.raises(ValueError, match="grpo occurs twice; the second would replace the first"):
+        read(path)

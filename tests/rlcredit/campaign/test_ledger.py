@@ -1,0 +1,49 @@
+"""One file that is whole at every moment, one process that writes it, one declaration."""
+
+import json
+
+import pytest
+
+from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.ledger import Ledger, locked
+
+FIXED = {"declaration": {"name": "x", "effect": 0.02}, "configs": {"grpo": {"model": {"lr": 0.1}}}}
+
+
+def test_what_is_noted_is_on_the_disk(tmp_path):
+    cell = Cell("grpo", 0, tmp_path)
+    ledger = Ledger(tmp_path)
+    ledger.fix(FIXED)
+    ledger.note(cell, state="running", attempts=1)
+    ledger.note(cell, state="finished", primary=0.5)
+    again = Ledger(tmp_path)
+    assert again.of(cell) == {"state": "finished", "attempts": 1, "primary": 0.5}
+    assert again.finished(cell)
+    assert not again.finished(Cell("grpo", 1, tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.json"]
+
+
+def test_a_changed_declaration_is_refused_with_what_has_changed(tmp_path):
+    Ledger(tmp_path).fix(FIXED)
+    Ledger(tmp_path).fix(FIXED)
+    changed = json.loads(json.dumps(FIXED))
+    changed["declaration"]["effect"] = 0.5
+    changed["configs"]["grpo"]["model"]["lr"] = 0.2  # an overlay was edited, the campaign file was not
+    with pytest.raises(ValueError, match="campaign x was declared otherwise") as refused:
+        Ledger(tmp_path).fix(changed)
+    told = str(refused.value)
+    assert "  declaration.effect: was 0.02, is now 0.5\n" in told
+    assert "  configs.grpo.model.lr: was 0.1, is now 0.2\n" in told
+    assert told.endswith("Undo the change, or give the changed campaign another name.")
+    assert Ledger(tmp_path).content["declaration"]["effect"] == 0.02
+
+
+def test_two_processes_cannot_run_one_campaign(tmp_path):
+    with (
+        locked(tmp_path / "x"),
+        pytest.raises(ValueError, match="another process runs the campaign in"),
+        locked(tmp_path / "x"),
+    ):
+        pass
+    with locked(tmp_path / "x"):
+        pass

@@ -1,0 +1,69 @@
+"""What a campaign costs and can show, with numbers that can be checked by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.plan import evaluated, lines, shortfall
+
+
+def campaign(seeds, conditions=2, **more):
+    names = {f"c{number}": ("c.yaml",) for number in range(conditions)}
+    fixed = {"name": "x", "configs": (), "baseline": "c0", "steps": 100, "primary": "val/pass_at_1", "effect": 0.02}
+    return Declaration(conditions=names, seeds=tuple(range(seeds)), **{**fixed, **more})
+
+
+def baseline(steps=100, every=20, updates=1):
+    module = SimpleNamespace(
+        updates_per_rollout=updates,
+        rounds=1,
+        sampling=SimpleNamespace(completions=16),
+        validation=SimpleNamespace(completions=4),
+    )
+    leaves = {"trainer": {"max_steps": steps, "val_check_interval": every}}
+    return SimpleNamespace(leaves=leaves, module=module, task=SimpleNamespace(prompts_per_step=8, validation_size=512))
+
+
+def test_the_plan_counts_what_will_be_sampled_and_how_long_it_takes():
+    measured = {"start": 10.0, "step": 1.0, "validation": 5.0}
+    text = "\n".join(lines(campaign(8), baseline(), 2, measured))
+    assert "2 conditions x 8 seeds = 16 runs of 100 steps, 2 at a time" in text
+    # 16 runs x 100 steps x 8 prompts x 16; 16 runs x 6 evaluations x 512 questions x 4
+    assert "204,800 training completions, 196,608 held out (6 evaluations a run)" in text
+    # 10 + 100 x 1 + 6 x 5 = 140 s a run, eight of them one after the other in each slot: 1120 s
+    assert "about 19 min: a run takes 3 min, a step 1.00 s" in text
+
+
+def test_two_updates_of_a_rollout_sample_once():
+    text = "\n".join(lines(campaign(8), baseline(updates=2), 2, None))
+    assert "102,400 training completions" in text
+
+
+def test_five_pairs_can_never_reach_a_verdict():
+    assert "the smallest p of 5 pairs is 0.0625" in "\n".join(lines(campaign(5), baseline(), 1, None))
+    assert shortfall(campaign(5)) == (
+        "5 seeds cannot reach a verdict; 6 are needed for p <= 0.05, which no fewer pairs can reach. "
+        "Declare more seeds, or `exploratory: true` if no verdict is expected."
+    )
+    assert shortfall(campaign(6)) is None
+
+
+def test_more_comparisons_need_more_pairs():
+    """Holm's first of four asks for p <= 0.0125; seven pairs reach 1/64, eight 1/128."""
+    assert "8 are needed for p <= 0.0125" in shortfall(campaign(7, conditions=5))
+    assert shortfall(campaign(8, conditions=5)) is None
+
+
+def test_an_effect_out_of_reach_asks_for_the_seeds_it_needs():
+    """An effect of one standard deviation takes ten pairs for a power of 0.8 (Cohen's tables: 10)."""
+    assert "10 are needed for an effect of 0.02 with power 0.8" in shortfall(campaign(8, deviation=0.02))
+    assert shortfall(campaign(10, deviation=0.02)) is None
+    text = "\n".join(lines(campaign(8, deviation=0.02), baseline(), 1, None))
+    assert "8 pairs find 1.16 standard deviations of differences with power 0.8, which is 0.0231 of val/pass" in text
+
+
+def test_the_last_policy_must_be_the_one_that_is_measured():
+    assert evaluated(baseline()) == [0, 20, 40, 60, 80, 100]
+    with pytest.raises(ValueError, match=r"never after the last one. Add settings: {trainer.val_check_interval: 10}"):
+        evaluated(baseline(steps=10))
