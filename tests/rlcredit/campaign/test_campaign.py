@@ -1,0 +1,144 @@
+"""A real campaign: planned, killed in the middle of a run, started again, finished."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from lightning.pytorch import Callback
+from safetensors.torch import load_file
+
+from rlcredit.campaign.bound import started
+from rlcredit.campaign.command import main
+
+ROOT = Path(__file__).parents[3]
+KILL = "tests.rlcredit.campaign.test_campaign.KillCampaign"
+SMALL = {
+    "data.init_args.validation_size": 8,
+    "data.init_args.train_size": 8,
+    "data.init_args.prompts_per_step": 2,
+    "model.sampling.completions": 4,
+    "model.sampling.max_tokens": 48,
+    "trainer.val_check_interval": 2,
+    "checkpoint.every_n_train_steps": 2,
+}
+
+
+class KillCampaign(Callback):
+    """Kill the campaign that this run belongs to, and then try to go on."""
+
+    def on_train_batch_start(self, trainer, *args) -> None:
+        if trainer.global_step == 3 and os.environ.get("MAY_KILL"):
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(5)
+
+
+def command(*words, **environment):
+    path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run(
+        [sys.executable, "-m", "rlcredit", *words],
+        env={**os.environ, **path, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def files(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def campaign(tmp_path, monkeypatch):
+    """The shipped campaign, smaller, with a condition that may kill it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    (tmp_path / "kill.yaml").write_text(f"trainer: {{callbacks+: [{{class_path: {KILL}}}]}}")
+    declaration = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
+    overlays = [declaration["conditions"]["maxrl_sepa"], "kill.yaml"]
+    declaration.update(steps=4, settings=SMALL, conditions={**declaration["conditions"], "maxrl_sepa": overlays})
+    (tmp_path / "campaign.yaml").write_text(yaml.safe_dump(declaration))
+    return declaration
+
+
+def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path, capsys):
+    from mlflow import MlflowClient
+
+    root = tmp_path / "campaigns" / "tiny_smoke"
+    killed = command("campaign", "campaign.yaml", "--slots=1", "--threads=1", MAY_KILL="1")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    known = json.loads((root / "ledger.json").read_text())["cells"]
+    assert {name: cell["state"] for name, cell in known.items()} == {
+        "grpo/seed0": "finished",
+        "maxrl_sepa/seed0": "running",
+    }
+    process = json.loads((root / "maxrl_sepa" / "seed0" / "process.json").read_text())
+    time.sleep(0.5)  # for the system to end it; it would sleep longer before it went on
+    assert started(process["pid"]) != process["started"]  # the run died with its campaign
+    before = files(root / "grpo" / "seed0")
+
+    changed = {**campaign, "effect": 0.5}
+    (tmp_path / "changed.yaml").write_text(yaml.safe_dump(changed))
+    assert main(["changed.yaml"]) == 2
+    assert "declaration.effect: was 0.02, is now 0.5\n" in capsys.readouterr().err
+
+    done = command("campaign", "campaign.yaml", "--slots=2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 4 runs are finished." in done.stdout
+    assert "continues  maxrl_sepa/seed0\n" in done.stdout
+    assert "measuring" not in done.stdout  # it is remembered
+    assert files(root / "grpo" / "seed0") == before
+    cells = json.loads((root / "ledger.json").read_text())["cells"]
+    assert {(cell["state"], *cell["differences"]) for cell in cells.values()} == {("finished",)}
+    assert {name: cell["attempts"] for name, cell in cells.items()} == {
+        "grpo/seed0": 1,
+        "maxrl_sepa/seed0": 2,
+        "grpo/seed1": 1,
+        "maxrl_sepa/seed1": 1,
+    }
+    assert all(list(cell["metrics"]) == ["0", "2", "4"] for cell in cells.values())
+
+    # The interrupted run, made again from what was declared for it, without interruption.
+    declared = root / "maxrl_sepa" / "seed0" / "declared.yaml"
+    whole = command("fit", f"--config={declared}", "--trainer.default_root_dir=whole", "--trainer.logger=false")
+    assert whole.returncode == 0, whole.stderr
+    folders = (tmp_path / "whole", declared.parent)
+    ours, theirs = (load_file(folder / "adapter" / "adapter_model.safetensors") for folder in folders)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours.keys() | theirs.keys())
+    assert held_out(folders[0]) == held_out(folders[1])
+
+    # Pairs are pairs: the same prompts and the same noise in both conditions of a seed, others in another seed.
+    first = {name: sampled(root / name) for name in cells}
+    assert first["grpo/seed0"] == first["maxrl_sepa/seed0"]
+    assert first["grpo/seed1"] == first["maxrl_sepa/seed1"]
+    assert first["grpo/seed0"] != first["grpo/seed1"]
+
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
+    (parent,) = (run for run in runs if run.info.run_name == "tiny_smoke")
+    children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert sorted(run.data.tags["cell"] for run in children) == sorted(cells)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+
+
+def held_out(folder):
+    return [path.read_text() for path in sorted(folder.glob("held_out/*.json"))]
+
+
+def sampled(folder):
+    table = json.loads((folder / "completions" / "step_000000.json").read_text())
+    return [(record["prompt"], record["completion"]) for record in table]
+
+
+def test_a_seed_is_the_same_first_policy_in_every_condition(fit):
+    from callbacks.episode.grpo import GRPO
+    from callbacks.episode.maxrl import MaxRL
+
+    grpo, maxrl = (fit(steps=1, lr=0.0, stack=[kind()], completions=4).adapter for kind in (GRPO, MaxRL))
+    assert any(weight.abs().sum() > 0 for weight in grpo.values())
+    assert all(torch.equal(grpo[name], maxrl[name]) for name in grpo.keys() | maxrl.keys())

@@ -1,0 +1,134 @@
+"""Runs that crash, hang or leave half of what they should, next to runs that do not."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from rlcredit.campaign import runs
+from rlcredit.campaign.bound import ended, started
+from rlcredit.campaign.cell import Cell, cells
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.ledger import Ledger
+from rlcredit.campaign.table import Lines, LiveTable
+from rlcredit.campaign.work import Work
+
+STAND_IN = """
+import json, pathlib, sys
+words = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
+folder = pathlib.Path(words["trainer.default_root_dir"])
+tried = folder.parent / f"tried_{folder.name}"
+before = tried.read_text() if tried.exists() else ""
+tried.write_text(before + "x")
+name = f"{words['condition']}{words['seed_everything']}"
+if name == "bad0" or (name == "bad1" and not before):
+    sys.exit("CUDA out of memory, or so")
+(folder / "held_out").mkdir()
+for step in (0, 2):
+    outcome = {"step": step, "metrics": {"val/pass_at_1": step / 4}}
+    (folder / "held_out" / f"step_{step:06d}.json").write_text(json.dumps(outcome))
+executed = {"seed_everything": int(words["seed_everything"]), "threads": 1, "lr": 0.1}
+executed["trainer"] = {"default_root_dir": words["trainer.default_root_dir"]}
+if name == "good1":
+    del executed["lr"]
+(folder / "config.yaml").write_text(json.dumps(executed))
+(folder / "parameters.json").write_text(json.dumps({"stack": words["condition"]}))
+"""
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """Four runs by a stand-in: bad0 always crashes, bad1 once, good1 loses a setting on the way."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    monkeypatch.setattr(runs, "command", lambda given: [sys.executable, str(script), *given])
+    declaration = Declaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
+    leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
+    kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in declaration.conditions}
+    parent = SimpleNamespace(context=lambda cell: {}, abandon=lambda cell: None)
+    return Work(declaration, kinds, [0, 2], 1, tmp_path / "settings.yaml", Ledger(tmp_path), parent)
+
+
+def test_a_crash_never_stops_the_others_and_is_tried_twice(work, tmp_path, capsys):
+    work.through(cells(work.declaration, tmp_path), [{}, {}], Lines(list))
+    known = {name: (cell["state"], cell["attempts"]) for name, cell in work.ledger.content["cells"].items()}
+    assert known == {
+        "good/seed0": ("finished", 1),
+        "bad/seed0": ("failed", 2),
+        "good/seed1": ("finished", 1),
+        "bad/seed1": ("finished", 2),
+    }
+    assert work.ledger.of(Cell("bad", 1, tmp_path))["primary"] == 0.5
+    out = capsys.readouterr().out
+    assert Counter(line.split()[0] for line in out.splitlines() if "/seed" in line) == {
+        "begins": 6,
+        "finished": 3,
+        "crashed": 2,
+        "FAILED": 1,
+        "DIFFERS": 1,
+    }
+    assert "    CUDA out of memory, or so\n" in out
+    assert (tmp_path / "bad" / "seed0" / "log.txt").read_text().count("CUDA") == 2
+
+
+def test_a_run_that_lost_a_setting_is_marked(work, tmp_path):
+    work.through(cells(work.declaration, tmp_path), [{}], Lines(list))
+    assert work.ledger.of(Cell("good", 1, tmp_path))["differences"] == ["lr: declared 0.1, executed nothing"]
+    fine = work.ledger.of(Cell("good", 0, tmp_path))
+    assert fine["differences"] == []
+    assert fine["declared_sha256"] == fine["executed_sha256"]
+
+
+def test_what_is_interrupted_leaves_no_process(work, tmp_path):
+    class Interrupting(Lines):
+        def refresh(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work.through(cells(work.declaration, tmp_path), [{}], Interrupting(list))
+    assert work.ledger.of(Cell("good", 0, tmp_path))["state"] == "running"
+
+
+def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
+    import torch
+
+    cell = Cell("grpo", 0, tmp_path)
+    assert not runs.continuable(cell, [0, 2, 4])
+    cell.checkpoint.parent.mkdir(parents=True)
+    torch.save({"global_step": 2}, cell.checkpoint)
+    (cell.folder / "held_out").mkdir()
+    (cell.folder / "held_out" / "step_000000.json").write_text("{}")
+    assert not runs.continuable(cell, [0, 2, 4])
+    (cell.folder / "held_out" / "step_000002.json").write_text("{}")
+    assert runs.continuable(cell, [0, 2, 4])
+    cell.checkpoint.write_bytes(cell.checkpoint.read_bytes()[:100])
+    assert not runs.continuable(cell, [0, 2, 4])
+    runs.cleared(cell)
+    assert list(cell.folder.iterdir()) == []
+
+
+def test_an_orphan_is_ended_and_a_stranger_with_its_number_is_not(tmp_path):
+    record = tmp_path / "process.json"
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    own = started(sleeper.pid)
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": f"{own}0"}))
+    ended(record)
+    assert sleeper.poll() is None
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": own}))
+    ended(record)
+    assert sleeper.wait(5) == -9
+    assert started(sleeper.pid) is None
+    ended(record)
+    ended(tmp_path / "nothing.json")
+
+
+def test_the_table_shows_every_run_and_events_above_it(capsys):
+    with LiveTable(lambda: [("grpo/seed0", "running", "5/10", "0.500", "0.457", "10 s")]) as view:
+        view.say("begins     grpo/seed0")
+        view.refresh()
+    out = capsys.readouterr().out
+    assert out.startswith("begins     grpo/seed0\n")
+    assert all(word in out for word in ("solve rate", "held out", "eta", "running", "5/10", "0.457", "10 s"))
