@@ -100,6 +100,9 @@ def started(declaration: Declaration, root: Path, settings: str, most: int | Non
     work = Work(declaration, ready.resolutions, ready.evaluations, ready.threads, file, ledger, parent)
     every = cells(declaration, root)
     missing = [cell for cell in every if not ledger.finished(cell)]
+    for cell in missing:
+        if ledger.of(cell):
+            ledger.note(cell, state="waiting")  # what an earlier process said of it is over
     if len(missing) < len(every):
         print(f"{len(every) - len(missing)} of {len(every)} runs are finished.", flush=True)
 
