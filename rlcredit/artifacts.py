@@ -43,6 +43,18 @@ def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> N
             upload(logger.run_id, str(path), artifact_path)
 
 
+def publish_text(trainer: Trainer, name: str, text: str) -> None:
+    """Write a text into the run's folder and upload it; ``name`` is its path in both."""
+    publish(trainer, _written(trainer, name, text), str(Path(name).parent))
+
+
+def _written(trainer: Trainer, name: str, text: str) -> Path:
+    path = folder(trainer) / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, Any]]) -> None:
     """Write rows with the same columns as JSON into the run's folder and as a table to its MLflow page.
 
@@ -52,9 +64,7 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
         records: the rows, at least one.
 
     """
-    path = folder(trainer) / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(records, ensure_ascii=False, indent=1), encoding="utf-8")
+    _written(trainer, name, json.dumps(records, ensure_ascii=False, indent=1))
     columns = {column: [record[column] for record in records] for column in records[0]}
     for logger in trainer.loggers:
         if isinstance(logger, MLFlowLogger):

@@ -106,6 +106,10 @@ class Rollout:
         """One for right, zero for wrong, NaN where the verifier could not tell, shape ``(B,)``."""
         return self.correct.where(self.judged, torch.nan)
 
+    def evenly(self, number: int) -> list[int]:
+        """Return so many rows at equal distances, the first and the last among them; all if there are no more."""
+        return torch.linspace(0, len(self.mask) - 1, min(number, len(self.mask))).round().int().tolist()
+
     def rows(self, chosen: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 

@@ -10,7 +10,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.artifacts import due, folder, publish
+from rlcredit.artifacts import due, publish_text
 from rlcredit.functional.uncertainty import surprisal
 from rlcredit.rollout import Rollout
 
@@ -55,15 +55,12 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Draw the page of this step."""
         if not due(trainer, batch, self.every_n_steps):
             return
-        path = folder(trainer) / "heatmap" / f"{self.label}_step_{batch.step:06d}.html"
-        path.parent.mkdir(exist_ok=True)
-        self.write(batch, path)
-        publish(trainer, path, "heatmap")
+        publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.html(batch))
 
-    def write(self, rollout: Rollout, path: Path) -> None:
-        """Draw the page of a rollout."""
+    def html(self, rollout: Rollout) -> str:
+        """Return the page of a rollout."""
         page = json.dumps(self.page(rollout), ensure_ascii=False).replace("<", "\\u003c")
-        path.write_text(TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page), encoding="utf-8")
+        return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page)
 
     def page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""
@@ -93,8 +90,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Choose completions."""
         if rollout.truth is not None:
             return list(rollout.truth.rows[: self.completions])
-        number = min(self.completions, len(rollout.mask))
-        return torch.linspace(0, len(rollout.mask) - 1, number).round().int().tolist()
+        return rollout.evenly(self.completions)
 
     def record(
         self,

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping
 
-import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.base import CreditOperator
 from callbacks.measurement import Measurement
-from rlcredit.artifacts import folder, publish
+from rlcredit.artifacts import publish_text
 from rlcredit.engines.noise import lots
 from rlcredit.functional.uncertainty import predictive_variance, surprisal
 from rlcredit.module import PolicyModule
@@ -60,7 +59,7 @@ class CreditOracle(
 
     @rank_zero_only
     def _asked(self, trainer: Trainer, rollout: Rollout) -> dict[str, float]:
-        rows = torch.linspace(0, len(rollout.mask) - 1, min(self.completions, len(rollout.mask))).round().int().tolist()
+        rows = rollout.evenly(self.completions)
         assert isinstance(rollout.oracle, Oracle)
         oracle = rollout.oracle.afresh()
         cost = oracle.cost(rollout, rows, rollout.mask[rows].cpu(), self.samples)
@@ -114,7 +113,5 @@ class CreditOracle(
                     **{name: [round(v, 4) for v in each[place, :length].tolist()] for name, each in numbers.items()},
                 }
             )
-        path = folder(trainer) / "probes" / f"{self.label}_step_{rollout.step:06d}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
-        publish(trainer, path, "probes")
+        name = f"probes/{self.label}_step_{rollout.step:06d}.json"
+        publish_text(trainer, name, json.dumps(records, ensure_ascii=False))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.campaign.resolution import Resolution
-from rlcredit.campaign.runs import LOG, spawned
+from rlcredit.campaign.runs import last_words, spawned
 from rlcredit.tracking.standing import FILE
 
 ROLLOUTS = 3
@@ -47,8 +47,7 @@ def seconds(given: Sequence[str], resolution: Resolution, environment: dict[str,
             raise
         took = time.perf_counter() - began
         if status:
-            said = (folder / LOG).read_text(encoding="utf-8").strip().splitlines()
-            raise ValueError(f"a short run of the baseline failed: {' '.join(said[-3:])}")
+            raise ValueError(f"a short run of the baseline failed: {' '.join(last_words(folder))}")
         standing = json.loads((folder / FILE).read_text(encoding="utf-8"))
     start = max(0.0, took - steps * standing["step_seconds"] - standing["validation_seconds"])
     return {

@@ -83,7 +83,6 @@ def standing(cell: Cell) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def last_words(cell: Cell, count: int = 3) -> str:
-    """Return the end of what a run said."""
-    said = (cell.folder / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return "\n".join(f"    {line}" for line in said[-count:])
+def last_words(folder: Path, count: int = 3) -> list[str]:
+    """Return the last lines of what the run in a folder said."""
+    return (folder / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]

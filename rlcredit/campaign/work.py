@@ -116,5 +116,5 @@ class Work:
         self.ledger.note(cell, state="retrying" if again else FAILED, seconds=seconds, status=status)
         how = f"status {status}" if status else "an evaluation missing"
         view.say(f"{'crashed' if again else 'FAILED':<10} {cell.name}   {how}, {duration(took)}; the end of its log:")
-        view.say(runs.last_words(cell))
+        view.say("\n".join(f"    {line}" for line in runs.last_words(cell.folder)))
         return again
