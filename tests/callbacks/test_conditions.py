@@ -69,6 +69,8 @@ def test_every_condition_trains(path, fit, fresh_policy, task):
         "CounterfactualProbe",
         "NoiseFloor",
         "CreditOracle",
+        "TopTokens",
+        "CreditHeatmap",
     }
     assert {operator.label for operator in stack} - silent == logged
     moved = any(weight.any() for name, weight in run.adapter.items() if "lora_B" in name)
