@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from rlcredit.campaign.values import checked
+from rlcredit.campaign.values import Family, checked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,7 +22,8 @@ class Declaration:
         name: of the campaign and its folder.
         configs: common to all runs.
         conditions: overlays of each condition, in the order they are applied.
-        baseline: the condition that the others are compared with.
+        baseline: the condition that the others are compared with, and that is measured for the plan.
+        families: by the question each answers; if none are given, all conditions are one family.
         seeds: one run of every condition each; the runs of a seed are pairs.
         steps: optimizer steps of every run.
         primary: held-out metric compared, of the evaluation after the last step.
@@ -44,6 +45,13 @@ class Declaration:
     deviation: float | None = None
     exploratory: bool = False
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    families: dict[str, Family] = dataclasses.field(default_factory=dict)
+
+    @property
+    def compared(self) -> dict[str, Family]:
+        """Return the families of comparisons; each is corrected for its own size."""
+        others = tuple(name for name in self.conditions if name != self.baseline)
+        return self.families or {"all": Family(self.baseline, others)}
 
     @property
     def sha256(self) -> str:

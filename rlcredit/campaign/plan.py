@@ -40,7 +40,9 @@ def lines(
             f"time       about {duration(math.ceil(runs / slots) * each)}: a run takes {duration(each)}, a step "
             f"{measured['step']:.2f} s, an evaluation {duration(measured['validation'])} (measured, one run at a time)"
         )
-    yield f"baseline   {declaration.baseline}; {declaration.primary} after step {steps}, effect {declaration.effect:g}"
+    yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
+    for name, family in declaration.compared.items():
+        yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in power(declaration))
 
 
@@ -91,8 +93,8 @@ def shortfall(declaration: Declaration) -> str | None:
 
 
 def _level(declaration: Declaration) -> float:
-    """Return what the first of Holm's comparisons with the baseline has to reach."""
-    return ALPHA / max(1, len(declaration.conditions) - 1)
+    """Return what the first of Holm's comparisons has to reach in the largest family."""
+    return ALPHA / max(1, *(len(family.conditions) for family in declaration.compared.values()))
 
 
 def duration(seconds: float) -> str:

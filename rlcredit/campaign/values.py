@@ -1,5 +1,6 @@
 """What the keys of a campaign file may hold."""
 
+import dataclasses
 import math
 import re
 from collections import Counter
@@ -21,6 +22,21 @@ ELSEWHERE = {
 }
 """Settings that a campaign makes itself, and what it takes them from."""
 
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Comparisons that answer one question; p-values are adjusted for all of them together.
+
+    Args:
+        baseline: the condition that the others are compared with.
+        conditions: the others.
+
+    """
+
+    baseline: str
+    conditions: tuple[str, ...]
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -32,9 +48,13 @@ def checked(content: Mapping[str, Any]) -> dict[str, Any]:
 
     """
     values = {key: CHECKS[key](key, value) for key, value in content.items()}
-    if values["baseline"] not in values["conditions"]:
-        known = ", ".join(values["conditions"])
-        raise ValueError(f"baseline: there is no condition {values['baseline']!r}. There are {known}.")
+    named = {"baseline": [values["baseline"]]}
+    for name, family in values.get("families", {}).items():
+        named[f"families.{name}"] = [family.baseline, *family.conditions]
+    for key, names in named.items():
+        if unknown := [name for name in names if name not in values["conditions"]]:
+            known = ", ".join(values["conditions"])
+            raise ValueError(f"{key}: there is no condition {unknown[0]!r}. There are {known}.")
     return values
 
 
@@ -58,6 +78,23 @@ def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict) or not value:
         raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
     return {_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
+
+
+def _families(key: str, value: Any) -> dict[str, Family]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{key}: expected names and what is compared, got {value!r}.")
+    return {str(name): _family(f"{key}.{name}", family) for name, family in value.items()}
+
+
+def _family(key: str, value: Any) -> Family:
+    if not isinstance(value, dict) or set(value) != {"baseline", "conditions"}:
+        raise ValueError(f"{key}: expected {{baseline: NAME, conditions: [NAME, ...]}}, got {value!r}.")
+    baseline, names = value["baseline"], value["conditions"]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in [baseline, *names]):
+        raise ValueError(f"{key}: expected names of conditions, at least one of them to compare, got {value!r}.")
+    if len({baseline, *names}) <= len(names):
+        raise ValueError(f"{key}: a condition occurs twice. Remove one.")
+    return Family(baseline, tuple(names))
 
 
 def _seeds(key: str, value: Any) -> tuple[int, ...]:
@@ -110,6 +147,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "configs": _files,
     "conditions": _conditions,
     "baseline": _name,
+    "families": _families,
     "seeds": _seeds,
     "steps": _steps,
     "primary": _primary,

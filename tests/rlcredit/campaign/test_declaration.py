@@ -68,6 +68,19 @@ def test_the_hash_is_of_the_content_not_of_the_writing():
         ({"primary": "train/solve_rate"}, "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
+        (
+            {"families": {"a": {"baseline": "grpo"}}},
+            "families.a: expected {baseline: NAME, conditions: [NAME, ...]}, got",
+        ),
+        ({"families": {"a": {"baseline": "grpo", "conditions": ["grpo"]}}}, "families.a: a condition occurs twice."),
+        (
+            {"families": {"a": {"baseline": "c", "conditions": ["grpo"]}}},
+            "families.a: there is no condition 'c'. There",
+        ),
+        (
+            {"families": {"a": {"baseline": "grpo", "conditions": []}}},
+            "families.a: expected names of conditions, at le",
+        ),
         ({"settings": {"trainer.max_steps": 5}}, "settings: trainer.max_steps follows from `steps`. Remove it here."),
         ({"settings": {"a": 1, "a.b": 2}}, "settings: a.b is inside a value that another setting gives. Keep one of"),
     ],

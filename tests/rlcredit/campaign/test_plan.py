@@ -6,6 +6,7 @@ import pytest
 
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.plan import evaluated, lines, shortfall
+from rlcredit.campaign.values import Family
 
 
 def campaign(seeds, conditions=2, **more):
@@ -53,6 +54,15 @@ def test_more_comparisons_need_more_pairs():
     """Holm's first of four asks for p <= 0.0125; seven pairs reach 1/64, eight 1/128."""
     assert "8 are needed for p <= 0.0125" in shortfall(campaign(7, conditions=5))
     assert shortfall(campaign(8, conditions=5)) is None
+
+
+def test_every_family_is_corrected_for_its_own_size():
+    names = tuple(f"c{number}" for number in range(1, 9))
+    split = {"first": Family("c0", names[:4]), "second": Family("c1", names[4:])}
+    assert "9 are needed for p <= 0.00625" in shortfall(campaign(8, conditions=9))
+    assert shortfall(campaign(8, conditions=9, families=split)) is None
+    text = "\n".join(lines(campaign(8, conditions=9, families=split), baseline(), 2, None))
+    assert "family     second: c5, c6, c7, c8 against c1" in text
 
 
 def test_an_effect_out_of_reach_asks_for_the_seeds_it_needs():
