@@ -1,4 +1,4 @@
-"""``rlcredit``, and ``python -m rlcredit``: campaigns go their own way, everything else is LightningCLI's."""
+"""``rlcredit``, and ``python -m rlcredit``: campaigns and reports go their own way, the rest is LightningCLI's."""
 
 import sys
 
@@ -9,6 +9,10 @@ def main() -> None:
         from rlcredit.campaign.command import main as campaign  # noqa: PLC0415
 
         sys.exit(campaign(sys.argv[2:]))
+    if sys.argv[1:2] == ["report"]:
+        from rlcredit.report.command import main as report  # noqa: PLC0415
+
+        sys.exit(report(sys.argv[2:]))
     from rlcredit.cli import main as lightning  # noqa: PLC0415
 
     lightning()

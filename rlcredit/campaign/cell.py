@@ -43,8 +43,18 @@ class Cell:
 
 
 def cells(declaration: Declaration, root: Path) -> list[Cell]:
-    """Return all runs, seed by seed, so that pairs are complete early."""
-    return [Cell(condition, seed, root) for seed in declaration.seeds for condition in declaration.conditions]
+    """Return all runs: family by family, so that one question is answered before the next, in each seed by seed.
+
+    A condition that is in several families comes with the first, one that is in none comes last.
+    """
+    groups = [(family.baseline, *family.conditions) for family in declaration.compared.values()]
+    wanted = (
+        (condition, seed)
+        for group in [*groups, tuple(declaration.conditions)]
+        for seed in declaration.seeds
+        for condition in group
+    )
+    return [Cell(condition, seed, root) for condition, seed in dict.fromkeys(wanted)]
 
 
 def arguments(cell: Cell, declaration: Declaration, threads: int, settings: Path) -> list[str]:

@@ -15,7 +15,9 @@ from rlcredit.campaign.start import planned, started
 from rlcredit.files import write_atomically
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
     def error(self, message: str) -> NoReturn:
         """Say it in one line."""
         print(f"error: {message}", file=sys.stderr)
@@ -30,7 +32,7 @@ def _positive(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line of a campaign accepts."""
-    made = _Parser("rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted.")
+    made = Parser("rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted.")
     made.add_argument("file", type=Path, help="the declaration, see docs/campaigns.md")
     made.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
     made.add_argument("--slots", type=_positive, help="runs at a time; as many as there are GPUs, else cores")

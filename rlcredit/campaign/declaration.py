@@ -62,6 +62,16 @@ class Declaration:
         """Return it as JSON would give it back."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
+    @classmethod
+    def restored(cls, plain: dict[str, Any]) -> "Declaration":
+        """Return the declaration that ``plain`` has written, whatever has become of its files."""
+        families = {
+            name: Family(each["baseline"], tuple(each["conditions"])) for name, each in plain["families"].items()
+        }
+        conditions = {name: tuple(files) for name, files in plain["conditions"].items()}
+        listed = {key: tuple(plain[key]) for key in ("configs", "seeds")}
+        return cls(**{**plain, **listed, "families": families, "conditions": conditions})
+
 
 class _Strict(yaml.SafeLoader):
     """YAML in which a key that occurs twice is an error, not a condition that silently disappears."""

@@ -29,6 +29,17 @@ def test_the_runs_of_a_seed_come_together(tmp_path):
     assert names == ["grpo/seed0", "maxrl_sepa/seed0", "grpo/seed1", "maxrl_sepa/seed1"]
 
 
+def test_the_first_question_is_answered_first(tmp_path):
+    names = ("grpo", "maxrl_sepa", "rloo")
+    conditions = dict.fromkeys(names, "configs/conditions/c1_grpo.yaml")
+    families = {"a": {"baseline": "rloo", "conditions": ["grpo"]}}
+    found = cells(declared({**SMOKE, "conditions": conditions, "families": families}), tmp_path)
+    assert [cell.name for cell in found] == [
+        *("rloo/seed0", "grpo/seed0", "rloo/seed1", "grpo/seed1"),
+        *("maxrl_sepa/seed0", "maxrl_sepa/seed1"),
+    ]
+
+
 def test_a_run_is_the_command_that_a_person_would_type():
     declaration = declared(SMOKE)
     cell = cells(declaration, Path("campaigns/tiny_smoke"))[3]

@@ -1,0 +1,1 @@
+"""What a campaign found: evidence, comparisons with a verdict each, and one page that shows them."""

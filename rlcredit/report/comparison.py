@@ -1,0 +1,135 @@
+"""A condition against a baseline: paired differences, tests corrected for their family, a verdict in words."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlcredit.campaign.values import Family
+from rlcredit.report.evidence import Evidence, Run
+from rlcredit.report.metric import unlike
+from rlcredit.statistics.adjusted_p import holm
+from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
+from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
+from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.learning_curve_area import learning_curve_area
+from rlcredit.statistics.probability_of_improvement import probability_of_improvement
+from rlcredit.statistics.sign_flip import fewest_pairs, sign_flip_p
+from rlcredit.statistics.t_test import TTest, paired_t
+from rlcredit.statistics.verdict import verdict
+
+Row = NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What paired runs say of a condition and its baseline, after the last step.
+
+    Args:
+        family: the question it belongs to.
+        baseline: name of the baseline.
+        condition: name of the other.
+        seeds: of the pairs, n of them.
+        differences: of the primary metric, condition minus baseline, shape ``(n,)``.
+        verdict: in words; "open" or "not compared" with the reason where there is none.
+        test: paired t, None below two pairs.
+        sign_flip: two-sided p of the sign-flip test, None without pairs.
+        p: of the paired t, adjusted by Holm for the family; None while the family is open.
+        p_equivalence: of a difference beyond the margin, likewise.
+        general: interval for new seeds and new questions alike, None below six pairs.
+        effect: Hedges' g of the differences, None where they do not spread.
+        improves: how often a run of the condition beats one of the baseline.
+        area: difference of areas under the learning curve, None below two pairs.
+
+    """
+
+    family: str
+    baseline: str
+    condition: str
+    seeds: tuple[int, ...]
+    differences: Row
+    verdict: str
+    test: TTest | None = None
+    sign_flip: float | None = None
+    p: float | None = None
+    p_equivalence: float | None = None
+    general: Interval | None = None
+    effect: StandardizedEffect | None = None
+    improves: float | None = None
+    area: TTest | None = None
+
+
+def comparisons(evidence: Evidence) -> list[Comparison]:
+    """Compare what was declared to be compared, family by family."""
+    families = evidence.declaration.compared.items()
+    return [found for name, family in families for found in _family(evidence, name, family)]
+
+
+def _family(evidence: Evidence, name: str, family: Family) -> Iterator[Comparison]:
+    each = [_compared(evidence, name, family.baseline, condition) for condition in family.conditions]
+    if any(found.verdict for found in each):
+        for found in each:
+            yield found if found.verdict else dataclasses.replace(found, verdict="open: its family is not complete")
+        return
+    margin, tests = evidence.declaration.effect, [found.test for found in each if found.test]
+    corrected = holm([test.p for test in tests]), holm([equivalence(test, margin).p for test in tests])
+    for found, p, p_equivalence in zip(each, *(row.tolist() for row in corrected), strict=True):
+        said = verdict(found.differences, margin, p=p, p_equivalence=p_equivalence, family=len(each))
+        yield dataclasses.replace(found, p=p, p_equivalence=p_equivalence, verdict=said)
+
+
+def _compared(evidence: Evidence, family: str, baseline: str, condition: str) -> Comparison:
+    """Compare two conditions; the verdict is left empty if it only waits for the family."""
+    measures = evidence.measures
+    if reasons := unlike(measures[condition], measures[baseline], (condition, baseline)):
+        return Comparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
+    pairs = list(evidence.paired(condition, baseline))
+    if any((arm.numbers, arm.right.keys()) != (base.numbers, base.right.keys()) for arm, base in pairs):
+        return Comparison(family, baseline, condition, (), np.empty(0), "not compared: other questions or steps")
+    steps, primary = evidence.declaration.steps, evidence.declaration.primary
+    differences = _paired(pairs, lambda run: run.metrics[steps][primary])
+    wanted = len(evidence.declaration.seeds)
+    said = f"open: {len(pairs)} of {wanted} pairs" if len(pairs) < wanted else ""
+    said = said or ("undecided: one pair has no spread" if wanted < 2 else "")
+    return Comparison(
+        family,
+        baseline,
+        condition,
+        tuple(arm.seed for arm, _ in pairs),
+        differences,
+        said,
+        **_tests(evidence, pairs, differences),
+    )
+
+
+def _tests(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences: Row) -> dict[str, Any]:
+    """Return what so many pairs allow to be tested."""
+    found: dict[str, Any] = {}
+    if pairs:
+        steps, primary = evidence.declaration.steps, evidence.declaration.primary
+        arms = [np.array([run.metrics[steps][primary] for run in runs]) for runs in zip(*pairs, strict=True)]
+        found |= {"sign_flip": sign_flip_p(differences), "improves": probability_of_improvement(*arms)}
+    if len(pairs) >= 2:
+        area = _paired(pairs, lambda run: area_under(run, evidence.declaration.primary))
+        found |= {"test": paired_t(differences), "area": paired_t(area)}
+        if np.ptp(differences) > 0:
+            found["effect"] = paired_hedges_g(differences)
+    if len(pairs) >= fewest_pairs(0.05):
+        arm, base = (
+            evidence.per_question(list(runs), evidence.declaration.primary) for runs in zip(*pairs, strict=True)
+        )
+        found["general"] = hierarchical_interval(arm - base)
+    return found
+
+
+def area_under(run: Run, metric: str) -> float:
+    """Return the area under a held-out curve of a run, in the unit of the curve."""
+    curve = run.curve(metric)
+    return float(learning_curve_area(list(curve), list(curve.values())))
+
+
+def _paired(pairs: Sequence[tuple[Run, Run]], value: Callable[[Run], float]) -> Row:
+    return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64)

@@ -1,0 +1,58 @@
+"""What a number measures, so that two of them are compared only if they measure the same."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.executed import differences, flat
+
+OF_TRAINING = ("prompts_per_step", "train_size", "validation_batch")
+"""Arguments of a task that do not touch its held-out questions."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """A quantity, and over what it is taken.
+
+    Args:
+        name: for instance ``val/pass_at_1``.
+        over: the outcomes it summarises, in words.
+        settings: under which they were obtained, by dotted keys.
+
+    """
+
+    name: str
+    over: str
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def held_out_metric(declaration: Declaration, config: Mapping[str, Any]) -> Metric:
+    """Return what the primary metric of a condition measures.
+
+    Args:
+        declaration: of the campaign.
+        config: resolved configuration of the condition.
+
+    """
+    task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
+    measured = {"data": {**config["data"], "init_args": task}}
+    measured["model"] = {key: config["model"][key] for key in ("validation", "pass_k")}
+    return Metric(declaration.primary, f"held-out questions after step {declaration.steps}", flat(measured))
+
+
+def unlike(first: Metric, second: Metric, names: tuple[str, str]) -> list[str]:
+    """Say in what two metrics differ; nothing if they can be compared.
+
+    Args:
+        first: a metric.
+        second: another.
+        names: whose they are.
+
+    Example:
+        >>> running = Metric("solve rate", "all training batches so far")
+        >>> unlike(running, Metric("solve rate", "the last training batch"), ("4B", "30B"))
+        ["over: 4B 'all training batches so far', 30B 'the last training batch'"]
+
+    """
+    return differences(dataclasses.asdict(first), dataclasses.asdict(second), names)
