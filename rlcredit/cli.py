@@ -33,6 +33,11 @@ from rlcredit.tracking.progress import progress
 from rlcredit.tracking.standing import Standing
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+DESCRIPTION = (
+    "Credit assignment in reinforcement learning with verifiable rewards, as stacks of callbacks. Beside the "
+    "subcommands below: `rlcredit campaign FILE` runs conditions x seeds, `rlcredit report CAMPAIGN` says what they found."
+)
+
 TRAINER_DEFAULTS = {
     "logger": {
         "class_path": MLFLOW,
@@ -249,5 +254,6 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         seed_everything_default=0,
         auto_configure_optimizers=False,
         parser_class=ReadableParser,
+        parser_kwargs={"description": DESCRIPTION},
         args=args,
     )

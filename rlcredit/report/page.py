@@ -4,6 +4,7 @@ import base64
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -16,6 +17,9 @@ from rlcredit.report.summary import summaries
 from rlcredit.report.tables import Table
 from rlcredit.report.training import SHOWN, Curve, training_curves
 from rlcredit.report.variance import decompositions
+
+REACH = 6
+"""A strip beside a verdict shows differences up to so many margins."""
 
 HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
 
@@ -61,6 +65,8 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
         "declaration": evidence.declaration,
         "sha256": evidence.declaration.sha256[:12],
         "metric": next(iter(evidence.measures.values())),
+        "metric_label": _label(evidence.declaration.primary),
+        "reach": REACH * evidence.declaration.effect,
         "finished": len(evidence.runs),
         "declared": evidence.declared,
         "sections": sections,
@@ -100,7 +106,7 @@ def _section(
         draw_forest(found, evidence.declaration.effect, picture(f"differences after step {evidence.declaration.steps}"))
     if members:
         held = {condition: [run.curve(primary) for run in runs] for condition, runs in members.items()}
-        draw_curves(held, primary.removeprefix("val/"), picture("learning curves"), share=True)
+        draw_curves(held, _label(primary), picture("learning curves"), share=True)
     for metric, label in SHOWN.items():
         values = {
             condition: [row for run in runs if (row := curves.get((condition, run.seed), {}).get(metric))]
@@ -114,6 +120,10 @@ def _section(
             {name: [run.curve(metric) for run in runs] for name, runs in members.items()}, label, picture(label)
         )
     return Section(name, family.baseline, found, tables.comparison_table(found), drawn)
+
+
+def _label(metric: str) -> str:
+    return metric.removeprefix("val/").replace("_at_", "@")
 
 
 def _smoothed(curve: Curve, window: int = 5) -> Curve:
@@ -132,12 +142,16 @@ def _environment(evidence: Evidence) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in found.items()}
 
 
-def _rendered(name: str, content: Mapping[str, object], out: Path) -> str:
+def _rendered(name: str, content: Mapping[str, Any], out: Path) -> str:
     def data(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
 
     def cells(row: Sequence[str]) -> str:
         return "| " + " | ".join(each.replace("|", "\\|") for each in row) + " |"
+
+    def place(difference: float) -> float:
+        reach = REACH * content["declaration"].effect
+        return round(50 + 50 * max(-1.0, min(1.0, difference / reach)), 2)
 
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -146,4 +160,4 @@ def _rendered(name: str, content: Mapping[str, object], out: Path) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return templates.get_template(name).render(content, data=data, cells=cells)
+    return templates.get_template(name).render(content, data=data, cells=cells, place=place, signed=tables.signed)

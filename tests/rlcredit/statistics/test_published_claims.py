@@ -3,6 +3,9 @@
 Per-seed values are those of its tables for seeds 42, 101 and 202, in percent, arm first; three runs each.
 """
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,16 +21,23 @@ from rlcredit.statistics.t_power import detectable_effect, seeds_needed, t_power
 from rlcredit.statistics.t_test import paired_t, welch_t
 from rlcredit.statistics.verdict import verdict
 
-LARGE = np.array([[59.38, 60.16, 60.94], [56.25, 60.16, 56.25]])  # SEPA at 30B: 60.16 against 57.55
-SMALL = np.array([[48.41, 46.23, 47.87], [47.40, 48.08, 47.27]])  # SEPA with the semantic detector at 4B
-BASELINE = [47.4, 48.1, 47.4]
-AMPLIFIED, CLAMPED, MASKED = (
-    [[47.8, 47.1, 48.2], BASELINE],
-    [[46.5, 47.7, 46.8], BASELINE],
-    [[48.2, 47.2, 46.6], BASELINE],
-)
-HICRA = [[46.5, 48.2, 46.8], [47.4, 48.1, 47.3]]
-VARIANCE = [[50.00, 50.78, 50.78], [51.56, 50.78, 51.56]]  # predictive variance against surprisal
+PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "published.csv"
+
+
+def published(experiment):
+    """Return the values of every arm of an experiment, its baseline last."""
+    with PUBLISHED.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["experiment"] == experiment]
+    names = sorted({(row["role"], row["condition"]) for row in rows})
+    return [[float(row["percent"]) for row in rows if (row["role"], row["condition"]) == name] for name in names]
+
+
+LARGE = np.array(published("30B"))  # SEPA: 60.16 against 57.55
+SMALL = np.array(published("4B, semantic detector"))
+AMPLIFIED, CLAMPED = ([arm, published("4B, amplification")[-1]] for arm in published("4B, amplification")[:-1])
+MASKED = published("4B, entropy mask")
+HICRA = [published("4B")[0], published("4B")[-1]]
+VARIANCE = published("4B, signals")  # predictive variance against surprisal
 
 
 def test_the_published_t_of_the_large_model_is_cohens_d():

@@ -1,0 +1,77 @@
+"""Compute the SEPA paper's tables from its per-seed values: tests, intervals and what they allow to be said.
+
+python scripts/tabulate_published.py docs/results/published.csv
+
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from rlcredit.report.metric import Metric, unlike
+from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.sign_flip import sign_flip_p
+from rlcredit.statistics.t_test import paired_t, welch_t
+from rlcredit.statistics.verdict import verdict
+
+MARGIN = 0.01
+
+Arm = tuple[Metric, np.ndarray]
+
+
+def arms(path: Path) -> dict[tuple[str, str, str], Arm]:
+    """Return metric and values, as proportions by seed, by experiment, role and condition."""
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    found = {}
+    for key, group in groupby(rows, lambda row: (row["experiment"], row["role"], row["condition"])):
+        each = list(group)
+        values = np.array([float(row["percent"]) / 100 for row in sorted(each, key=lambda row: int(row["seed"]))])
+        found[key] = Metric("solve rate", each[0]["metric"]), values
+    return found
+
+
+def lines(found: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
+    """Yield a row of Markdown for every arm against its baseline."""
+    heads = ("experiment", "condition", "difference, Welch interval", "Welch t (df), p", "paired p", "sign flip")
+    yield f"| {' | '.join(heads)} | equivalent within 1 pp, p | if seeds were pairs |"
+    yield "|---|---|---|---|---|---|---|---|"
+    baselines = {experiment: arm for (experiment, role, _), arm in found.items() if role == "baseline"}
+    for (experiment, role, condition), (metric, values) in found.items():
+        if role == "baseline":
+            continue
+        other, base = baselines[experiment]
+        if reasons := unlike(metric, other, (condition, "baseline")):
+            yield f"| {experiment} | {condition} | not compared: {'; '.join(reasons)} | | | | | |"
+            continue
+        welch, paired = welch_t(values, base), paired_t(values - base)
+        low, high, _ = (100 * each for each in welch.interval)
+        cells = (
+            f"{100 * welch.difference:+.2f} ({low:+.2f} to {high:+.2f})",
+            f"{welch.statistic:.2f} ({welch.df:.2f}), {welch.p:.2f}",
+            f"{paired.p:.2f}",
+            f"{sign_flip_p(values - base):.2f}",
+            f"{equivalence(paired, MARGIN).p:.2f}",
+            verdict(values - base, MARGIN),
+        )
+        yield f"| {experiment} | {condition} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table, and which experiments share a metric."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path)
+    found = arms(parser.parse_args().path)
+    print("\n".join(lines(found)))
+    (first, one), (last, other) = (
+        next((key, arm) for key, arm in found.items() if key[0] == name) for name in ("4B", "30B")
+    )
+    print(f"\n{first[0]} and {last[0]} are not compared: {'; '.join(unlike(one[0], other[0], (first[0], last[0])))}")
+
+
+if __name__ == "__main__":
+    main()

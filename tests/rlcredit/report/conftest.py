@@ -1,0 +1,84 @@
+"""A campaign that nobody ran: what it would have left on disk, with policies whose worth is known."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.values import Family
+from rlcredit.tracking.held_out import file_name
+
+STEPS = (0, 50, 100)
+WORTH = {"base": 0.80, "same": 0.80, "good": 0.90, "bad": 0.70}
+CONFIG = {
+    "data": {"class_path": "ReasoningGym", "init_args": {"name": "chain_sum", "prompts_per_step": 8}},
+    "model": {"validation": {"completions": 4, "temperature": 0.7}, "pass_k": 4},
+    "trainer": {"logger": False},
+}
+
+
+class Left:
+    """The folder, and how to change what is in it."""
+
+    def __init__(self, root, **declared):
+        fixed = {"name": root.name, "configs": (), "steps": 100, "primary": "val/pass_at_1", "effect": 0.02}
+        conditions = {name: (f"{name}.yaml",) for name in WORTH}
+        fixed |= {"conditions": conditions, "baseline": "base", "seeds": tuple(range(8))}
+        self.root, self.declaration = root, Declaration(**{**fixed, **declared})
+        plain, names = self.declaration.plain(), self.declaration.conditions
+        self.ledger = {"declaration": plain, "configs": {n: copy.deepcopy(CONFIG) for n in names}, "cells": {}}
+        self.right = {}
+        for condition in names:
+            for seed in self.declaration.seeds:
+                self.run(condition, seed)
+
+    def run(self, condition, seed):
+        """Simulate a run: pairs share the luck of their seed and how hard each question is."""
+        luck, hard = np.random.default_rng(seed).normal(0, 0.005), np.random.default_rng(99).normal(0, 0.1, 256)
+        own = np.random.default_rng([seed, *map(ord, condition)])
+        metrics = {}
+        for step in STEPS:
+            worth = 0.5 + (WORTH[condition] - 0.5) * step / 100
+            right = own.random((256, 4)) < (worth + luck + hard[:, None]).clip(0, 1)
+            found = {"val/pass_at_1": right.mean(), "val/entropy": 0.1, "val/completion_length": 30.0}
+            self.right[condition, seed] = right
+            metrics[str(step)] = {name: float(value) for name, value in found.items()}
+            outcome = {"step": step, "metrics": metrics[str(step)], "numbers": list(range(256))}
+            path = self.root / condition / f"seed{seed}" / file_name(step)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({**outcome, "right": right.astype(int).tolist()}))
+        self.ledger["cells"][f"{condition}/seed{seed}"] = {
+            "state": "finished",
+            "seconds": 60.0,
+            "metrics": metrics,
+            "differences": [],
+            "executed_sha256": "0" * 64,
+            "versions": {"git_commit": "1" * 40, "version.torch": "2.13.0"},
+        }
+
+    def write(self):
+        """Put the ledger on disk; return the folder."""
+        (self.root / "ledger.json").write_text(json.dumps(self.ledger))
+        return self.root
+
+    def values(self, condition):
+        """Return pass@1 of every seed after the last step."""
+        return np.array([self.right[condition, seed].mean() for seed in self.declaration.seeds])
+
+
+@pytest.fixture
+def left(tmp_path):
+    """Return a function that leaves such a campaign behind."""
+
+    def leave(name="made_up", **declared):
+        (tmp_path / name).mkdir()
+        return Left(tmp_path / name, **declared)
+
+    return leave
+
+
+@pytest.fixture
+def two_families():
+    return {"first": Family("base", ("same", "good")), "second": Family("good", ("bad",))}
