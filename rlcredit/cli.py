@@ -34,8 +34,9 @@ from rlcredit.tracking.standing import Standing
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
 DESCRIPTION = (
-    "Credit assignment in reinforcement learning with verifiable rewards, as stacks of callbacks. Beside the subcommands "
-    "below, `rlcredit campaign FILE` runs conditions x seeds, and `rlcredit report CAMPAIGN` says what they found."
+    "Credit assignment in reinforcement learning with verifiable rewards, as stacks of callbacks. Beside the "
+    "subcommands below, `rlcredit campaign FILE` runs conditions x seeds, and `rlcredit report CAMPAIGN` says "
+    "what they found."
 )
 
 TRAINER_DEFAULTS = {
