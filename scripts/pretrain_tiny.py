@@ -1,7 +1,7 @@
 """Make the embedded policy from nothing: tokenizer, weights and chat template, seeded and deterministic.
 
 python scripts/pretrain_tiny.py --out rlcredit/tiny
-python scripts/pretrain_tiny.py --out policies/long_chains --terms 2 12 --steps 6000   # for campaigns over the horizon
+python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3
 
 """
 
@@ -94,10 +94,29 @@ def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Ten
     return ids, labels
 
 
+def fresh_model(tokenizer: Any, width: int, layers: int) -> Any:
+    """Return a model that has learned nothing."""
+    config = Qwen3Config(
+        vocab_size=384,
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=width // 4,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return Qwen3ForCausalLM(config)
+
+
 def main() -> None:
     """Train and save; a line every 100 steps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
+    parser.add_argument("--start", type=Path, help="policy to go on from; from nothing if not given")
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="fewest and most terms of a chain")
     parser.add_argument("--batch", type=int, default=64)
@@ -111,21 +130,12 @@ def main() -> None:
     torch.manual_seed(args.seed)
     terms = tuple(args.terms)
     tokens_per_trace = TOKENS_PER_TERM * sum(terms) // 2
-    tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed, terms=terms)
-    config = Qwen3Config(
-        vocab_size=384,
-        hidden_size=args.width,
-        intermediate_size=3 * args.width,
-        num_hidden_layers=args.layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=args.width // 4,
-        max_position_embeddings=1024,
-        tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    model = Qwen3ForCausalLM(config)
+    if args.start:
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(args.start)
+        model = Qwen3ForCausalLM.from_pretrained(args.start)
+    else:
+        tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed, terms=terms)
+        model = fresh_model(tokenizer, args.width, args.layers)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.steps, pct_start=0.1)

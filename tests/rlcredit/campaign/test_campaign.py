@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from rlcredit.campaign.bound import started
 from rlcredit.campaign.command import main
+from rlcredit.report.command import main as report
 
 ROOT = Path(__file__).parents[3]
 KILL = "tests.rlcredit.campaign.test_campaign.KillCampaign"
@@ -25,8 +26,8 @@ SMALL = {
     "data.init_args.prompts_per_step": 2,
     "model.sampling.completions": 4,
     "model.sampling.max_tokens": 48,
-    "trainer.val_check_interval": 2,
-    "checkpoint.every_n_train_steps": 2,
+    "trainer.val_check_interval": 5,
+    "checkpoint.every_n_train_steps": 5,
 }
 
 
@@ -34,7 +35,7 @@ class KillCampaign(Callback):
     """Kill the campaign that this run belongs to, and then try to go on."""
 
     def on_train_batch_start(self, trainer, *args) -> None:
-        if trainer.global_step == 3 and os.environ.get("MAY_KILL"):
+        if trainer.global_step == 7 and os.environ.get("MAY_KILL"):
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(5)
 
@@ -61,7 +62,7 @@ def campaign(tmp_path, monkeypatch):
     (tmp_path / "kill.yaml").write_text(f"trainer: {{callbacks+: [{{class_path: {KILL}}}]}}")
     declaration = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
     overlays = [declaration["conditions"]["maxrl_sepa"], "kill.yaml"]
-    declaration.update(steps=4, settings=SMALL, conditions={**declaration["conditions"], "maxrl_sepa": overlays})
+    declaration.update(settings=SMALL, conditions={**declaration["conditions"], "maxrl_sepa": overlays})
     (tmp_path / "campaign.yaml").write_text(yaml.safe_dump(declaration))
     return declaration
 
@@ -101,7 +102,7 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
         "grpo/seed1": 1,
         "maxrl_sepa/seed1": 1,
     }
-    assert all(list(cell["metrics"]) == ["0", "2", "4"] for cell in cells.values())
+    assert all(list(cell["metrics"]) == ["0", "5", "10"] for cell in cells.values())
 
     # The interrupted run, made again from what was declared for it, without interruption.
     declared = root / "maxrl_sepa" / "seed0" / "declared.yaml"
@@ -124,6 +125,13 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
     children = [run for run in runs if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
     assert sorted(run.data.tags["cell"] for run in children) == sorted(cells)
     assert {run.info.status for run in runs} == {"FINISHED"}
+
+    # What it found: nothing, of two pairs.
+    assert report(["campaign.yaml"]) == 0
+    (said, page) = capsys.readouterr().out.strip().splitlines()
+    assert said.startswith("all: maxrl_sepa against grpo: ")
+    assert "groups without variance, training" in Path(page).read_text()
+    assert "report/report.html" in {file.path for file in client.list_artifacts(parent.info.run_id, "report")}
 
 
 def held_out(folder):
