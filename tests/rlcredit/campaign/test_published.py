@@ -1,0 +1,159 @@
+"""The published campaigns, as declared and as executed: both are accepted, and they differ in what they say they do."""
+
+import re
+import sys
+from itertools import takewhile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from callbacks import check_stack
+from rlcredit.campaign.cell import Cell, arguments, overlay
+from rlcredit.campaign.declaration import read
+from rlcredit.campaign.executed import differences
+from rlcredit.campaign.plan import evaluated, shortfall
+from rlcredit.campaign.resolution import resolved
+from rlcredit.cli import CreditCLI, command_line
+from rlcredit.schema import merged_configs
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "configs" / "campaigns" / "published"
+FILES = sorted(FOLDER.glob("*.yaml"))
+OVERLAYS = sorted(FOLDER.glob("overlays/*.yaml"))
+NAMES = sorted({path.stem.rpartition("_as_")[0] for path in FILES})
+DIFFERS = "# Differs from the file as declared in:"
+SAME = "# Does not differ from the file as declared in anything that a configuration can say."
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+class Parse(CreditCLI):
+    """Parse, and make nothing; its parser can be used again."""
+
+    def before_instantiate_classes(self):
+        pass
+
+    def instantiate_classes(self):
+        pass
+
+    def _run_subcommand(self, subcommand):
+        pass
+
+
+@pytest.fixture(scope="module")
+def parser():
+    given, sys.argv = sys.argv, ["rlcredit"]
+    try:
+        return command_line(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse)._parser("explain")
+    finally:
+        sys.argv = given
+
+
+@pytest.fixture
+def given(tmp_path):
+    """What the run of a condition would be given."""
+
+    def of(declaration, condition):
+        settings = tmp_path / "settings.yaml"
+        settings.write_text(overlay(declaration.settings))
+        return arguments(Cell(condition, declaration.seeds[0], tmp_path), declaration, 1, settings)
+
+    return of
+
+
+def test_every_campaign_is_there_twice():
+    assert {path.stem for path in FILES} == {f"{name}_as_{how}" for name in NAMES for how in ("declared", "executed")}
+
+
+def test_every_overlay_is_used():
+    declarations = [read(path) for path in FILES]
+    used = {file for each in declarations for files in (each.configs, *each.conditions.values()) for file in files}
+    assert {str(path.relative_to(ROOT)) for path in OVERLAYS} <= used
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_published_campaign_is_one_and_promises_no_verdict_that_it_cannot_reach(path):
+    declaration = read(path)
+    assert declaration.name == path.stem
+    assert path.read_text().splitlines()[0].endswith(f".  rlcredit campaign configs/campaigns/published/{path.name}")
+    assert declaration.exploratory == (shortfall(declaration) is not None)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_last_policy_is_measured(path, given):
+    declaration = read(path)
+    for condition in declaration.conditions:
+        trainer = files(declaration, condition, given)["trainer"]
+        assert evaluated(SimpleNamespace(leaves={"trainer": {**trainer, "max_steps": declaration.steps}}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parser_takes_the_last_condition(name, parser, given):
+    declaration = read(FOLDER / f"{name}_as_executed.yaml")
+    config = parser.parse_args(given(declaration, list(declaration.conditions)[-1]))
+    check_stack(parser.instantiate_classes(config).trainer.callbacks)
+
+
+@pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: path.stem)
+def test_the_parser_takes_every_overlay(path, parser):
+    below = ["configs/base.yaml", "configs/models/qwen3_4b.yaml", "configs/conditions/c1_grpo.yaml"]
+    config = parser.parse_args([f"--config={file}" for file in (*below, path)])
+    check_stack(parser.instantiate_classes(config).trainer.callbacks)
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"), [("ppo_dualclip", "grpo_1e-6_dual"), ("sepa_semantic_30b", "maxrl_sepa"), ("full", "grpo")]
+)
+def test_a_condition_resolves_as_a_campaign_resolves_it(name, condition, given):
+    said = resolved(given(read(FOLDER / f"{name}_as_executed.yaml"), condition)).parameters
+    assert said["task"].startswith("MATH(path='EleutherAI/hendrycks_math', name='intermediate_algebra'")
+    assert (said["prompts_per_step"], said["completions"]) == (8, 16)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_executed_differs_from_what_was_declared_in_what_the_file_says(name, given):
+    declared, executed = (read(FOLDER / f"{name}_as_{how}.yaml") for how in ("declared", "executed"))
+    lines = (FOLDER / f"{name}_as_executed.yaml").read_text().splitlines()
+    assert (DIFFERS in lines) != (SAME in lines)
+    told = takewhile(
+        lambda line: line.startswith("#   "), lines[lines.index(DIFFERS) + 1 :] if DIFFERS in lines else []
+    )
+    keys = [found[1] for line in told if (found := re.match(r"#   (\S+(?: / \S+)?): ", line))]
+    assert sorted(keys) == sorted(set(keys))
+    assert set(keys) == found_differences(declared, executed, given)
+
+
+def found_differences(declared, executed, given):
+    """Name what differs: fields of the campaign, conditions, and of common conditions the places in a run."""
+    common = [name for name in declared.conditions if name in executed.conditions]
+    lost = [f"conditions.{name}" for name in declared.conditions.keys() ^ executed.conditions.keys()]
+    apart = {"name", "configs", "conditions", "settings"}
+    fields = [{key: value for key, value in each.plain().items() if key not in apart} for each in (declared, executed)]
+    changed = {re.split(r"[.\[:]", told)[0] for told in differences(*fields)}
+    runs = {}
+    for name in common:
+        merged = [files(each, name, given) for each in (declared, executed)]
+        runs[name] = {re.split(r"[\[:]", told)[0] for told in differences(*merged)}
+    shared = set.intersection(*runs.values()) - {"trainer.callbacks"}  # by the settings; a stack is a condition's own
+    return {*lost, *changed, *shared, *(f"{name} / {place}" for name in common for place in runs[name] - shared)}
+
+
+def files(declaration, condition, given):
+    """Lay the files of a condition on top of one another."""
+    merged = merged_configs([each for each in given(declaration, condition) if each.startswith("--config=")])
+    return {key: value for key, value in merged.items() if key != "condition"}
+
+
+def test_the_page_has_a_row_for_every_campaign():
+    page = (ROOT / "docs" / "published_campaigns.md").read_text(encoding="utf-8")
+    rows = {
+        row[1]: row.groups()[1:] for row in re.finditer(r"^\| `(\w+)` \| (.+?) \| (\d+) x (\d+) \|", page, re.MULTILINE)
+    }
+    assert set(rows) == set(NAMES)
+    for name, (_, seeds, steps) in rows.items():
+        declaration = read(FOLDER / f"{name}_as_declared.yaml")
+        assert (int(seeds), int(steps)) == (len(declaration.seeds), declaration.steps)
