@@ -51,7 +51,7 @@ class Declaration:
     def compared(self) -> dict[str, Family]:
         """Return the families of comparisons; each is corrected for its own size."""
         others = tuple(name for name in self.conditions if name != self.baseline)
-        return self.families or {"all": Family(self.baseline, others)}
+        return self.families or ({"all": Family(self.baseline, others)} if others else {})
 
     @property
     def sha256(self) -> str:

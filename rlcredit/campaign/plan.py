@@ -94,7 +94,7 @@ def shortfall(declaration: Declaration) -> str | None:
 
 def _level(declaration: Declaration) -> float:
     """Return what the first of Holm's comparisons has to reach in the largest family."""
-    return ALPHA / max(1, *(len(family.conditions) for family in declaration.compared.values()))
+    return ALPHA / max([1, *(len(family.conditions) for family in declaration.compared.values())])
 
 
 def duration(seconds: float) -> str:

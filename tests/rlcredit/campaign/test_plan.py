@@ -65,6 +65,11 @@ def test_every_family_is_corrected_for_its_own_size():
     assert "family     second: c5, c6, c7, c8 against c1" in text
 
 
+def test_one_condition_is_compared_with_nothing():
+    assert "family" not in "\n".join(lines(campaign(8, conditions=1), baseline(), 1, None))
+    assert shortfall(campaign(6, conditions=1)) is None
+
+
 def test_an_effect_out_of_reach_asks_for_the_seeds_it_needs():
     """An effect of one standard deviation takes ten pairs for a power of 0.8 (Cohen's tables: 10)."""
     assert "10 are needed for an effect of 0.02 with power 0.8" in shortfall(campaign(8, deviation=0.02))
