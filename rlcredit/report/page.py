@@ -12,16 +12,15 @@ from rlcredit.files import write_atomically
 from rlcredit.report import tables
 from rlcredit.report.comparison import Comparison, comparisons
 from rlcredit.report.evidence import Evidence
-from rlcredit.report.pictures import draw_curves, draw_forest
+from rlcredit.report.numbers import csv_files
+from rlcredit.report.pictures import family_pictures, label
 from rlcredit.report.summary import summaries
 from rlcredit.report.tables import Table
-from rlcredit.report.training import SHOWN, Curve, training_curves
+from rlcredit.report.training import training_curves
 from rlcredit.report.variance import decompositions
 
 REACH = 6
 """A strip beside a verdict shows differences up to so many margins."""
-
-HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,17 +54,18 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
     out.mkdir(parents=True, exist_ok=True)
     compared, summarised, variances = comparisons(evidence), summaries(evidence), decompositions(evidence)
     curves = training_curves(evidence)
-    for name, text in tables.csv_files(evidence, compared, summarised, variances, curves).items():
+    for name, text in csv_files(evidence, compared, summarised, variances, curves).items():
         write_atomically(out / name, text)
-    sections = [
-        _section(evidence, number, name, compared, curves, out)
-        for number, name in enumerate(evidence.declaration.compared, start=1)
-    ]
+    sections = []
+    for number, (name, family) in enumerate(evidence.declaration.compared.items(), start=1):
+        found = [each for each in compared if each.family == name]
+        drawn = family_pictures(evidence, family, found, curves, out, f"family{number}")
+        sections.append(Section(name, family.baseline, found, tables.comparison_table(found), drawn))
     content = {
         "declaration": evidence.declaration,
         "sha256": evidence.declaration.sha256[:12],
         "metric": next(iter(evidence.measures.values())),
-        "metric_label": _label(evidence.declaration.primary),
+        "metric_label": label(evidence.declaration.primary),
         "reach": REACH * evidence.declaration.effect,
         "finished": len(evidence.runs),
         "declared": evidence.declared,
@@ -82,55 +82,6 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
     for name in ("report.html", "report.md"):
         write_atomically(out / name, _rendered(name, content, out))
     return compared
-
-
-def _section(
-    evidence: Evidence,
-    number: int,
-    name: str,
-    compared: Sequence[Comparison],
-    curves: Mapping[tuple[str, int], Mapping[str, Curve]],
-    out: Path,
-) -> Section:
-    """Draw the pictures of a family; conditions without runs are not in them."""
-    family, primary = evidence.declaration.compared[name], evidence.declaration.primary
-    found = [each for each in compared if each.family == name]
-    members = {each: evidence.of(each) for each in (family.baseline, *family.conditions) if evidence.of(each)}
-    drawn: dict[str, str] = {}
-
-    def picture(shows: str) -> Path:
-        drawn[shows] = f"family{number}_{len(drawn) + 1}.png"
-        return out / drawn[shows]
-
-    if any(len(each.seeds) for each in found):
-        draw_forest(found, evidence.declaration.effect, picture(f"differences after step {evidence.declaration.steps}"))
-    if members:
-        held = {condition: [run.curve(primary) for run in runs] for condition, runs in members.items()}
-        draw_curves(held, _label(primary), picture("learning curves"), share=True)
-    for metric, label in SHOWN.items():
-        values = {
-            condition: [row for run in runs if (row := curves.get((condition, run.seed), {}).get(metric))]
-            for condition, runs in members.items()
-        }
-        if any(values.values()):
-            smooth = {condition: [_smoothed(curve) for curve in rows] for condition, rows in values.items() if rows}
-            draw_curves(smooth, label, picture(f"{label}, training"))
-    for metric, label in HELD_OUT.items() if not curves and members else ():
-        draw_curves(
-            {name: [run.curve(metric) for run in runs] for name, runs in members.items()}, label, picture(label)
-        )
-    return Section(name, family.baseline, found, tables.comparison_table(found), drawn)
-
-
-def _label(metric: str) -> str:
-    return metric.removeprefix("val/").replace("_at_", "@")
-
-
-def _smoothed(curve: Curve, window: int = 5) -> Curve:
-    """Average a curve over the batches of every window."""
-    steps = sorted(curve)
-    parts = [steps[start : start + window] for start in range(0, len(steps), window)]
-    return {part[-1]: sum(curve[step] for step in part) / len(part) for part in parts}
 
 
 def _environment(evidence: Evidence) -> dict[str, str]:

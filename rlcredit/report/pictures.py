@@ -6,15 +6,93 @@ from typing import Any
 
 import numpy as np
 
+from rlcredit.campaign.values import Family
 from rlcredit.figures import ACCENT, GRID, INK, MUTED, SECOND, finish, new_figure
 from rlcredit.report.comparison import Comparison
+from rlcredit.report.evidence import Evidence
 from rlcredit.report.summary import over_runs
-from rlcredit.report.training import Curve
+from rlcredit.report.training import SHOWN, Curve
 
 LINES = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
 """One per condition of a family, the baseline's first; they come again beyond eight."""
 
+HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
+"""Drawn where no training curves are."""
+
 WIDTH, DPI = 4.8, 160
+
+
+def family_pictures(
+    evidence: Evidence,
+    family: Family,
+    found: Sequence[Comparison],
+    curves: Mapping[tuple[str, int], Mapping[str, Curve]],
+    out: Path,
+    prefix: str,
+) -> dict[str, str]:
+    """Draw a family; conditions without runs are left out.
+
+    Args:
+        evidence: of the campaign.
+        family: what is compared.
+        found: its comparisons.
+        curves: of training, by condition and seed; may be empty.
+        out: folder of the pictures.
+        prefix: of their names.
+
+    Returns:
+        File names by what they show.
+
+    """
+    drawn: dict[str, str] = {}
+
+    def picture(shows: str) -> Path:
+        drawn[shows] = f"{prefix}_{len(drawn) + 1}.png"
+        return out / drawn[shows]
+
+    primary, steps = evidence.declaration.primary, evidence.declaration.steps
+    names = (family.baseline, *family.conditions)
+    members = {name: runs for name in names if (runs := evidence.of(name))}
+    if any(len(each.seeds) for each in found):
+        draw_forest(found, evidence.declaration.effect, picture(f"differences after step {steps}"))
+    if members:
+        held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}
+        draw_curves(held_out, label(primary), picture("learning curves"), share=True)
+    for metric, shows in SHOWN.items():
+        traced = {
+            name: [curves.get((name, run.seed), {}).get(metric) for run in runs] for name, runs in members.items()
+        }
+        smooth = {name: [smoothed(row) for row in rows if row] for name, rows in traced.items() if any(rows)}
+        if smooth:
+            draw_curves(smooth, shows, picture(f"{shows}, training"))
+    for metric, shows in HELD_OUT.items() if members and not curves else ():
+        values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
+        draw_curves(values, shows, picture(shows))
+    return drawn
+
+
+def label(metric: str) -> str:
+    """Return how a held-out metric is called in a picture.
+
+    Example:
+        >>> label("val/pass_at_1")
+        'pass@1'
+
+    """
+    return metric.removeprefix("val/").replace("_at_", "@")
+
+
+def smoothed(curve: Curve, window: int = 5) -> Curve:
+    """Average a curve over the steps of every window, named by its last step.
+
+    Example:
+        >>> smoothed({1: 0.0, 2: 1.0, 3: 4.0}, window=2)
+        {2: 0.5, 3: 4.0}
+
+    """
+    steps = sorted(curve)
+    parts = [steps[start : start + window] for start in range(0, len(steps), window)]
+    return {part[-1]: sum(curve[step] for step in part) / len(part) for part in parts}
 
 
 def draw_forest(found: Sequence[Comparison], margin: float, path: Path) -> None:
