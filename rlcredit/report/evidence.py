@@ -56,7 +56,6 @@ class Evidence:
         refused: reasons, by the names of runs that are finished and not reported.
         absent: states, by the names of runs that are not finished.
         measures: what the primary metric of each condition measures.
-        pass_k: k of the pass@k that is reported.
 
     """
 
@@ -66,12 +65,15 @@ class Evidence:
     refused: dict[str, list[str]]
     absent: dict[str, str]
     measures: dict[str, Metric]
-    pass_k: int
 
     @property
     def declared(self) -> int:
         """Return how many runs were declared."""
         return len(self.declaration.conditions) * len(self.declaration.seeds)
+
+    def pass_k(self, condition: str) -> int:
+        """Return k of the pass@k that a condition's evaluations report."""
+        return int(self.measures[condition].settings["model.pass_k"])
 
     def of(self, condition: str) -> list[Run]:
         """Return the runs of a condition, in the order of the seeds."""
@@ -88,7 +90,7 @@ class Evidence:
         right = np.stack([run.right[self.declaration.steps] for run in runs])
         if metric == "val/pass_at_1":
             return right
-        return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k)[..., None]
+        return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k(runs[0].condition))[..., None]
 
 
 def collected(root: Path) -> Evidence:
@@ -110,7 +112,6 @@ def collected(root: Path) -> Evidence:
         refused={},
         absent={},
         measures={name: held_out_metric(declaration, config) for name, config in configs.items()},
-        pass_k=configs[declaration.baseline]["model"]["pass_k"],
     )
     for cell in cells(declaration, root):
         if not ledger.finished(cell):

@@ -70,7 +70,7 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
         "finished": len(evidence.runs),
         "declared": evidence.declared,
         "sections": sections,
-        "summary": tables.summary_table(summarised, evidence.pass_k),
+        "summary": tables.summary_table(evidence, summarised),
         "variance": tables.variance_table(variances),
         "seeds": tables.seed_table(evidence),
         "configs": tables.config_table(evidence),

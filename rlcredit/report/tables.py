@@ -94,9 +94,18 @@ def comparison_table(found: Sequence[Comparison]) -> Table:
     return Table(columns, rows)
 
 
-def summary_table(found: Sequence[Summary], pass_k: int) -> Table:
+def summary_table(evidence: Evidence, found: Sequence[Summary]) -> Table:
     """Show every condition by itself."""
-    columns = ("condition", "runs", "pass@1", f"pass@{pass_k}", "middle half", "between runs", "area")
+    ks = sorted({evidence.pass_k(each.condition) for each in found})
+    columns = (
+        "condition",
+        "runs",
+        "pass@1",
+        f"pass@{' or '.join(map(str, ks))}",
+        "middle half",
+        "between runs",
+        "area",
+    )
     rows = [
         (
             each.condition,
