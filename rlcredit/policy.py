@@ -232,6 +232,36 @@ class Policy(nn.Module):
             self.lm.train(training)
 
     @contextlib.contextmanager
+    def merged(self) -> Iterator[None]:
+        """Act with the adapter added into the weights: the same policy but for rounding, in fewer operations.
+
+        The weights come back bit for bit, for nothing is subtracted: the sums lie beside them, in as much memory as the
+        adapted weights take.
+
+        Raises:
+            ValueError: weights that are not float32; rounded to their precision, the sums would be another policy.
+
+        """
+        from peft.tuners.lora import LoraLayer  # noqa: PLC0415
+
+        layers: list[Any] = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
+        weights = [layer.get_base_layer().weight for layer in layers]
+        if odd := {weight.dtype for weight in weights} - {torch.float32}:
+            raise ValueError(
+                f"An adapter is merged into float32 weights only, got {odd.pop()}. Sample without merging."
+            )
+        kept = [weight.data for weight in weights]
+        try:
+            for layer, weight in zip(layers, weights, strict=True):
+                weight.data = weight.data + layer.get_delta_weight("default").detach()
+                layer.merged_adapters.append("default")
+            yield
+        finally:
+            for layer, weight, data in zip(layers, weights, kept, strict=True):
+                weight.data = data
+                layer.merged_adapters.clear()
+
+    @contextlib.contextmanager
     def adapter_off(self) -> Iterator[None]:
         """Act as the frozen reference policy."""
         with self.lm.disable_adapter():

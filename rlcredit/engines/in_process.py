@@ -24,15 +24,17 @@ class InProcessEngine:
         threads: CPU threads while decoding. With one, completions and their log-probabilities are the same bit for bit
             whatever is decoded beside them. With more, attention rounds differently in different threads; a small
             model, whose tensors are too small to share, is no faster for it.
+        merge: add the adapter into the weights while decoding, which saves the embedded policy a quarter of the time.
+            Float32 only; log-probabilities then agree with the trainer's up to rounding.
 
     """
 
-    def __init__(self, decode_batch_size: int | None = None, threads: int = 1) -> None:
+    def __init__(self, decode_batch_size: int | None = None, threads: int = 1, merge: bool = False) -> None:
         if decode_batch_size is not None and decode_batch_size < 1:
             raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
         if threads < 1:
             raise ValueError(f"InProcessEngine expects threads >= 1, got {threads}.")
-        self.decode_batch_size, self.threads = decode_batch_size, threads
+        self.decode_batch_size, self.threads, self.merge = decode_batch_size, threads, merge
 
     @torch.no_grad()
     def sample(
@@ -88,7 +90,8 @@ class InProcessEngine:
             truncated=torch.zeros(shape[0], dtype=torch.bool, device=prompt_ids.device),
         )
         rows = torch.arange(shape[0], device=prompt_ids.device)
-        with policy.sampling(), _threads(self.threads):
+        merged = policy.merged() if self.merge else contextlib.nullcontext()
+        with policy.sampling(), merged, _threads(self.threads):
             for part in rows.split(self.decode_batch_size or len(rows)):
                 self._decode(policy, prompt_ids, part, of, temperature, noise, limits, found)
         width = int(found.mask.any(0).sum())

@@ -4,6 +4,7 @@ from torch.testing import assert_close
 
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
+from rlcredit.policy import Policy
 
 FIELDS = ("completion_ids", "mask", "logprobs", "entropy", "truncated")
 
@@ -86,3 +87,49 @@ def test_sampling_leaves_the_policy_in_the_mode_it_was(policy, prompt_ids):
     policy.lm.train()
     InProcessEngine().sample(policy, prompt_ids[:1], [0], Sampling(1, max_tokens=2), seed=0, step=0)
     assert policy.lm.training
+
+
+@pytest.fixture
+def taught(policy):
+    """A policy whose adapter says something, until the test is over."""
+    adapter = [weight for name, weight in policy.named_parameters() if "lora_B" in name]
+    before = [weight.detach().clone() for weight in adapter]
+    torch.manual_seed(0)
+    for weight in adapter:
+        weight.data.normal_(std=0.02)
+    yield policy
+    for weight, data in zip(adapter, before, strict=True):
+        weight.data.copy_(data)
+
+
+def test_a_merged_adapter_samples_the_same_policy(taught, prompt_ids, samples):
+    sampling = Sampling(completions=8)
+    apart, merged = (
+        InProcessEngine(merge=merge).sample(taught, prompt_ids, [0, 1, 2, 3], sampling, seed=0, step=0)
+        for merge in (False, True)
+    )
+    assert apart.logprobs.shape != samples.logprobs.shape or not torch.equal(apart.logprobs, samples.logprobs)
+    same = (apart.completion_ids == merged.completion_ids).all(-1)
+    assert same.float().mean() > 0.9, "a draw at the edge of two tokens may fall to either side"
+    assert_close(merged.logprobs[same], apart.logprobs[same], atol=1e-4, rtol=1e-4)
+    assert not torch.equal(merged.logprobs[same], apart.logprobs[same]), "nothing was merged"
+
+
+def test_merging_leaves_every_weight_as_it_was(taught):
+    before = {name: weight.detach().clone() for name, weight in taught.named_parameters()}
+    needed = [name for name, weight in taught.named_parameters() if weight.requires_grad]
+    with pytest.raises(KeyError), taught.merged():
+        raise KeyError
+    assert all(torch.equal(weight, before[name]) for name, weight in taught.named_parameters())
+    assert [name for name, weight in taught.named_parameters() if weight.requires_grad] == needed
+    assert not any(getattr(module, "merged_adapters", []) for module in taught.modules())
+
+
+def test_rounded_weights_are_not_merged():
+    policy = Policy(dtype="bfloat16")
+    policy.load()
+    with (
+        pytest.raises(ValueError, match=r"float32 weights only, got torch.bfloat16. Sample without merging"),
+        policy.merged(),
+    ):
+        pass
