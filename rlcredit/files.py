@@ -1,5 +1,6 @@
 """Files that are whole or not there at all, whatever kills the process that writes them."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -23,3 +24,8 @@ def write_atomically(path: Path, text: str) -> None:
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)  # the name itself is on the disk only now
         os.close(folder)
+
+
+def file_sha256(path: Path) -> str:
+    """Identify a file by its content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlcredit.report.metric import Metric, unlike
+from rlcredit.campaign.metric import Metric, unlike
 from rlcredit.statistics.equivalence import equivalence
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t, welch_t

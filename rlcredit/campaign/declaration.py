@@ -22,8 +22,8 @@ class Declaration:
         name: of the campaign and its folder.
         configs: common to all runs.
         conditions: overlays of each condition, in the order they are applied.
-        baseline: the condition that the others are compared with, and that is measured for the plan.
-        families: by the question each answers; if none are given, all conditions are one family.
+        baseline: measured for the plan, and compared with all others if no families are given.
+        families: what is compared instead, by the question each answers.
         seeds: one run of every condition each; the runs of a seed are pairs.
         steps: optimizer steps of every run.
         primary: held-out metric compared, of the evaluation after the last step.

@@ -78,6 +78,8 @@ def power(declaration: Declaration) -> Iterator[str]:
 
 def shortfall(declaration: Declaration) -> str | None:
     """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
+    if not declaration.compared:
+        return None
     level, seeds = _level(declaration), len(declaration.seeds)
     needed, reason = fewest_pairs(level), f"p <= {level:.3g}, which no fewer pairs can reach"
     if declaration.deviation:

@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -45,11 +45,16 @@ class Resolution:
     @property
     def mlflow(self) -> dict[str, str] | None:
         """Experiment and address of the configured MLflow logger, None if there is none."""
-        logger = self.leaves["trainer"]["logger"]
-        for each in logger if isinstance(logger, list) else [logger]:
-            if isinstance(each, dict) and each["class_path"].endswith(".MLFlowLogger"):
-                return {name: each["init_args"][name] for name in ("experiment_name", "tracking_uri")}
-        return None
+        return mlflow_of(self.leaves)
+
+
+def mlflow_of(config: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return experiment and address of the MLflow logger of a configuration, None if it has none."""
+    logger = config["trainer"]["logger"]
+    for each in logger if isinstance(logger, list) else [logger]:
+        if isinstance(each, dict) and each["class_path"].endswith(".MLFlowLogger"):
+            return {name: each["init_args"][name] for name in ("experiment_name", "tracking_uri")}
+    return None
 
 
 def resolved(arguments: Sequence[str]) -> Resolution:

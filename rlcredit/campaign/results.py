@@ -10,7 +10,8 @@ from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import run_differences, sha256
 from rlcredit.campaign.runs import outcome
-from rlcredit.tracking.held_out import FOLDER
+from rlcredit.files import file_sha256
+from rlcredit.tracking.held_out import FOLDER, file_name
 from rlcredit.tracking.identity import tags
 
 
@@ -26,8 +27,8 @@ def result(
         parameters: what its objects should say.
 
     Returns:
-        The primary metric of the last evaluation, all metrics by step, hashes, versions, and where the executed
-        configuration is not the declared one.
+        The primary metric of the last evaluation, all metrics by step, hashes of files and of the configuration,
+        versions, and where the executed configuration is not the declared one.
 
     """
     steps = sorted(int(path.stem.removeprefix("step_")) for path in (cell.folder / FOLDER).glob("step_*.json"))
@@ -38,6 +39,7 @@ def result(
     return {
         "primary": metrics[str(declaration.steps)][declaration.primary],
         "metrics": metrics,
+        "held_out_sha256": {str(step): file_sha256(cell.folder / file_name(step)) for step in steps},
         "declared_sha256": sha256(declared),
         "executed_sha256": sha256(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.is_file() else None,
         "differences": run_differences(cell.folder, declared, parameters),

@@ -2,8 +2,9 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rlcredit.campaign import plan, slots, table
 from rlcredit.campaign.cell import Cell, arguments, cells
@@ -11,6 +12,7 @@ from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import sha256
 from rlcredit.campaign.ledger import FAILED, Ledger
 from rlcredit.campaign.measure import seconds
+from rlcredit.campaign.metric import held_out_metric, unlike
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.resolution import Resolution, resolved
 from rlcredit.campaign.runs import standing
@@ -54,6 +56,7 @@ def planned(
     """
     firsts = {name: Cell(name, declaration.seeds[0], root) for name in declaration.conditions}
     resolutions = {name: resolved(arguments(cell, declaration, 1, settings)) for name, cell in firsts.items()}
+    refuse_unlike(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
     shared = slots.shared_out(
         slots.gpu_groups(baseline), most, threads or Ledger(root).content.get("threads"), slots.cores()
@@ -73,6 +76,23 @@ def planned(
     if any(each != evaluations[0] for each in evaluations):
         raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
     return Planned(resolutions, evaluations[0], shared, own, text)
+
+
+def refuse_unlike(declaration: Declaration, configs: Mapping[str, Any]) -> None:
+    """Refuse a family whose conditions are not measured alike.
+
+    Raises:
+        ValueError: with what differs.
+
+    """
+    measures = {name: held_out_metric(declaration, config) for name, config in configs.items()}
+    for family, members in declaration.compared.items():
+        for name in members.conditions:
+            if reasons := unlike(measures[name], measures[members.baseline], (name, members.baseline)):
+                raise ValueError(
+                    f"families.{family}: {declaration.primary} is not one metric in all of it: {'; '.join(reasons)}. "
+                    "Evaluate its conditions alike."
+                )
 
 
 def started(declaration: Declaration, root: Path, settings: str, most: int | None, threads: int | None) -> int:

@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-PRIMARY = ("val/pass_at_1", "val/pass_at_k", "val/unjudged", "val/completion_length", "val/entropy")
-"""Metrics of a held-out evaluation; those of training batches depend on which prompts a step draws."""
+PRIMARY = ("val/pass_at_1", "val/pass_at_k")
+"""Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
+
+RESERVED = ("report", "ledger.json", "lock", "settings.yaml", "measured.json")
+"""Files and folders of a campaign that no condition may be named like."""
 
 ELSEWHERE = {
     "trainer.max_steps": "`steps`",
@@ -77,13 +80,19 @@ def _files(key: str, value: Any) -> tuple[str, ...]:
 def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict) or not value:
         raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
+    for name in value:
+        if name in RESERVED:
+            raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
     return {_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
 
 
 def _families(key: str, value: Any) -> dict[str, Family]:
     if not isinstance(value, dict):
         raise ValueError(f"{key}: expected names and what is compared, got {value!r}.")
-    return {str(name): _family(f"{key}.{name}", family) for name, family in value.items()}
+    for name in value:
+        if not isinstance(name, str) or not name.isprintable() or set(name) & set("<>|[]#"):
+            raise ValueError(f"{key}: {name!r} is a heading: one line, without < > | [ ] #.")
+    return {name: _family(f"{key}.{name}", family) for name, family in value.items()}
 
 
 def _family(key: str, value: Any) -> Family:

@@ -9,7 +9,7 @@ from rlcredit.campaign.command import Parser
 from rlcredit.campaign.declaration import read
 from rlcredit.report.evidence import collected
 from rlcredit.report.page import written
-from rlcredit.report.training import tracking_uri
+from rlcredit.report.training import store, training_curves
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,7 +22,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(args: Sequence[str]) -> int:
-    """Write a report; return 0 if all that was declared is in it, 1 if runs are missing or refused, 2 if none is."""
+    """Write a report.
+
+    Returns:
+        0 if all that was declared is in it, 1 if runs are missing, refused or not compared, 2 if there is no campaign.
+
+    """
     given = parser().parse_args(args)
     try:
         root = given.folder / read(given.campaign).name if given.campaign.is_file() else given.campaign
@@ -30,17 +35,17 @@ def main(args: Sequence[str]) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    out = given.out or root / "report"
-    for comparison in written(evidence, out):
+    out, known = given.out or root / "report", store(evidence)
+    found = written(evidence, training_curves(evidence, known), out)
+    for comparison in found:
         print(f"{comparison.family}: {comparison.condition} against {comparison.baseline}: {comparison.verdict}")
     for name, reasons in evidence.refused.items():
         print(f"refused: {name}: {'; '.join(reasons)}")
     if evidence.absent:
         print(f"missing: {len(evidence.absent)} of {evidence.declared} runs")
-    uri, parent = tracking_uri(evidence), evidence.ledger.content.get("mlflow_run")
-    if uri and parent:
-        from mlflow import MlflowClient  # noqa: PLC0415
-
-        MlflowClient(uri).log_artifacts(parent, str(out), "report")
+    if known:
+        client, parent = known
+        client.log_artifacts(parent.info.run_id, str(out), "report")
     print(out / "report.html")
-    return 1 if evidence.refused or evidence.absent else 0
+    uncompared = any(comparison.verdict.startswith("not compared") for comparison in found)
+    return 1 if evidence.refused or evidence.absent or uncompared else 0

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlcredit.campaign.metric import unlike
 from rlcredit.campaign.values import Family
 from rlcredit.report.evidence import Evidence, Run
-from rlcredit.report.metric import unlike
 from rlcredit.statistics.adjusted_p import holm
 from rlcredit.statistics.equivalence import equivalence
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
@@ -22,6 +22,9 @@ from rlcredit.statistics.t_test import TTest, paired_t
 from rlcredit.statistics.verdict import verdict
 
 Row = NDArray[np.float64]
+
+FEWEST = fewest_pairs(0.05)
+"""Pairs below which no test reaches 0.05, and an interval for new questions none of 95 %."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +39,11 @@ class Comparison:
         differences: of the primary metric, condition minus baseline, shape ``(n,)``.
         verdict: in words; "open" or "not compared" with the reason where there is none.
         test: paired t, None below two pairs.
-        sign_flip: two-sided p of the sign-flip test, None without pairs.
-        p: of the paired t, adjusted by Holm for the family; None while the family is open.
+        sign_flip: two-sided p of the sign-flip test, None where there is no verdict: a look before that is no test.
+        p: of the paired t, adjusted by Holm for the family; likewise.
         p_equivalence: of a difference beyond the margin, likewise.
-        general: interval for new seeds and new questions alike, None below six pairs.
-        effect: Hedges' g of the differences, None where they do not spread.
+        general: interval for new seeds and new questions alike, None below six pairs or questions.
+        effect: Hedges' g of the differences, None below three pairs and where they do not spread.
         improves: how often a run of the condition beats one of the baseline.
         area: difference of areas under the learning curve, None below two pairs.
 
@@ -71,57 +74,53 @@ def comparisons(evidence: Evidence) -> list[Comparison]:
 def _family(evidence: Evidence, name: str, family: Family) -> Iterator[Comparison]:
     each = [_compared(evidence, name, family.baseline, condition) for condition in family.conditions]
     if any(found.verdict for found in each):
+        waiting = "open: another comparison of its family has no verdict"
         for found in each:
-            yield found if found.verdict else dataclasses.replace(found, verdict="open: its family is not complete")
+            yield found if found.verdict else dataclasses.replace(found, verdict=waiting)
         return
     margin, tests = evidence.declaration.effect, [found.test for found in each if found.test]
     corrected = holm([test.p for test in tests]), holm([equivalence(test, margin).p for test in tests])
     for found, p, p_equivalence in zip(each, *(row.tolist() for row in corrected), strict=True):
         said = verdict(found.differences, margin, p=p, p_equivalence=p_equivalence, family=len(each))
-        yield dataclasses.replace(found, p=p, p_equivalence=p_equivalence, verdict=said)
+        ps = {"p": p, "p_equivalence": p_equivalence, "sign_flip": sign_flip_p(found.differences)}
+        yield dataclasses.replace(found, verdict=said, **ps)
 
 
 def _compared(evidence: Evidence, family: str, baseline: str, condition: str) -> Comparison:
     """Compare two conditions; the verdict is left empty if it only waits for the family."""
-    measures = evidence.measures
+    measures, declaration = evidence.measures, evidence.declaration
     if reasons := unlike(measures[condition], measures[baseline], (condition, baseline)):
         return Comparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
     pairs = list(evidence.paired(condition, baseline))
-    if any((arm.numbers, arm.right.keys()) != (base.numbers, base.right.keys()) for arm, base in pairs):
-        return Comparison(family, baseline, condition, (), np.empty(0), "not compared: other questions or steps")
-    steps, primary = evidence.declaration.steps, evidence.declaration.primary
-    differences = _paired(pairs, lambda run: run.metrics[steps][primary])
-    wanted = len(evidence.declaration.seeds)
-    said = f"open: {len(pairs)} of {wanted} pairs" if len(pairs) < wanted else ""
-    said = said or ("undecided: one pair has no spread" if wanted < 2 else "")
-    return Comparison(
-        family,
-        baseline,
-        condition,
-        tuple(arm.seed for arm, _ in pairs),
-        differences,
-        said,
-        **_tests(evidence, pairs, differences),
-    )
+    if any(arm.asked != base.asked for arm, base in pairs):
+        return Comparison(family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations")
+    wanted, said = len(declaration.seeds), ""
+    if len(pairs) < wanted:
+        said = f"open: {len(pairs)} of {wanted} pairs"
+    elif wanted < FEWEST:
+        said = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
+    differences = _paired(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
+    seeds = tuple(arm.seed for arm, _ in pairs)
+    return Comparison(family, baseline, condition, seeds, differences, said, **_described(evidence, pairs, differences))
 
 
-def _tests(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences: Row) -> dict[str, Any]:
-    """Return what so many pairs allow to be tested."""
+def _described(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences: Row) -> dict[str, Any]:
+    """Return what so many pairs say, whether or not all of them are there."""
     found: dict[str, Any] = {}
-    if pairs:
-        steps, primary = evidence.declaration.steps, evidence.declaration.primary
-        arms = [np.array([run.metrics[steps][primary] for run in runs]) for runs in zip(*pairs, strict=True)]
-        found |= {"sign_flip": sign_flip_p(differences), "improves": probability_of_improvement(*arms)}
+    if not pairs:
+        return found
+    steps, primary = evidence.declaration.steps, evidence.declaration.primary
+    arm, base = ([pair[side] for pair in pairs] for side in (0, 1))
+    ends = [[run.metrics[steps][primary] for run in runs] for runs in (arm, base)]
+    found["improves"] = probability_of_improvement(*ends)
     if len(pairs) >= 2:
-        area = _paired(pairs, lambda run: area_under(run, evidence.declaration.primary))
+        area = _paired(pairs, lambda run: area_under(run, primary))
         found |= {"test": paired_t(differences), "area": paired_t(area)}
-        if np.ptp(differences) > 0:
-            found["effect"] = paired_hedges_g(differences)
-    if len(pairs) >= fewest_pairs(0.05):
-        arm, base = (
-            evidence.per_question(list(runs), evidence.declaration.primary) for runs in zip(*pairs, strict=True)
-        )
-        found["general"] = hierarchical_interval(arm - base)
+    if len(pairs) >= 3 and np.ptp(differences) > 0:
+        found["effect"] = paired_hedges_g(differences)
+    outcomes = evidence.per_question(arm, primary) - evidence.per_question(base, primary)
+    if min(outcomes.shape[:2]) >= FEWEST:
+        found["general"] = hierarchical_interval(outcomes)
     return found
 
 
@@ -132,4 +131,5 @@ def area_under(run: Run, metric: str) -> float:
 
 
 def _paired(pairs: Sequence[tuple[Run, Run]], value: Callable[[Run], float]) -> Row:
-    return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64)
+    """Return differences; shares of questions that are equal differ by nothing, not by a rounding."""
+    return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64).round(12)

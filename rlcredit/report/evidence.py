@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rlcredit.campaign.cell import Cell, cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
-from rlcredit.campaign.runs import outcome
-from rlcredit.report.metric import Metric, held_out_metric
+from rlcredit.campaign.metric import Metric, held_out_metric
+from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
+from rlcredit.tracking.held_out import file_name
 
 Verdicts = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ class Run:
     Args:
         condition: its name in the campaign.
         seed: of the run.
-        numbers: of the held-out questions, P of them.
+        questions: hash and numbers of the held-out questions, P of them.
         right: 0/1 verdicts by step, each of shape ``(P, S)`` for S samples a question.
         metrics: what was logged of each evaluation, by step.
         entry: what the ledger says of the run.
@@ -35,10 +36,15 @@ class Run:
 
     condition: str
     seed: int
-    numbers: tuple[int, ...]
+    questions: tuple[str, tuple[int, ...]]
     right: Mapping[int, Verdicts]
     metrics: Mapping[int, Mapping[str, float]]
     entry: Mapping[str, Any]
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """Say what two runs must share to be compared: questions, and steps at which they were asked."""
+        return (*self.questions, *self.right)
 
     def curve(self, name: str) -> dict[int, float]:
         """Return a held-out metric by step."""
@@ -85,8 +91,17 @@ class Evidence:
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
 
-    def per_question(self, runs: list[Run], metric: str) -> Verdicts:
-        """Return the primary or another pass@ metric of every question after the last step, shape ``(R, P, S)``."""
+    def per_question(self, runs: Sequence[Run], metric: str) -> Verdicts:
+        """Return pass@1 by sample, or pass@k, of every question after the last step.
+
+        Args:
+            runs: of one condition, R of them.
+            metric: ``val/pass_at_1`` or ``val/pass_at_k``.
+
+        Returns:
+            Shape ``(R, P, S)``; S is 1 for pass@k.
+
+        """
         right = np.stack([run.right[self.declaration.steps] for run in runs])
         if metric == "val/pass_at_1":
             return right
@@ -114,43 +129,50 @@ def collected(root: Path) -> Evidence:
         measures={name: held_out_metric(declaration, config) for name, config in configs.items()},
     )
     for cell in cells(declaration, root):
+        entry = ledger.of(cell)
         if not ledger.finished(cell):
-            evidence.absent[cell.name] = ledger.of(cell).get("state", "not begun")
-            continue
-        run = _read(cell, ledger.of(cell))
-        if reasons := [*ledger.of(cell)["differences"], *_inconsistent(run, evidence)]:
+            evidence.absent[cell.name] = entry.get("state", "not begun")
+        elif reasons := [*entry["differences"], *_altered(cell, entry)]:
             evidence.refused[cell.name] = reasons
         else:
-            evidence.runs[cell.condition, cell.seed] = run
+            run = _read(cell, entry)
+            if reasons := list(_inconsistent(run, evidence)):
+                evidence.refused[cell.name] = reasons
+            else:
+                evidence.runs[cell.condition, cell.seed] = run
     return evidence
 
 
+def _altered(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Name the files that are not those that the ledger has recorded."""
+    for step, recorded in entry["held_out_sha256"].items():
+        path = cell.folder / file_name(int(step))
+        if not path.is_file() or file_sha256(path) != recorded:
+            yield f"{file_name(int(step))} is not the file that the ledger has recorded"
+
+
 def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
-    found = {int(step): outcome(cell, int(step)) for step in entry["metrics"]}
-    kept = {step: each for step, each in found.items() if each}
+    found = {int(step): json.loads((cell.folder / file_name(int(step))).read_bytes()) for step in entry["metrics"]}
+    last = found[max(found)]
     return Run(
         cell.condition,
         cell.seed,
-        tuple(next((each["numbers"] for each in kept.values()), ())),
-        {step: np.asarray(each["right"], dtype=np.float64) for step, each in kept.items()},
-        {step: each["metrics"] for step, each in kept.items()},
+        (last["questions_sha256"], tuple(last["numbers"])),
+        {step: np.asarray(each["right"], dtype=np.float64) for step, each in found.items()},
+        {step: each["metrics"] for step, each in found.items()},
         entry,
     )
 
 
 def _inconsistent(run: Run, evidence: Evidence) -> Iterator[str]:
-    """Say where the files of a run contradict its ledger entry, or its questions those of other runs."""
-    stored, ledger = json.dumps(_by_step(run.metrics)), json.dumps(_by_step(run.entry["metrics"]))
-    if stored != ledger:
-        yield "its held-out files are not those that the ledger has recorded"
+    """Say where the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
     for step, right in run.right.items():
-        told, counted = run.metrics[step]["val/pass_at_1"], float(right.mean())
-        if abs(told - counted) > 1e-6:
-            yield f"step {step}: pass@1 is {told:.6f} in the metrics and {counted:.6f} in the verdicts"
+        k = evidence.pass_k(run.condition)
+        counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
+        for name, value in counted.items():
+            told = run.metrics[step][name]
+            if abs(told - value) > 1e-6:
+                yield f"step {step}: {name} is {told:.6f} in the metrics, {value:.6f} in the verdicts"
     for other in evidence.of(run.condition)[:1]:
-        if (other.numbers, other.right.keys()) != (run.numbers, run.right.keys()):
+        if other.asked != run.asked:
             yield f"its questions or evaluations are not those of seed {other.seed}"
-
-
-def _by_step(metrics: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    return {str(step): dict(sorted(metrics[step].items())) for step in sorted(metrics, key=int)}

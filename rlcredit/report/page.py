@@ -16,7 +16,7 @@ from rlcredit.report.numbers import csv_files
 from rlcredit.report.pictures import family_pictures, label
 from rlcredit.report.summary import summaries
 from rlcredit.report.tables import Table
-from rlcredit.report.training import training_curves
+from rlcredit.report.training import Curve
 from rlcredit.report.variance import decompositions
 
 REACH = 6
@@ -43,17 +43,19 @@ class Section:
     pictures: Mapping[str, str]
 
 
-def written(evidence: Evidence, out: Path) -> list[Comparison]:
+def written(evidence: Evidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path) -> list[Comparison]:
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
     Args:
         evidence: of the campaign.
-        out: made if need be; files of an earlier report are overwritten.
+        curves: of training, by condition and seed; may be empty.
+        out: made if need be; tables and pictures of an earlier report are removed.
 
     """
     out.mkdir(parents=True, exist_ok=True)
+    for earlier in [*out.glob("*.csv"), *out.glob("family*.png")]:
+        earlier.unlink()
     compared, summarised, variances = comparisons(evidence), summaries(evidence), decompositions(evidence)
-    curves = training_curves(evidence)
     for name, text in csv_files(evidence, compared, summarised, variances, curves).items():
         write_atomically(out / name, text)
     sections = []
@@ -65,6 +67,8 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
         "declaration": evidence.declaration,
         "sha256": evidence.declaration.sha256[:12],
         "metric": next(iter(evidence.measures.values())),
+        "definitions": _definitions(evidence),
+        "comparisons": len(compared),
         "metric_label": label(evidence.declaration.primary),
         "reach": REACH * evidence.declaration.effect,
         "finished": len(evidence.runs),
@@ -77,11 +81,19 @@ def written(evidence: Evidence, out: Path) -> list[Comparison]:
         "refused": evidence.refused,
         "traced": bool(curves),
         "environment": _environment(evidence),
-        "questions": next((len(run.numbers) for run in evidence.runs.values()), 0),
+        "questions": next((len(run.questions[1]) for run in evidence.runs.values()), None),
     }
     for name in ("report.html", "report.md"):
         write_atomically(out / name, _rendered(name, content, out))
     return compared
+
+
+def _definitions(evidence: Evidence) -> list[tuple[str, list[str]]]:
+    """Return every definition of the primary metric, and the conditions it holds for."""
+    found: dict[str, list[str]] = {}
+    for name, metric in evidence.measures.items():
+        found.setdefault(" ".join(f"{key}={value}" for key, value in metric.settings.items()), []).append(name)
+    return list(found.items())
 
 
 def _environment(evidence: Evidence) -> dict[str, str]:

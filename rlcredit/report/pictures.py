@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rlcredit.campaign.metric import unlike
 from rlcredit.campaign.values import Family
 from rlcredit.figures import ACCENT, GRID, INK, MUTED, SECOND, finish, new_figure
 from rlcredit.report.comparison import Comparison
@@ -30,7 +31,7 @@ def family_pictures(
     out: Path,
     prefix: str,
 ) -> dict[str, str]:
-    """Draw a family; conditions without runs are left out.
+    """Draw a family; conditions without runs are left out, and those that are measured otherwise than the baseline.
 
     Args:
         evidence: of the campaign.
@@ -52,7 +53,9 @@ def family_pictures(
 
     primary, steps = evidence.declaration.primary, evidence.declaration.steps
     names = (family.baseline, *family.conditions)
-    members = {name: runs for name in names if (runs := evidence.of(name))}
+    measures = evidence.measures
+    alike = [name for name in names if not unlike(measures[name], measures[family.baseline], ("", ""))]
+    members = {name: runs for name in alike if (runs := evidence.of(name))}
     if any(len(each.seeds) for each in found):
         draw_forest(found, evidence.declaration.effect, picture(f"differences after step {steps}"))
     if members:

@@ -4,12 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from rlcredit.report.comparison import area_under
+from rlcredit.report.comparison import FEWEST, area_under
 from rlcredit.report.evidence import Evidence, Run
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.interquartile_mean import interquartile_mean
 from rlcredit.statistics.interval import Interval
-from rlcredit.statistics.sign_flip import fewest_pairs
 from rlcredit.statistics.t_test import t_test
 
 
@@ -19,7 +18,7 @@ class Estimate:
 
     Args:
         mean: over runs.
-        interval: None for a single run.
+        interval: None for a single run, and where runs do not differ.
 
     """
 
@@ -34,7 +33,7 @@ class Summary:
     Args:
         condition: its name.
         runs: how many are reported.
-        pass_at_1: for new seeds and questions, or from six runs downwards for new seeds only.
+        pass_at_1: for new seeds and questions, or below six runs for new seeds only.
         pass_at_k: likewise.
         iqm: interquartile mean of pass@1 over runs.
         deviation: of pass@1 between runs, None for a single one.
@@ -72,7 +71,7 @@ def _summary(evidence: Evidence, condition: str, runs: list[Run]) -> Summary:
 
 def _over_questions(evidence: Evidence, runs: list[Run], metric: str) -> Estimate:
     outcomes = evidence.per_question(runs, metric)
-    if len(runs) < fewest_pairs(0.05):
+    if min(outcomes.shape[:2]) < FEWEST:
         return over_runs(outcomes.mean((1, 2)).tolist())
     return Estimate(float(outcomes.mean()), hierarchical_interval(outcomes))
 
@@ -86,6 +85,6 @@ def over_runs(values: list[float]) -> Estimate:
 
     """
     mean, runs = float(np.mean(values)), len(values)
-    if runs < 2:
+    if np.ptp(values) == 0:
         return Estimate(mean, None)
     return Estimate(mean, t_test(mean, float(np.std(values, ddof=1)) / runs**0.5, runs - 1).interval)

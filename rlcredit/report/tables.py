@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from rlcredit.campaign.executed import flat, sha256
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Evidence
 from rlcredit.report.summary import Estimate, Summary
@@ -56,8 +57,11 @@ def _between(interval: Interval | None) -> str:
 
 
 def _estimate(estimate: Estimate) -> str:
-    interval = estimate.interval
-    return f"{estimate.mean:.3f}" + (f" ({interval.low:.3f} to {interval.high:.3f})" if interval else "")
+    """Write a share and its interval, which Student's may leave."""
+    if estimate.interval is None:
+        return f"{estimate.mean:.3f}"
+    low, high = (min(1.0, max(0.0, end)) for end in estimate.interval[:2])
+    return f"{estimate.mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def comparison_table(found: Sequence[Comparison]) -> Table:
@@ -146,17 +150,22 @@ def seed_table(evidence: Evidence) -> Table:
 
 
 def config_table(evidence: Evidence) -> Table:
-    """Show the hash of the executed configuration of every condition, and what wrote it."""
+    """Show what identifies the executed configuration of every condition, and the sources that ran it."""
     rows = []
     for name in evidence.declaration.conditions:
         runs = evidence.of(name)
-        hashes, commits = (
-            sorted({str(value) for value in values})
-            for values in (
-                [run.entry["executed_sha256"][:12] for run in runs],
-                [run.entry["versions"]["git_commit"][:12] for run in runs],
-            )
-        )
+        commits = sorted({_short(run.entry["versions"]["git_commit"]) for run in runs})
         minutes = sum(run.entry["seconds"] for run in runs) / 60
-        rows.append((name, str(len(runs)), ", ".join(hashes) or NONE, ", ".join(commits) or NONE, f"{minutes:.0f}"))
+        rows.append((name, str(len(runs)), _identity(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}"))
     return Table(("condition", "runs", "configuration", "source", "minutes"), rows)
+
+
+def _identity(evidence: Evidence, condition: str) -> str:
+    """Hash the configuration of a condition, which its runs have executed, without what differs between runs."""
+    leaves = flat(evidence.ledger.content["configs"][condition])
+    own = ("seed_everything", "threads", "trainer.default_root_dir")
+    return sha256({name: value for name, value in leaves.items() if name not in own})[:12]
+
+
+def _short(commit: str) -> str:
+    return commit[:12] + ("-dirty" if commit.endswith("-dirty") else "")

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from rlcredit.campaign.resolution import mlflow_of
 from rlcredit.report.evidence import Evidence
 
 SHOWN = {
@@ -12,38 +14,48 @@ SHOWN = {
 }
 
 Curve = Mapping[int, float]
+Store = tuple[Any, Any]
+"""MLflow's client, and the campaign's run in it."""
 
 
-def training_curves(evidence: Evidence) -> dict[tuple[str, int], dict[str, Curve]]:
+def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, int], dict[str, Curve]]:
     """Return the curves of :data:`SHOWN` by condition and seed; nothing where no MLflow has them.
 
     Steps begin at one: the value at step s belongs to the batch of the s-th update.
     """
-    content = evidence.ledger.content
-    uri, parent = tracking_uri(evidence), content.get("mlflow_run")
-    if uri is None or parent is None:
-        return {}
-    from mlflow import MlflowClient  # noqa: PLC0415
-
-    client = MlflowClient(uri)
     found: dict[tuple[str, int], dict[str, Curve]] = {}
+    if store is None:
+        return found
+    client, parent = store
     cells = {f"{condition}/seed{seed}": (condition, seed) for condition, seed in evidence.runs}
-    experiment = client.get_run(parent).info.experiment_id
-    mine = f"tags.`mlflow.parentRunId` = '{parent}' and attributes.status = 'FINISHED'"
-    for run in client.search_runs([experiment], mine, max_results=50_000):
+    mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' and attributes.status = 'FINISHED'"
+    oldest_first = ["attributes.start_time ASC"]  # of two runs of a cell the later one made the files
+    for run in client.search_runs([parent.info.experiment_id], mine, max_results=50_000, order_by=oldest_first):
         if key := cells.get(run.data.tags["cell"]):
             histories = {name: client.get_metric_history(run.info.run_id, name) for name in SHOWN}
             found[key] = {name: {each.step + 1: each.value for each in row} for name, row in histories.items() if row}
     return found
 
 
-def tracking_uri(evidence: Evidence) -> str | None:
-    """Return where MLflow keeps the runs of a campaign; None if nowhere, or in a file that is not there."""
-    declaration = evidence.declaration
-    logger = evidence.ledger.content["configs"][declaration.baseline]["trainer"]["logger"]
-    for each in logger if isinstance(logger, list) else [logger]:
-        if isinstance(each, dict) and each["class_path"].endswith(".MLFlowLogger"):
-            uri = each["init_args"]["tracking_uri"]
-            file = Path(uri.removeprefix("sqlite:///"))
-            return uri if file.is_file() or not uri.startswith("sqlite:///") else None
-    return None
+def store(evidence: Evidence) -> Store | None:
+    """Return MLflow's client and the campaign's run in it; None where no MLflow knows the campaign.
+
+    A relative address is one of the working directory.
+    """
+    declaration, content = evidence.declaration, evidence.ledger.content
+    settings, parent = mlflow_of(content["configs"][declaration.baseline]), content.get("mlflow_run")
+    uri = settings["tracking_uri"] if settings else None
+    if (
+        not uri
+        or parent is None
+        or (uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file())
+    ):
+        return None
+    from mlflow import MlflowClient  # noqa: PLC0415
+    from mlflow.exceptions import MlflowException  # noqa: PLC0415
+
+    client = MlflowClient(uri)
+    try:
+        return client, client.get_run(parent)
+    except MlflowException:
+        return None

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rlcredit.campaign.metric import unlike
 from rlcredit.report.evidence import Evidence
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
 
@@ -12,7 +13,7 @@ def decompositions(evidence: Evidence) -> dict[str, VarianceComponents]:
     """Split the variance of a question's share of right samples, over all steps and after the last one.
 
     Runs are nested in arms, questions are common to all. Only seeds that are finished in every condition count, so that
-    the table is balanced; nothing is returned for fewer than two of them, or for conditions with other questions.
+    the table is balanced; nothing is returned for fewer than two of them, or if conditions are measured otherwise.
 
     """
     declaration = evidence.declaration
@@ -20,7 +21,9 @@ def decompositions(evidence: Evidence) -> dict[str, VarianceComponents]:
         seed for seed in declaration.seeds if all((name, seed) in evidence.runs for name in declaration.conditions)
     ]
     arms = [[evidence.runs[name, seed] for seed in seeds] for name in declaration.conditions]
-    if len(seeds) < 2 or len({(run.numbers, tuple(run.right)) for arm in arms for run in arm}) > 1:
+    measures = list(evidence.measures.values())
+    alike = all(not unlike(measures[0], measure, ("", "")) for measure in measures)
+    if len(seeds) < 2 or not alike or len({run.asked for arm in arms for run in arm}) > 1:
         return {}
     steps = list(arms[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in arm] for arm in arms] for step in steps])

@@ -1,5 +1,6 @@
 """The verdict on every held-out question and sample, for statistics that pair questions."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -13,6 +14,12 @@ from rlcredit.functional.processes import several
 FOLDER = "held_out"
 
 
+def _questions_sha256(trainer: Trainer) -> str:
+    examples = trainer.datamodule.held_out_set  # pyright: ignore[reportAttributeAccessIssue]
+    asked = [(example.question, example.answer) for example in examples]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
 def file_name(step: int) -> str:
     """Return the path of an evaluation inside the folder of its run."""
     return f"{FOLDER}/step_{step:06d}.json"
@@ -22,6 +29,7 @@ class HeldOut(Callback):
     """Write after every validation which samples of which question were right, and what was logged of it.
 
     ``right[i][j]`` is 1 if sample j of question ``numbers[i]`` was right. The mean of all rows is ``val/pass_at_1``.
+    ``questions_sha256`` tells questions and answers from others.
     """
 
     def __init__(self) -> None:
@@ -55,6 +63,7 @@ class HeldOut(Callback):
             "step": trainer.global_step,
             "metrics": {name: float(value) for name, value in logged if name.startswith("val/")},
             "numbers": list(rows),
+            "questions_sha256": _questions_sha256(trainer),
             "right": list(rows.values()),
         }
         path = folder(trainer) / file_name(trainer.global_step)

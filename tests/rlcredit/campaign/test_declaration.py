@@ -77,6 +77,15 @@ def test_the_hash_is_of_the_content_not_of_the_writing():
         ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
         ({"steps": "ten"}, "steps: expected a number of optimizer steps, at least 1, got 'ten'."),
         ({"primary": "train/solve_rate"}, "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k"),
+        (
+            {"primary": "val/entropy"},
+            "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k, got 'val",
+        ),
+        (
+            {"conditions": {"report": "configs/tiny.yaml"}},
+            "conditions: report is a file of the campaign itself. Give th",
+        ),
+        ({"families": {"# x": {}}}, "families: '# x' is a heading: one line, without < > | [ ] #."),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
         (

@@ -8,6 +8,7 @@ import pytest
 
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.values import Family
+from rlcredit.files import file_sha256
 from rlcredit.tracking.held_out import file_name
 
 STEPS = (0, 50, 100)
@@ -42,10 +43,12 @@ class Left:
         for step in STEPS:
             worth = 0.5 + (WORTH[condition] - 0.5) * step / 100
             right = own.random((256, 4)) < (worth + luck + hard[:, None]).clip(0, 1)
-            found = {"val/pass_at_1": right.mean(), "val/entropy": 0.1, "val/completion_length": 30.0}
+            shares = {"val/pass_at_1": right.mean(), "val/pass_at_k": right.any(-1).mean()}
+            found = {**shares, "val/entropy": 0.1, "val/completion_length": 30.0}
             self.right[condition, seed] = right
             metrics[str(step)] = {name: float(value) for name, value in found.items()}
-            outcome = {"step": step, "metrics": metrics[str(step)], "numbers": list(range(256))}
+            numbers = {"numbers": list(range(256)), "questions_sha256": "2" * 64}
+            outcome = {"step": step, "metrics": metrics[str(step)], **numbers}
             path = self.root / condition / f"seed{seed}" / file_name(step)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**outcome, "right": right.astype(int).tolist()}))
@@ -54,12 +57,20 @@ class Left:
             "seconds": 60.0,
             "metrics": metrics,
             "differences": [],
-            "executed_sha256": "0" * 64,
+            "executed_sha256": f"{seed}" * 64,
             "versions": {"git_commit": "1" * 40, "version.torch": "2.13.0"},
         }
 
-    def write(self):
-        """Put the ledger on disk; return the folder."""
+    def change(self, cell, step, **entries):
+        """Write other things into an evaluation of a run, which the ledger then records."""
+        path = self.root / cell / file_name(step)
+        path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+    def write(self, record=True):
+        """Put the ledger on disk, with the hashes of the files as they are now; return the folder."""
+        for name, entry in self.ledger["cells"].items() if record else ():
+            paths = {str(step): self.root / name / file_name(step) for step in STEPS}
+            entry["held_out_sha256"] = {step: file_sha256(path) for step, path in paths.items()}
         (self.root / "ledger.json").write_text(json.dumps(self.ledger))
         return self.root
 

@@ -1,22 +1,27 @@
 """A report says what the runs say, in every form, and refuses what cannot be compared."""
 
 import csv
-import json
 import re
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from mlflow import MlflowClient
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from rlcredit.campaign.metric import Metric, unlike
+from rlcredit.campaign.start import refuse_unlike
+from rlcredit.campaign.values import Family
 from rlcredit.report.command import main
 from rlcredit.report.comparison import comparisons
 from rlcredit.report.evidence import collected
-from rlcredit.report.metric import Metric, unlike
 from rlcredit.report.summary import summaries
+from rlcredit.report.tables import config_table
+from rlcredit.report.training import store, training_curves
 from rlcredit.report.variance import decompositions
+from rlcredit.statistics.verdict import seeds_to_decide
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
 FLAGS = """
@@ -78,9 +83,11 @@ def test_no_verdict_before_all_pairs_are_there(left):
     campaign.ledger["cells"]["good/seed3"]["state"] = "failed"
     evidence = collected(campaign.write())
     said = [each.verdict for each in comparisons(evidence)]
-    assert said == ["open: its family is not complete", "open: 7 of 8 pairs", "open: its family is not complete"]
+    waits = "open: another comparison of its family has no verdict"
+    assert said == [waits, "open: 7 of 8 pairs", waits]
     assert evidence.absent == {"good/seed3": "failed"}
-    assert all(each.p is None for each in comparisons(evidence))
+    for each in comparisons(evidence):
+        assert each.p is each.p_equivalence is each.sign_flip is None, "a look before all pairs are there is no test"
 
 
 def test_a_run_that_differs_from_what_was_declared_is_in_no_number(left, capsys, tmp_path):
@@ -94,44 +101,85 @@ def test_a_run_that_differs_from_what_was_declared_is_in_no_number(left, capsys,
     assert "not executed as declared" in (campaign.root / "report" / "report.html").read_text()
 
 
-def test_files_that_contradict_the_ledger_are_refused(left):
+def test_files_that_are_not_those_of_the_ledger_are_refused(left):
     campaign = left()
-    path = campaign.root / "good" / "seed1" / "held_out" / "step_000100.json"
-    outcome = json.loads(path.read_text())
-    path.write_text(json.dumps({**outcome, "right": [[1, 1, 1, 1], *outcome["right"][1:]]}))
-    reasons = collected(campaign.write()).refused["good/seed1"]
-    assert re.fullmatch(r"step 100: pass@1 is 0\.\d+ in the metrics and 0\.\d+ in the verdicts", reasons[0])
-    path.unlink()
-    reasons = collected(campaign.root).refused["good/seed1"]
-    assert reasons[0] == "its held-out files are not those that the ledger has recorded"
+    campaign.write()
+    campaign.change("good/seed1", 100, right=sorted(campaign.right["good", 1].astype(int).tolist()))
+    (campaign.root / "good" / "seed2" / "held_out" / "step_000050.json").write_text("{")
+    (campaign.root / "good" / "seed3" / "held_out" / "step_000000.json").unlink()
+    refused = collected(campaign.write(record=False)).refused
+    assert refused == {
+        f"good/seed{seed}": [f"held_out/step_000{step} is not the file that the ledger has recorded"]
+        for seed, step in ((1, "100.json"), (2, "050.json"), (3, "000.json"))
+    }
+
+
+def test_verdicts_that_contradict_the_metrics_are_refused(left):
+    campaign = left()
+    campaign.change("good/seed1", 50, right=[[1] * 4] * 256)
+    campaign.change("good/seed2", 100, right=[[1, 1, 1, 0]] * 256)
+    refused = collected(campaign.write()).refused
+    told = r"step 50: val/pass_at_1 is 0\.\d+ in the metrics, 1\.000000 in the verdicts"
+    assert re.fullmatch(told, refused["good/seed1"][0])
+    assert any("val/pass_at_k" in reason for reason in refused["good/seed2"])
+
+
+def test_other_questions_are_not_compared(left):
+    campaign = left()
+    campaign.change("same/seed0", 100, questions_sha256="3" * 64)
+    evidence = collected(campaign.write())
+    assert evidence.refused == {"same/seed1": ["its questions or evaluations are not those of seed 0"]} | {
+        f"same/seed{seed}": ["its questions or evaluations are not those of seed 0"] for seed in range(2, 8)
+    }
+    campaign = left("all")
+    for seed in range(8):
+        campaign.change(f"same/seed{seed}", 100, numbers=list(range(1000, 1256)))
+    evidence = collected(campaign.write())
+    assert comparisons(evidence)[0].verdict == "not compared: other questions or evaluations"
+    assert decompositions(evidence) == {}
+    assert main([str(campaign.root)]) == 1
+
+
+def changed(campaign, condition, where, value):
+    *path, last = where.split(".")
+    place = campaign.ledger["configs"][condition]
+    for key in path:
+        place = place[key]
+    place[last] = value
 
 
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
-        (("model", "validation", "temperature"), 1.0, "settings.model.validation.temperature: good 1.0, base 0.7"),
-        (
-            ("data", "init_args", "name"),
-            "countdown",
-            "settings.data.init_args.name: good 'countdown', base 'chain_sum'",
-        ),
+        ("model.validation.temperature", 1.0, "settings.model.validation.temperature: good 1.0, base 0.7"),
+        ("model.validation.completions", 2, "settings.model.validation.completions: good 2, base 4"),
+        ("model.pass_k", 2, "settings.model.pass_k: good 2, base 4"),
+        ("data.class_path", "MATH", "settings.data.class_path: good 'MATH', base 'ReasoningGym'"),
+        ("data.init_args.name", "sums", "settings.data.init_args.name: good 'sums', base 'chain_sum'"),
+        ("data.init_args.config", {"x": 1}, "settings.data.init_args.config.x: good 1, base nothing"),
+        ("data.init_args.instruction", "!", "settings.data.init_args.instruction: good '!', base nothing"),
+        ("data.init_args.solved_at", 0.5, "settings.data.init_args.solved_at: good 0.5, base nothing"),
+        ("data.init_args.validation_size", 9, "settings.data.init_args.validation_size: good 9, base nothing"),
     ],
 )
 def test_metrics_of_different_definition_are_not_compared(left, where, value, said):
     campaign = left()
-    place = campaign.ledger["configs"]["good"]
-    for key in where[:-1]:
-        place = place[key]
-    place[where[-1]] = value
-    verdicts = {each.condition: each.verdict for each in comparisons(collected(campaign.write()))}
+    changed(campaign, "good", where, value)
+    evidence = collected(campaign.write())
+    verdicts = {each.condition: each.verdict for each in comparisons(evidence)}
     assert verdicts["good"] == f"not compared: {said}"
-    assert verdicts["bad"] == "open: its family is not complete"
+    assert verdicts["bad"] == "open: another comparison of its family has no verdict"
+    assert decompositions(evidence) == {}
+    with pytest.raises(ValueError, match=r"families\.all: val/pass_at_1 is not one metric in all of it: settings"):
+        refuse_unlike(evidence.declaration, campaign.ledger["configs"])
 
 
-def test_the_size_of_a_training_batch_is_no_part_of_a_held_out_metric(left):
+@pytest.mark.parametrize("name", ["prompts_per_step", "train_size", "validation_batch", "train", "train_split"])
+def test_what_touches_training_only_is_no_part_of_a_held_out_metric(left, name):
     campaign = left()
-    campaign.ledger["configs"]["good"]["data"]["init_args"]["prompts_per_step"] = 4
+    changed(campaign, "good", f"data.init_args.{name}", 4)
     assert comparisons(collected(campaign.write()))[1].verdict == "better"
+    refuse_unlike(campaign.declaration, campaign.ledger["configs"])
 
 
 def test_running_means_and_last_steps_are_two_metrics():
@@ -160,9 +208,56 @@ def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left
     few = collected(left("few", seeds=(0, 1)).write())
     assert comparisons(few)[1].general is None
     assert summaries(few)[0].pass_at_1.interval is not None
+    assert comparisons(few)[2].effect is None, "of two pairs Hedges' g is zero, whatever they say"
     one = collected(left("one", seeds=(0,)).write())
-    assert comparisons(one)[1].verdict == "undecided: one pair has no spread"
+    assert comparisons(one)[1].verdict == "undecided: 1 pair cannot reach a verdict"
     assert summaries(one)[0].pass_at_1.interval is None
+
+
+@pytest.mark.parametrize(("seeds", "decided"), [(5, False), (6, True)])
+def test_five_pairs_reach_no_verdict(left, seeds, decided):
+    found = comparisons(collected(left(seeds=tuple(range(seeds))).write()))[1]
+    assert found.test.p < 0.001
+    assert found.verdict == ("better" if decided else "undecided: 5 pairs cannot reach a verdict")
+
+
+def with_differences(evidence, mean, deviation):
+    """Let every condition differ from the baseline by the same eight numbers; return the comparisons."""
+    noise = np.random.default_rng(3).normal(size=8)
+    noise = mean + deviation * (noise - noise.mean()) / noise.std(ddof=1)
+    for condition in ("same", "good", "bad"):
+        for seed, difference in enumerate(noise):
+            base = evidence.runs["base", seed].metrics[100]["val/pass_at_1"]
+            evidence.runs[condition, seed].metrics[100]["val/pass_at_1"] = base + difference
+    return comparisons(evidence)
+
+
+def test_a_verdict_is_of_the_corrected_p(left):
+    found = with_differences(collected(left(effect=0.002).write()), mean=0.0036, deviation=0.004)
+    alone = stats.ttest_1samp(found[0].differences, 0).pvalue
+    assert 0.02 < alone < 0.05, "significant alone, and not among three"
+    assert found[0].p == pytest.approx(3 * alone)
+    needed = seeds_to_decide(0.004, 0.002, alpha=0.05 / 3)
+    assert [each.verdict for each in found] == [f"undecided: needs {needed} seeds"] * 3
+    assert needed != seeds_to_decide(0.004, 0.002)
+
+
+def test_equivalence_too_is_of_the_corrected_p(left):
+    found = with_differences(collected(left(effect=0.02).write()), mean=0.0, deviation=0.0255)
+    alone = stats.ttest_1samp(found[0].differences, -0.02, alternative="greater").pvalue
+    assert 0.02 < alone < 0.05, "equivalent alone, and not among three"
+    assert found[0].p_equivalence == pytest.approx(3 * alone)
+    assert all(each.verdict.startswith("undecided") for each in found)
+
+
+def test_rounding_is_no_spread(left):
+    evidence = collected(left().write())
+    for seed in range(8):
+        base = evidence.runs["base", seed].metrics[100]["val/pass_at_1"]
+        evidence.runs["same", seed].metrics[100]["val/pass_at_1"] = base + 5 / 256
+    same = comparisons(evidence)[0]
+    assert same.test.standard_error == 0
+    assert same.effect is None
 
 
 def test_runs_that_are_the_same_are_equivalent(left):
@@ -201,8 +296,87 @@ def test_everything_is_written_and_the_page_needs_nothing_else(left, two_familie
         assert "better" in text
         assert "worse" in text
     rows = list(csv.DictReader((out / "comparisons.csv").read_text().splitlines()))
-    assert [row["condition"] for row in rows] == ["same", "good", "bad"]
-    assert float(rows[1]["difference"]) == pytest.approx((campaign.values("good") - campaign.values("base")).mean())
+    for row, each in zip(rows, comparisons(collected(campaign.root)), strict=True):
+        numbers = {
+            "pairs": 8,
+            "difference": each.differences.mean(),
+            "low": each.test.interval.low,
+            "high": each.test.interval.high,
+            "new_questions_low": each.general.low,
+            "new_questions_high": each.general.high,
+            "t": each.test.statistic,
+            "p_holm": each.p,
+            "p_sign_flip": each.sign_flip,
+            "p_equivalence_holm": each.p_equivalence,
+            "hedges_g": each.effect.g,
+            "hedges_g_low": each.effect.interval.low,
+            "hedges_g_high": each.effect.interval.high,
+            "probability_of_improvement": each.improves,
+            "area_difference": each.area.difference,
+            "area_low": each.area.interval.low,
+            "area_high": each.area.interval.high,
+        }
+        texts = {"family": each.family, "baseline": each.baseline, "condition": each.condition, "verdict": each.verdict}
+        assert {key: row[key] for key in texts} == texts
+        assert {key: float(row[key]) for key in numbers} == pytest.approx(numbers)
+        assert set(row) == {*numbers, *texts}
+    assert float(rows[1]["area_difference"]) > 0
+
+
+def test_a_second_report_leaves_nothing_of_the_first(left):
+    campaign = left()
+    main([str(campaign.write())])
+    out = campaign.root / "report"
+    assert (out / "variance.csv").is_file()
+    for seed in range(7):
+        campaign.ledger["cells"][f"good/seed{seed}"]["differences"] = ["model.lr: declared 1, executed 2"]
+    main([str(campaign.write())])
+    assert not (out / "variance.csv").exists()
+
+
+def test_sources_and_configurations_are_told_apart(left):
+    campaign = left()
+    campaign.ledger["cells"]["good/seed0"]["versions"]["git_commit"] = "1" * 40 + "-dirty"
+    changed(campaign, "bad", "data.init_args.prompts_per_step", 4)
+    table = config_table(collected(campaign.write()))
+    rows = {row[0]: row for row in table.rows}
+    assert rows["good"][3] == "111111111111, 111111111111-dirty"
+    assert rows["base"][2] == rows["good"][2] != rows["bad"][2]
+    main([str(campaign.root)])
+    assert "Runs of several versions" in (campaign.root / "report" / "report.html").read_text()
+
+
+def test_names_are_text_in_the_page(left):
+    campaign = left(families={"a & b's": Family("base", ("good",))})
+    main([str(campaign.write())])
+    assert "a &amp; b&#39;s" in (campaign.root / "report" / "report.html").read_text()
+
+
+def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    campaign = left(conditions={"base": ("a.yaml",), "good": ("b.yaml",)}, seeds=(0,))
+    logger = {"class_path": "lightning.pytorch.loggers.MLFlowLogger"}
+    logger["init_args"] = {"experiment_name": "tiny", "tracking_uri": "sqlite:///mlflow.db"}
+    for config in campaign.ledger["configs"].values():
+        config["trainer"] = {"logger": logger}
+    client = MlflowClient("sqlite:///mlflow.db")
+    experiment = client.create_experiment("tiny")
+    parent = client.create_run(experiment, run_name="made_up").info.run_id
+    campaign.ledger["mlflow_run"] = parent
+    for start, (status, value) in enumerate([("KILLED", 0.1), ("FINISHED", 0.2), ("FINISHED", 0.3)]):
+        tags = {"mlflow.parentRunId": parent, "cell": "good/seed0"}
+        run = client.create_run(experiment, start_time=1000 + start, tags=tags).info.run_id
+        for step in range(3):
+            client.log_metric(run, "train/zero_variance", value + step, step=step)
+        client.set_terminated(run, status)
+    evidence = collected(campaign.write())
+    assert training_curves(evidence, store(evidence)) == {
+        ("good", 0): {"train/zero_variance": {1: 0.3, 2: 1.3, 3: 2.3}}
+    }
+    campaign.ledger["mlflow_run"] = "0" * 32
+    strange = collected(campaign.write())
+    assert training_curves(strange, store(strange)) == {}, "a store of somebody else's runs"
+    assert main([str(campaign.root)]) == 0
 
 
 def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
