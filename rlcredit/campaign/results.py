@@ -12,7 +12,7 @@ from rlcredit.campaign.executed import run_differences, sha256
 from rlcredit.campaign.runs import outcome
 from rlcredit.files import file_sha256
 from rlcredit.tracking.held_out import FOLDER, file_name
-from rlcredit.tracking.identity import tags
+from rlcredit.tracking.versions import versions
 
 
 def result(
@@ -34,7 +34,6 @@ def result(
     steps = sorted(int(path.stem.removeprefix("step_")) for path in (cell.folder / FOLDER).glob("step_*.json"))
     found = {step: outcome(cell, step) for step in steps}
     metrics = {str(step): each["metrics"] for step, each in found.items() if each}
-    described = tags(cell.condition, cell.seed)
     config = cell.folder / "config.yaml"
     return {
         "primary": metrics[str(declaration.steps)][declaration.primary],
@@ -43,6 +42,6 @@ def result(
         "declared_sha256": sha256(declared),
         "executed_sha256": sha256(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.is_file() else None,
         "differences": run_differences(cell.folder, declared, parameters),
-        "versions": {name: value for name, value in described.items() if name not in ("condition", "seed")},
+        "versions": versions(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }

@@ -1,30 +1,17 @@
 """Which run is this? Tags, a few parameters, and the tie between a checkpoint and its MLflow run."""
 
-import subprocess
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import MLFlowLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
+from rlcredit.tracking.versions import versions
 
 
 def tags(condition: str, seed: int) -> dict[str, str]:
     """Return what identifies a run beside its parameters."""
-    versions = {f"version.{package}": version(package) for package in PACKAGES}
-    return {"condition": condition, "seed": str(seed), "git_commit": git_commit(), **versions}
-
-
-def git_commit() -> str:
-    """Return the commit of this source tree, marked where it has been edited since."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+    return {"condition": condition, "seed": str(seed), **versions()}
 
 
 class RunIdentity(Callback):

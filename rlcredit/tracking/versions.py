@@ -1,0 +1,21 @@
+"""Which code a run is made by."""
+
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
+
+
+def versions() -> dict[str, str]:
+    """Return the commit of this source tree and the versions of the packages under it."""
+    return {"git_commit": git_commit(), **{f"version.{package}": version(package) for package in PACKAGES}}
+
+
+def git_commit() -> str:
+    """Return the commit of this source tree, marked where it has been edited since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
