@@ -7,6 +7,7 @@ python -m rlcredit.campaign.bound fit ...
 import ctypes
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -18,6 +19,12 @@ RECORD = "RLCREDIT_PROCESS"
 
 PARENT = "RLCREDIT_PARENT"
 """Environment variable: the process that it belongs to."""
+
+
+def machine() -> str:
+    """Identify this machine since it was switched on: a number of a process means nothing anywhere else."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text(encoding="utf-8").strip() if boot.is_file() else platform.node()
 
 
 def started(pid: int) -> str | None:
@@ -33,10 +40,12 @@ def started(pid: int) -> str | None:
 
 
 def ended(record: Path) -> None:
-    """End the process that a file names, and its group, if that process still lives."""
+    """End the process of this machine that a file names, and its group, if that process still lives."""
     try:
         known = json.loads(record.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
+        return
+    if known.get("machine") != machine():
         return
     if known["started"] is not None and started(known["pid"]) == known["started"]:
         os.killpg(known["pid"], signal.SIGKILL)
@@ -51,7 +60,8 @@ def main() -> None:
     if os.getppid() != int(os.environ.pop(PARENT)):
         sys.exit("The campaign ended before this run began.")
     record = Path(os.environ.pop(RECORD))
-    record.write_text(json.dumps({"pid": os.getpid(), "started": started(os.getpid())}), encoding="utf-8")
+    own = {"pid": os.getpid(), "started": started(os.getpid()), "machine": machine()}
+    record.write_text(json.dumps(own), encoding="utf-8")
     os.execv(sys.executable, [sys.executable, "-m", "rlcredit", *sys.argv[1:]])
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from rlcredit.campaign.cell import overlay
-from rlcredit.campaign.declaration import read
+from rlcredit.campaign.declaration import Declaration, read
+from rlcredit.campaign.launchers.launcher import Share
+from rlcredit.campaign.launchers.local import this_machine
 from rlcredit.campaign.ledger import locked
 from rlcredit.campaign.start import planned, started
 from rlcredit.files import write_atomically
@@ -48,17 +50,24 @@ def main(args: Sequence[str]) -> int:
     try:
         declaration = read(given.file)
         root, settings = given.folder / declaration.name, overlay(declaration.settings)
-        if given.plan:
-            with tempfile.TemporaryDirectory() as temporary:
-                file = Path(temporary) / "settings.yaml"
-                write_atomically(file, settings)
-                print(planned(declaration, root, file, given.slots, given.threads).text)
-            return 0
-        with locked(root):
-            return started(declaration, root, settings, given.slots, given.threads)
+        with this_machine(root, None, given.slots) as share:
+            if given.plan:
+                print(_plan(declaration, root, settings, share, given.threads))
+                return 0
+            with locked(root):
+                return started(declaration, root, settings, share, given.threads)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on with what is missing.", file=sys.stderr)
         return 130
+
+
+def _plan(declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None) -> str:
+    """Return the plan of a campaign that need not begin."""
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=root) as temporary:
+        file = Path(temporary) / "settings.yaml"
+        write_atomically(file, settings)
+        return planned(declaration, root, file, share, threads).text

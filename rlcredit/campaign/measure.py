@@ -1,4 +1,4 @@
-"""What a step of this campaign takes on this machine: a short run, kept nowhere."""
+"""What a step of this campaign takes where its runs go: a short run, kept nowhere."""
 
 import json
 import tempfile
@@ -6,21 +6,24 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlcredit.campaign.launchers.launcher import Launcher
+from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution
-from rlcredit.campaign.runs import last_words, spawned
+from rlcredit.campaign.runs import last_words
 from rlcredit.tracking.standing import FILE
 
 ROLLOUTS = 3
 NEVER = 10**9
 
 
-def seconds(given: Sequence[str], resolution: Resolution, environment: dict[str, str]) -> dict[str, float]:
+def seconds(given: Sequence[str], resolution: Resolution, launcher: Launcher, root: Path) -> dict[str, float]:
     """Return the seconds of a start, a step and an evaluation of all held-out questions.
 
     Args:
         given: arguments of a run.
         resolution: of its condition.
-        environment: of a slot.
+        launcher: that will start the runs.
+        root: folder of the campaign.
 
     Raises:
         ValueError: the run failed; with the end of what it said.
@@ -34,14 +37,15 @@ def seconds(given: Sequence[str], resolution: Resolution, environment: dict[str,
         "trainer.limit_val_batches": 1,
         "trainer.logger": "false",
     }
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(prefix=".measured-", dir=root) as temporary:
         folder = Path(temporary)
         short = [*settings.items(), ("trainer.default_root_dir", temporary)]
         words = [*given, *(f"--{name}={value}" for name, value in short)]
         began = time.perf_counter()
-        process = spawned(folder, words, environment)
+        process = launcher.begin(folder, words, {})
         try:
-            status = process.wait()
+            while (status := process.poll()) is None:
+                time.sleep(POLLED)
         except BaseException:
             process.kill()
             raise

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.launchers.launcher import Launcher
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.statistics.sign_flip import fewest_pairs, smallest_sign_flip_p
 from rlcredit.statistics.t_power import detectable_effect, seeds_needed
@@ -12,17 +13,18 @@ ALPHA, POWER = 0.05, 0.8
 
 
 def lines(
-    declaration: Declaration, resolution: Resolution, slots: int, measured: Mapping[str, float] | None
+    declaration: Declaration, resolution: Resolution, launcher: Launcher, measured: Mapping[str, float] | None
 ) -> Iterator[str]:
     """Yield the plan.
 
     Args:
         declaration: of the campaign.
         resolution: of its baseline.
-        slots: runs at a time.
+        launcher: of the runs.
         measured: seconds of a step, a validation and a start; None if nothing has been measured.
 
     """
+    slots = launcher.slots
     conditions, seeds, steps = len(declaration.conditions), len(declaration.seeds), declaration.steps
     runs, module, task = conditions * seeds, resolution.module, resolution.task
     rollouts = steps // module.updates_per_rollout
@@ -33,6 +35,7 @@ def lines(
     asked = f"{runs * evaluations * questions * module.validation.completions:,}" if questions else "all questions'"
     yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
+    yield f"where      {launcher.where}"
     yield f"samples    {trained:,} training completions{most}, {asked} held out ({evaluations} evaluations a run)"
     if measured:
         each = measured["start"] + steps * measured["step"] + evaluations * measured["validation"]

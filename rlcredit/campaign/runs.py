@@ -1,47 +1,19 @@
-"""One run as a process: begun, continued, watched, and what it leaves."""
+"""One run by what it leaves: whether it can be continued, where it stands, what came of it."""
 
 import json
-import os
 import shutil
-import subprocess
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
-from rlcredit.campaign.bound import PARENT, RECORD
-from rlcredit.campaign.cell import Cell, command
+from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.process import LOG, PROCESS
 from rlcredit.tracking.held_out import file_name
 from rlcredit.tracking.standing import FILE
-
-LOG = "log.txt"
-PROCESS = "process.json"
-
-
-def spawned(folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start ``rlcredit fit`` in a process that ends with this one; what it says is appended to the folder's log.
-
-    Args:
-        folder: of the run.
-        given: its arguments.
-        environment: beside that of this process.
-
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    record = folder / PROCESS
-    own = {PARENT: str(os.getpid()), RECORD: str(record.resolve())}
-    with (folder / LOG).open("ab") as log:
-        return subprocess.Popen(
-            command(given),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **environment, **own},
-            start_new_session=True,  # Ctrl-C is the campaign's to handle
-        )
 
 
 def continuable(cell: Cell, evaluations: Sequence[int]) -> bool:

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 
+from rlcredit.campaign.process import VISIBLE
 from rlcredit.campaign.resolution import Resolution
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def cores() -> int:
@@ -17,13 +16,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def gpus_of(resolution: Resolution) -> int:
+    """Return how many GPUs a run uses."""
+    on_gpus = isinstance(resolution.trainer.accelerator, CUDAAccelerator)
+    return devices(resolution.leaves["trainer"]["devices"]) if on_gpus else 0
+
+
 def gpu_groups(resolution: Resolution) -> list[str]:
     """Return the GPUs of each slot, as the system names them; none if the runs use none."""
-    if not isinstance(resolution.trainer.accelerator, CUDAAccelerator):
+    each = gpus_of(resolution)
+    if not each:
         return []
     given = os.environ.get(VISIBLE)
     gpus = given.split(",") if given else [str(number) for number in range(torch.cuda.device_count())]
-    each = devices(resolution.leaves["trainer"]["devices"])
     if each > len(gpus):
         raise ValueError(f"trainer.devices asks for {each} GPUs a run, but there are {len(gpus)}. Lower it.")
     return [",".join(gpus[start : start + each]) for start in range(0, len(gpus) - each + 1, each)]

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign import plan, slots, table
+from rlcredit.campaign import plan, table
 from rlcredit.campaign.cell import Cell, arguments, cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import sha256
+from rlcredit.campaign.launchers.launcher import Launcher, Share
 from rlcredit.campaign.ledger import FAILED, Ledger
 from rlcredit.campaign.measure import seconds
 from rlcredit.campaign.metric import held_out_metric, unlike
@@ -27,29 +28,27 @@ class Planned:
     Args:
         resolutions: of all conditions.
         evaluations: steps after which a run is evaluated.
-        slots: environment of each.
-        threads: of a run.
+        launcher: of the runs.
         text: the plan, for people.
 
     """
 
     resolutions: dict[str, Resolution]
     evaluations: list[int]
-    slots: list[dict[str, str]]
-    threads: int
+    launcher: Launcher
     text: str
 
 
 def planned(
-    declaration: Declaration, root: Path, settings: Path, most: int | None, threads: int | None, *, measure: bool = True
+    declaration: Declaration, root: Path, settings: Path, share: Share, threads: int | None, *, measure: bool = True
 ) -> Planned:
-    """Resolve every condition, share out the machine, measure a step.
+    """Resolve every condition, share out the machines, measure a step.
 
     Args:
         declaration: of the campaign.
         root: folder of the campaign.
         settings: the declaration's, as a file.
-        most: runs at a time, if given.
+        share: what there is to run on.
         threads: of a run, if given; those fixed with the declaration otherwise.
         measure: whether to measure if nobody has before.
 
@@ -58,24 +57,22 @@ def planned(
     resolutions = {name: resolved(arguments(cell, declaration, 1, settings)) for name, cell in firsts.items()}
     refuse_unlike(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
-    shared = slots.shared_out(
-        slots.gpu_groups(baseline), most, threads or Ledger(root).content.get("threads"), slots.cores()
-    )
-    own = slots.threads_of(shared[0])
+    launcher = share(baseline, threads or Ledger(root).content.get("threads"))
+    own = launcher.threads
     measured = _remembered(root, baseline, own)
     if measured is None and measure:
         print("measuring a step of the baseline ...", flush=True)
         given = arguments(firsts[declaration.baseline], declaration, own, settings)
-        measured = seconds(given, baseline, shared[0])
+        measured = seconds(given, baseline, launcher, root)
         entry = {"of": _measured_of(baseline, own), "seconds": measured}
         write_atomically(root / "measured.json", json.dumps(entry))
-    text = "\n".join(plan.lines(declaration, baseline, len(shared), measured))
+    text = "\n".join(plan.lines(declaration, baseline, launcher, measured))
     if short := plan.shortfall(declaration):
         text += f"\nshort      {short}"
     evaluations = [plan.evaluated(resolution) for resolution in resolutions.values()]
     if any(each != evaluations[0] for each in evaluations):
         raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
-    return Planned(resolutions, evaluations[0], shared, own, text)
+    return Planned(resolutions, evaluations[0], launcher, text)
 
 
 def refuse_unlike(declaration: Declaration, configs: Mapping[str, Any]) -> None:
@@ -95,14 +92,14 @@ def refuse_unlike(declaration: Declaration, configs: Mapping[str, Any]) -> None:
                 )
 
 
-def started(declaration: Declaration, root: Path, settings: str, most: int | None, threads: int | None) -> int:
+def started(declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None) -> int:
     """Print the plan, fix the declaration, and run what is missing; return the exit status."""
     ledger, file = Ledger(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan.shortfall(declaration)
     if ledger.fixed:
         ledger.fix({"declaration": declaration.plain()})
     write_atomically(file, settings)
-    ready = planned(declaration, root, file, most, threads, measure=short is None)
+    ready = planned(declaration, root, file, share, threads, measure=short is None)
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)
@@ -111,13 +108,13 @@ def started(declaration: Declaration, root: Path, settings: str, most: int | Non
         {
             "declaration": declaration.plain(),
             "sha256": declaration.sha256,
-            "threads": ready.threads,
+            "threads": ready.launcher.threads,
             "configs": {name: resolution.leaves for name, resolution in named},
             "parameters": {name: resolution.parameters for name, resolution in named},
         }
     )
     parent = Parent(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)
-    work = Work(declaration, ready.resolutions, ready.evaluations, ready.threads, file, ledger, parent)
+    work = Work(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
     every = cells(declaration, root)
     missing = [cell for cell in every if not ledger.finished(cell)]
     for cell in missing:
@@ -131,7 +128,7 @@ def started(declaration: Declaration, root: Path, settings: str, most: int | Non
 
     try:
         with table.view(rows) as view:
-            work.through(missing, ready.slots, view)
+            work.through(missing, view)
     except KeyboardInterrupt:
         parent.close("KILLED", ledger.path)
         raise

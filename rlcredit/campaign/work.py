@@ -1,9 +1,6 @@
 """From what is missing to what is done: runs in slots, each tried twice at most."""
 
 import dataclasses
-import os
-import signal
-import subprocess
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -12,20 +9,19 @@ from pathlib import Path
 import yaml
 
 from rlcredit.campaign import runs
-from rlcredit.campaign.bound import ended
 from rlcredit.campaign.cell import Cell, arguments
 from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.launchers.launcher import Launcher, Process
 from rlcredit.campaign.ledger import FAILED, FINISHED, Ledger
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.plan import duration
+from rlcredit.campaign.process import POLLED, PROCESS
 from rlcredit.campaign.resolution import Resolution, of_cell
 from rlcredit.campaign.results import result
 from rlcredit.campaign.table import Lines
 from rlcredit.files import write_atomically
 
 TRIES = 2
-POLLED = 0.1
-"""Seconds between two looks at the processes."""
 
 
 @dataclasses.dataclass
@@ -33,7 +29,7 @@ class Attempt:
     """A run that goes on now."""
 
     cell: Cell
-    process: subprocess.Popen[bytes]
+    process: Process
     began: float
 
 
@@ -45,7 +41,7 @@ class Work:
         declaration: of the campaign.
         resolutions: of its conditions.
         evaluations: steps after which a run is evaluated.
-        threads: of a run.
+        launcher: of its runs.
         settings: overlay on all files.
         ledger: what is done.
         parent: MLflow's.
@@ -55,38 +51,37 @@ class Work:
     declaration: Declaration
     resolutions: Mapping[str, Resolution]
     evaluations: Sequence[int]
-    threads: int
+    launcher: Launcher
     settings: Path
     ledger: Ledger
     parent: Parent
     tries: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def through(self, missing: Sequence[Cell], slots: Sequence[Mapping[str, str]], view: Lines) -> None:
+    def through(self, missing: Sequence[Cell], view: Lines) -> None:
         """Run what is missing; a crash is the affair of its own run."""
-        waiting, running = deque(missing), dict[int, Attempt]()
+        waiting, running = deque(missing), list[Attempt]()
         try:
             while waiting or running:
-                for slot in (slot for slot in range(len(slots)) if slot not in running and waiting):
-                    running[slot] = self._begun(waiting.popleft(), slots[slot], view)
-                for slot, attempt in list(running.items()):
+                while waiting and len(running) < self.launcher.slots:
+                    running.append(self._begun(waiting.popleft(), view))
+                for attempt in list(running):
                     if (status := attempt.process.poll()) is not None:
-                        del running[slot]
+                        running.remove(attempt)
                         waiting.extendleft([attempt.cell] if self._again(attempt, status, view) else [])
                 view.refresh()
                 time.sleep(POLLED)
         finally:
-            for attempt in running.values():
-                os.killpg(attempt.process.pid, signal.SIGKILL)
-                attempt.process.wait()
+            for attempt in running:
+                attempt.process.kill()
 
     def config(self, cell: Cell) -> dict[str, object]:
         """Return the declared configuration of a run."""
-        return of_cell(self.resolutions[cell.condition].leaves, cell, self.threads)
+        return of_cell(self.resolutions[cell.condition].leaves, cell, self.launcher.threads)
 
-    def _begun(self, cell: Cell, slot: Mapping[str, str], view: Lines) -> Attempt:
+    def _begun(self, cell: Cell, view: Lines) -> Attempt:
         """Continue a run if that is possible, else begin it anew."""
-        ended(cell.folder / runs.PROCESS)
-        given = arguments(cell, self.declaration, self.threads, self.settings)
+        self.launcher.end(cell.folder / PROCESS)
+        given = arguments(cell, self.declaration, self.launcher.threads, self.settings)
         if continued := runs.continuable(cell, self.evaluations):
             given.append("--ckpt_path=last")
         else:
@@ -97,7 +92,7 @@ class Work:
         attempts = self.ledger.of(cell).get("attempts", 0) + 1
         self.ledger.note(cell, state="running", attempts=attempts)
         view.say(f"{'continues' if continued else 'begins':<10} {cell.name}")
-        process = runs.spawned(cell.folder, given, {**slot, **self.parent.context(cell)})
+        process = self.launcher.begin(cell.folder, given, self.parent.context(cell))
         return Attempt(cell, process, time.monotonic())
 
     def _again(self, attempt: Attempt, status: int, view: Lines) -> bool:

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.campaign import runs
-from rlcredit.campaign.bound import ended, started
+from rlcredit.campaign import process, runs
+from rlcredit.campaign.bound import ended, machine, started
 from rlcredit.campaign.cell import Cell, cells
 from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.launchers.local import Local
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.table import Lines, LiveTable
 from rlcredit.campaign.work import Work
@@ -44,16 +45,25 @@ def work(tmp_path, monkeypatch):
     """Four runs by a stand-in: bad0 always crashes, bad1 once, good1 loses a setting on the way."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    monkeypatch.setattr(runs, "command", lambda given: [sys.executable, str(script), *given])
+    monkeypatch.setattr(process, "command", lambda given: [sys.executable, str(script), *given])
     declaration = Declaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
     leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
     kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in declaration.conditions}
     parent = SimpleNamespace(context=lambda cell: {}, abandon=lambda cell: None)
-    return Work(declaration, kinds, [0, 2], 1, tmp_path / "settings.yaml", Ledger(tmp_path), parent)
+    return Work(
+        declaration,
+        kinds,
+        [0, 2],
+        Local([{"OMP_NUM_THREADS": "1"}]),
+        tmp_path / "settings.yaml",
+        Ledger(tmp_path),
+        parent,
+    )
 
 
 def test_a_crash_never_stops_the_others_and_is_tried_twice(work, tmp_path, capsys):
-    work.through(cells(work.declaration, tmp_path), [{}, {}], Lines(list))
+    work.launcher = Local(2 * [{"OMP_NUM_THREADS": "1"}])
+    work.through(cells(work.declaration, tmp_path), Lines(list))
     known = {name: (cell["state"], cell["attempts"]) for name, cell in work.ledger.content["cells"].items()}
     assert known == {
         "good/seed0": ("finished", 1),
@@ -75,7 +85,7 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(work, tmp_path, capsy
 
 
 def test_a_run_that_lost_a_setting_is_marked(work, tmp_path):
-    work.through(cells(work.declaration, tmp_path), [{}], Lines(list))
+    work.through(cells(work.declaration, tmp_path), Lines(list))
     assert work.ledger.of(Cell("good", 1, tmp_path))["differences"] == ["lr: declared 0.1, executed nothing"]
     fine = work.ledger.of(Cell("good", 0, tmp_path))
     assert fine["differences"] == []
@@ -88,7 +98,7 @@ def test_what_is_interrupted_leaves_no_process(work, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        work.through(cells(work.declaration, tmp_path), [{}], Interrupting(list))
+        work.through(cells(work.declaration, tmp_path), Interrupting(list))
     assert work.ledger.of(Cell("good", 0, tmp_path))["state"] == "running"
 
 
@@ -114,10 +124,13 @@ def test_an_orphan_is_ended_and_a_stranger_with_its_number_is_not(tmp_path):
     record = tmp_path / "process.json"
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
     own = started(sleeper.pid)
-    record.write_text(json.dumps({"pid": sleeper.pid, "started": f"{own}0"}))
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": f"{own}0", "machine": machine()}))
     ended(record)
     assert sleeper.poll() is None
-    record.write_text(json.dumps({"pid": sleeper.pid, "started": own}))
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": own, "machine": "another"}))
+    ended(record)
+    assert sleeper.poll() is None
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": own, "machine": machine()}))
     ended(record)
     assert sleeper.wait(5) == -9
     assert started(sleeper.pid) is None

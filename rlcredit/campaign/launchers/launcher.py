@@ -1,0 +1,63 @@
+"""What a campaign asks of whoever starts its runs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from rlcredit.campaign.resolution import Resolution
+
+
+class Process(Protocol):
+    """A run that has been begun."""
+
+    def poll(self) -> int | None:
+        """Return its exit status, None while it goes on; negative if it was killed."""
+        ...
+
+    def kill(self) -> None:
+        """End it and all it has started, and wait until it has ended."""
+        ...
+
+
+class Launcher(Protocol):
+    """Starts runs where there is room.
+
+    Attributes:
+        threads: of a run.
+
+    """
+
+    threads: int
+
+    @property
+    def slots(self) -> int:
+        """Return how many runs may go on at a time now."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """Return where they go, for people."""
+        ...
+
+    def begin(self, folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> Process:
+        """Start ``rlcredit fit``.
+
+        Args:
+            folder: of the run; what it says is appended to the log there.
+            given: its arguments.
+            environment: of the run, beside the one it finds.
+
+        """
+        ...
+
+    def end(self, record: Path) -> None:
+        """End the run that has written this file, if it still goes on."""
+        ...
+
+
+Share = Callable[[Resolution, int | None], Launcher]
+"""Shares machines out among runs like this one, with so many threads each, if that is given."""
+
+Opened = Callable[[Path, str | None, int | None], AbstractContextManager[Share]]
+"""Opens machines for a campaign: its folder, the address of a cluster and the most runs at a time, if given."""

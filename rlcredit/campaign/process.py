@@ -1,0 +1,50 @@
+"""One run as a process of this machine."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rlcredit.campaign.bound import PARENT, RECORD
+from rlcredit.campaign.cell import command
+
+LOG = "log.txt"
+PROCESS = "process.json"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+POLLED = 0.1
+"""Seconds between two looks at a run."""
+
+
+class OwnProcess:
+    """A run that this process has started; it ends with this one.
+
+    Args:
+        folder: of the run; what it says is appended to the log there.
+        given: arguments of ``rlcredit fit``.
+        environment: beside that of this process.
+
+    """
+
+    def __init__(self, folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        own = {PARENT: str(os.getpid()), RECORD: str((folder / PROCESS).resolve())}
+        with (folder / LOG).open("ab") as log:
+            self.popen = subprocess.Popen(
+                command(given),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment, **own},
+                start_new_session=True,  # Ctrl-C is the campaign's to handle
+            )
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while the run goes on."""
+        return self.popen.poll()
+
+    def kill(self) -> None:
+        """End the run and all it has started, and wait until it has ended."""
+        if self.poll() is None:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+            self.popen.wait()
