@@ -1,7 +1,9 @@
-"""Fixtures: a small rollout, the embedded policy, and a short training run."""
+"""Fixtures: a small rollout, the embedded policy, a short training run, and a cluster."""
 
 import copy
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -9,6 +11,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
 from tiny_traces import CHAIN_SUM
+from two_nodes import Nodes, two_nodes
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.engines.in_process import InProcessEngine
@@ -19,6 +22,7 @@ from rlcredit.quiet import quiet
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 
+os.environ.update(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0")  # Ray keeps to 127.0.0.1
 quiet()
 torch.set_num_threads(2)
 
@@ -154,3 +158,26 @@ def fit(tmp_path) -> Callable[..., Run]:
         return Run(module, history.steps)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Nodes]:
+    with two_nodes() as started:
+        yield started
+
+
+@pytest.fixture
+def nodes(cluster) -> Nodes:
+    """Two nodes that live."""
+    return cluster.complete()
+
+
+@pytest.fixture(scope="session")
+def connection(cluster, tmp_path_factory) -> Iterator[Callable[..., object]]:
+    """What shares the cluster out, in this process; the cluster keeps what SIGTERM did before and does now."""
+    from rlcredit.campaign.launchers.ray_cluster import ray_cluster
+
+    cluster.sigterm = [signal.getsignal(signal.SIGTERM)]
+    with ray_cluster(tmp_path_factory.mktemp("root"), cluster.address, None) as share:
+        cluster.sigterm.append(signal.getsignal(signal.SIGTERM))
+        yield share

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 from rlcredit.campaign.cell import overlay
 from rlcredit.campaign.declaration import Declaration, read
+from rlcredit.campaign.launchers.choice import LAUNCHERS
 from rlcredit.campaign.launchers.launcher import Share
-from rlcredit.campaign.launchers.local import this_machine
 from rlcredit.campaign.ledger import locked
 from rlcredit.campaign.start import planned, started
 from rlcredit.files import write_atomically
@@ -39,6 +39,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
     made.add_argument("--slots", type=_positive, help="runs at a time; as many as there are GPUs, else cores")
     made.add_argument("--threads", type=_positive, help="of a run; the cores divided among the slots")
+    made.add_argument("--launcher", choices=LAUNCHERS, default="local", help="runs go to this machine, or to a cluster")
+    made.add_argument(
+        "--address", help="HOST:PORT of the Ray cluster; that of RAY_ADDRESS or of this machine if absent"
+    )
     made.add_argument("--folder", type=Path, default=Path("campaigns"), help="where campaigns are kept")
     return made
 
@@ -50,7 +54,7 @@ def main(args: Sequence[str]) -> int:
     try:
         declaration = read(given.file)
         root, settings = given.folder / declaration.name, overlay(declaration.settings)
-        with this_machine(root, None, given.slots) as share:
+        with LAUNCHERS[given.launcher](root, given.address, given.slots) as share:
             if given.plan:
                 print(_plan(declaration, root, settings, share, given.threads))
                 return 0

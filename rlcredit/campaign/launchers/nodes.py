@@ -1,0 +1,104 @@
+"""What the nodes of a cluster can hold."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A machine of a cluster, as the cluster offers it.
+
+    Args:
+        name: its address, for people.
+        identity: which no other node has.
+        cpus: for runs.
+        gpus: for runs.
+
+    """
+
+    name: str
+    identity: str
+    cpus: int
+    gpus: int
+
+    def holds(self, threads: int, devices: int) -> int:
+        """Return how many runs it can hold.
+
+        Example:
+            >>> node = Node("10.0.0.1", "a1", cpus=8, gpus=3)
+            >>> node.holds(threads=2, devices=0), node.holds(threads=2, devices=1), node.holds(threads=4, devices=1)
+            (4, 3, 2)
+
+        """
+        by_cpus = self.cpus // threads
+        return min(by_cpus, self.gpus // devices) if devices else by_cpus
+
+
+def living(described: Sequence[Mapping[str, Any]]) -> list[Node]:
+    """Return the nodes that are there, from Ray's description of all there have been."""
+    return [
+        Node(
+            each["NodeManagerAddress"],
+            each["NodeID"],
+            *(int(each["Resources"].get(kind, 0)) for kind in ("CPU", "GPU")),
+        )
+        for each in described
+        if each["Alive"]
+    ]
+
+
+def capacity(nodes: Sequence[Node], threads: int, devices: int) -> int:
+    """Return how many runs all nodes can hold."""
+    return sum(node.holds(threads, devices) for node in nodes)
+
+
+def most_threads(nodes: Sequence[Node], devices: int, most: int | None) -> int:
+    """Return the most threads a run can have that cost no run its place.
+
+    Args:
+        nodes: of the cluster.
+        devices: GPUs of a run; 0 if it uses none.
+        most: runs at a time; as many as there are GPUs, else cores, if None.
+
+    Example:
+        >>> nodes = [Node("10.0.0.1", "a1", cpus=8, gpus=2), Node("10.0.0.2", "b2", cpus=6, gpus=2)]
+        >>> most_threads(nodes, 0, None), most_threads(nodes, 0, most=2), most_threads(nodes, 0, most=3)
+        (1, 6, 4)
+        >>> most_threads(nodes, 1, None), most_threads(nodes, 1, most=2)
+        (3, 6)
+
+    """
+    wanted = min(most or capacity(nodes, 1, devices), capacity(nodes, 1, devices))
+    choices = range(max((node.cpus for node in nodes), default=1), 1, -1)
+    return next((threads for threads in choices if capacity(nodes, threads, devices) >= wanted), 1)
+
+
+def described(nodes: Sequence[Node], threads: int, devices: int) -> str:
+    """Say what the nodes hold.
+
+    Example:
+        >>> nodes = [Node("10.0.0.1", "a1", 1, 0), Node("10.0.0.2", "b2", 8, 2), Node("10.0.0.3", "c3", 8, 2)]
+        >>> described(nodes, threads=2, devices=0)
+        '2 nodes hold 4 runs each; a run takes 2 CPUs'
+        >>> described(nodes, threads=1, devices=1)
+        '2 nodes hold 2 runs each; a run takes 1 CPU and 1 GPU'
+
+    """
+    counts = Counter(node.holds(threads, devices) for node in nodes)
+    held = [
+        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_plural(runs, 'run')}{' each' if count > 1 else ''}"
+        for runs, count in sorted(counts.items())
+        if runs
+    ]
+    return f"{', '.join(held) or 'no node holds a run'}; a run takes {needed(threads, devices)}"
+
+
+def needed(threads: int, devices: int) -> str:
+    """Say what a run takes of a node."""
+    return _plural(threads, "CPU") + (f" and {_plural(devices, 'GPU')}" if devices else "")
+
+
+def _plural(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

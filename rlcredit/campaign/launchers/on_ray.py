@@ -1,0 +1,124 @@
+"""Runs on the nodes of a Ray cluster, each a task that starts a process of its own."""
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from rlcredit.campaign.bound import ended
+from rlcredit.campaign.launchers import nodes, on_node
+from rlcredit.campaign.process import LOG
+from rlcredit.campaign.resolution import Resolution
+from rlcredit.campaign.slots import gpus_of
+from rlcredit.tracking.versions import versions
+
+ASKED = 60.0
+"""Seconds that a node has to do something small."""
+
+GRACE = 10.0
+"""Seconds that a run has to end before its task is killed."""
+
+
+class Task:
+    """A run somewhere in the cluster, or waiting for a place there.
+
+    Args:
+        reference: Ray's, of the task.
+        log: of the run.
+
+    """
+
+    def __init__(self, reference: ray.ObjectRef, log: Path) -> None:
+        self.reference, self.log = reference, log
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while the run goes on; that of a killed process if its task was lost."""
+        if self.status is None and ray.wait([self.reference], timeout=0)[0]:
+            try:
+                self.status = ray.get(self.reference)
+            except RayError as error:
+                with self.log.open("a", encoding="utf-8") as log:
+                    print(str(error).strip(), file=log)
+                self.status = -signal.SIGKILL
+        return self.status
+
+    def kill(self) -> None:
+        """Cancel the task, which ends the run, and wait until it has."""
+        ray.cancel(self.reference)
+        if not ray.wait([self.reference], timeout=GRACE)[0]:
+            ray.cancel(self.reference, force=True)
+            ray.wait([self.reference], timeout=GRACE)
+
+
+class OnRay:
+    """Start runs where the cluster has room.
+
+    Args:
+        most: runs at a time; as many as the cluster holds if None.
+        threads: of a run, each a CPU of a node.
+        devices: GPUs of a run.
+
+    """
+
+    def __init__(self, most: int | None, threads: int, devices: int) -> None:
+        self.most, self.threads, self.devices = most, threads, devices
+
+    @property
+    def slots(self) -> int:
+        """Return how many runs may go on now; nodes come and go."""
+        held = nodes.capacity(present(), self.threads, self.devices)
+        return min(held, self.most or held)
+
+    @property
+    def where(self) -> str:
+        """Return where they go, for people."""
+        address = ray.get_runtime_context().gcs_address
+        return f"Ray at {address}: {nodes.described(present(), self.threads, self.devices)}"
+
+    def begin(self, folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> Task:
+        """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
+        folder.mkdir(parents=True, exist_ok=True)
+        own = {**environment, "OMP_NUM_THREADS": str(self.threads)}
+        remote = ray.remote(on_node.run).options(
+            num_cpus=self.threads, num_gpus=self.devices, max_retries=0, scheduling_strategy="SPREAD"
+        )
+        return Task(remote.remote(folder, given, own, Path.cwd(), versions()), folder / LOG)
+
+    def end(self, record: Path) -> None:
+        """Ask every node to end what an earlier campaign has left; the one that knows the process does."""
+        if record.exists():
+            asked = [called(node, ended, record.resolve()) for node in present()]
+            ray.wait(asked, num_returns=len(asked), timeout=ASKED)
+
+
+def shared_out(most: int | None, resolution: Resolution, threads: int | None) -> OnRay:
+    """Share out the cluster among runs like this one.
+
+    Raises:
+        ValueError: no node has room for a run.
+
+    """
+    devices = gpus_of(resolution)
+    launcher = OnRay(most, threads or nodes.most_threads(present(), devices, most), devices)
+    if not launcher.slots:
+        raise ValueError(
+            f"no node of the cluster has {nodes.needed(launcher.threads, devices)} for a run. "
+            "Lower --threads or trainer.devices, or add a node."
+        )
+    return launcher
+
+
+def present() -> list[nodes.Node]:
+    """Return the nodes of the cluster that live."""
+    return nodes.living(ray.nodes())
+
+
+def called(node: nodes.Node, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
+    """Call a function on a node, even if runs have all its CPUs; return the reference of its result."""
+    pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
+    return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)

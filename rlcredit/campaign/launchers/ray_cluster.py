@@ -1,0 +1,97 @@
+"""The way to a Ray cluster, and what its nodes are held to before a run goes there."""
+
+import logging
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import ray
+from ray.exceptions import RayError
+
+from rlcredit.campaign.launchers import on_node
+from rlcredit.campaign.launchers.launcher import Share
+from rlcredit.campaign.launchers.on_ray import ASKED, called, present, shared_out
+from rlcredit.tracking.versions import versions
+
+ANSWER = 30.0
+"""Seconds that a cluster has to answer."""
+
+CONNECT = """
+import logging, ray, sys
+try:
+    ray.init(sys.argv[1], log_to_driver=False, logging_level=logging.ERROR)
+except Exception as error:
+    sys.exit(" ".join(str(error).split()))
+"""
+
+
+@contextmanager
+def ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
+    """Connect to a Ray cluster whose nodes share the folder of the campaign.
+
+    Args:
+        root: folder of the campaign.
+        address: of the cluster, HOST:PORT; what Ray itself finds if None.
+        most: runs at a time, if given.
+
+    Raises:
+        ValueError: the cluster does not answer, or has a node where runs cannot go.
+
+    """
+    chosen = address or "auto"
+    _answer(chosen)
+    before = signal.getsignal(signal.SIGTERM)
+    ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR)
+    signal.signal(signal.SIGTERM, before)  # Ray has put its own there
+    try:
+        check(root)
+        yield partial(shared_out, most)
+    finally:
+        ray.shutdown()
+
+
+def _answer(address: str) -> None:
+    """Ask in another process whether there is a cluster, because Ray asks without end."""
+    asking = [sys.executable, "-c", CONNECT, address]
+    try:
+        subprocess.run(asking, check=True, capture_output=True, text=True, timeout=ANSWER)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"no Ray cluster answers at {address} within {ANSWER:g} s. Check --address.") from None
+    except subprocess.CalledProcessError as error:
+        *_, last = error.stderr.strip().splitlines()
+        raise ValueError(f"cannot connect to a Ray cluster at {address}: {last}") from None
+
+
+def check(root: Path) -> None:
+    """Hold every node that takes runs to what a run needs.
+
+    Args:
+        root: folder of the campaign.
+
+    Raises:
+        ValueError: a node does not share the folder or the working directory, or has other versions.
+
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    marker = root.resolve() / f".shared-{uuid.uuid4().hex}"
+    marker.touch()
+    try:
+        taking = [node for node in present() if node.cpus]
+        asked = [called(node, on_node.wanting, Path.cwd(), marker, versions()) for node in taking]
+        for node, reference in zip(taking, asked, strict=True):
+            if problem := _answered(reference):
+                raise ValueError(f"runs cannot go to node {node.name}: {problem}.")
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _answered(reference: ray.ObjectRef) -> str | None:
+    try:
+        return ray.get(reference, timeout=ASKED)
+    except RayError as error:
+        return str(error).strip().splitlines()[-1]
