@@ -11,6 +11,17 @@ import yaml
 from rlcredit.campaign.declaration import Declaration
 
 
+def named(condition: str, seed: int) -> str:
+    """Name a run in the ledger, in MLflow and to people.
+
+    Example:
+        >>> named("grpo", 0)
+        'grpo/seed0'
+
+    """
+    return f"{condition}/seed{seed}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A condition and a seed.
@@ -29,7 +40,7 @@ class Cell:
     @property
     def name(self) -> str:
         """Name it in the ledger and to people."""
-        return f"{self.condition}/seed{self.seed}"
+        return named(self.condition, self.seed)
 
     @property
     def folder(self) -> Path:

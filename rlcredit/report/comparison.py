@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.campaign.metric import unlike
+from rlcredit.campaign.plan import ALPHA
 from rlcredit.campaign.values import Family
 from rlcredit.report.evidence import Evidence, Run
 from rlcredit.statistics.adjusted_p import holm
@@ -23,8 +23,8 @@ from rlcredit.statistics.verdict import verdict
 
 Row = NDArray[np.float64]
 
-FEWEST = fewest_pairs(0.05)
-"""Pairs below which no test reaches 0.05, and an interval for new questions none of 95 %."""
+FEWEST = fewest_pairs(ALPHA)
+"""Pairs below which no test reaches the level, nor an interval for new questions the 95 % it is called."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +88,8 @@ def _family(evidence: Evidence, name: str, family: Family) -> Iterator[Compariso
 
 def _compared(evidence: Evidence, family: str, baseline: str, condition: str) -> Comparison:
     """Compare two conditions; the verdict is left empty if it only waits for the family."""
-    measures, declaration = evidence.measures, evidence.declaration
-    if reasons := unlike(measures[condition], measures[baseline], (condition, baseline)):
+    declaration = evidence.declaration
+    if reasons := evidence.unlike(condition, baseline):
         return Comparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
     pairs = list(evidence.paired(condition, baseline))
     if any(arm.asked != base.asked for arm, base in pairs):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rlcredit.campaign.cell import Cell, cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
-from rlcredit.campaign.metric import Metric, held_out_metric
+from rlcredit.campaign.metric import Metric, held_out_metric, unlike
 from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
 from rlcredit.tracking.held_out import file_name
@@ -76,6 +76,10 @@ class Evidence:
     def declared(self) -> int:
         """Return how many runs were declared."""
         return len(self.declaration.conditions) * len(self.declaration.seeds)
+
+    def unlike(self, condition: str, baseline: str) -> list[str]:
+        """Say in what the primary metrics of two conditions differ; nothing if they can be compared."""
+        return unlike(self.measures[condition], self.measures[baseline], (condition, baseline))
 
     def pass_k(self, condition: str) -> int:
         """Return k of the pass@k that a condition's evaluations report."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.campaign.metric import unlike
 from rlcredit.campaign.values import Family
 from rlcredit.figures import ACCENT, GRID, INK, MUTED, SECOND, finish, new_figure
 from rlcredit.report.comparison import Comparison
@@ -53,8 +52,7 @@ def family_pictures(
 
     primary, steps = evidence.declaration.primary, evidence.declaration.steps
     names = (family.baseline, *family.conditions)
-    measures = evidence.measures
-    alike = [name for name in names if not unlike(measures[name], measures[family.baseline], ("", ""))]
+    alike = [name for name in names if not evidence.unlike(name, family.baseline)]
     members = {name: runs for name in alike if (runs := evidence.of(name))}
     if any(len(each.seeds) for each in found):
         draw_forest(found, evidence.declaration.effect, picture(f"differences after step {steps}"))

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from rlcredit.campaign.cell import named
 from rlcredit.campaign.executed import flat, sha256
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Evidence
@@ -140,7 +141,7 @@ def seed_table(evidence: Evidence) -> Table:
     declaration = evidence.declaration
 
     def value(condition: str, seed: int) -> str:
-        name = f"{condition}/seed{seed}"
+        name = named(condition, seed)
         if run := evidence.runs.get((condition, seed)):
             return f"{run.metrics[declaration.steps][declaration.primary]:.4f}"
         return "refused" if name in evidence.refused else evidence.absent[name]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlcredit.campaign.cell import named
 from rlcredit.campaign.resolution import mlflow_of
 from rlcredit.report.evidence import Evidence
 
@@ -27,7 +28,7 @@ def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, 
     if store is None:
         return found
     client, parent = store
-    cells = {f"{condition}/seed{seed}": (condition, seed) for condition, seed in evidence.runs}
+    cells = {named(*key): key for key in evidence.runs}
     mine = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' and attributes.status = 'FINISHED'"
     oldest_first = ["attributes.start_time ASC"]  # of two runs of a cell the later one made the files
     for run in client.search_runs([parent.info.experiment_id], mine, max_results=50_000, order_by=oldest_first):

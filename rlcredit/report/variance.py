@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from rlcredit.campaign.metric import unlike
 from rlcredit.report.evidence import Evidence
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
 
@@ -21,8 +20,7 @@ def decompositions(evidence: Evidence) -> dict[str, VarianceComponents]:
         seed for seed in declaration.seeds if all((name, seed) in evidence.runs for name in declaration.conditions)
     ]
     arms = [[evidence.runs[name, seed] for seed in seeds] for name in declaration.conditions]
-    measures = list(evidence.measures.values())
-    alike = all(not unlike(measures[0], measure, ("", "")) for measure in measures)
+    alike = not any(evidence.unlike(name, declaration.baseline) for name in declaration.conditions)
     if len(seeds) < 2 or not alike or len({run.asked for arm in arms for run in arm}) > 1:
         return {}
     steps = list(arms[0][0].right)
