@@ -352,14 +352,14 @@ def test_names_are_text_in_the_page(left):
     assert "a &amp; b&#39;s" in (campaign.root / "report" / "report.html").read_text()
 
 
-def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"  # MLflow keeps one store per address and process
     campaign = left(conditions={"base": ("a.yaml",), "good": ("b.yaml",)}, seeds=(0,))
     logger = {"class_path": "lightning.pytorch.loggers.MLFlowLogger"}
-    logger["init_args"] = {"experiment_name": "tiny", "tracking_uri": "sqlite:///mlflow.db"}
+    logger["init_args"] = {"experiment_name": "tiny", "tracking_uri": uri}
     for config in campaign.ledger["configs"].values():
         config["trainer"] = {"logger": logger}
-    client = MlflowClient("sqlite:///mlflow.db")
+    client = MlflowClient(uri)
     experiment = client.create_experiment("tiny")
     parent = client.create_run(experiment, run_name="made_up").info.run_id
     campaign.ledger["mlflow_run"] = parent
