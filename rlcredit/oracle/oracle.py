@@ -106,7 +106,7 @@ class Oracle:
         """
         tree, asked = self._walked(rollout, rows, starts, samples)
         missing = sorted(self._missing(tree, asked), key=lambda branch: (tree.depth(branch[0]), branch))
-        most = max(len(rollout.mask), samples)
+        most = self.engine.decode_batch_size or max(len(rollout.mask), samples)
         for first in range(0, len(missing), most):
             self._decode(rollout, tree, missing[first : first + most], samples)
         found = torch.full((len(rows), rollout.mask.shape[1] + 1, samples), torch.nan, dtype=torch.float64)

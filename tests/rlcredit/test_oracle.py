@@ -253,6 +253,27 @@ def test_what_was_not_judged_counts_as_wrong_for_the_continuations_that_come_to_
     assert without.nansum() < 0.02 * told.nansum()
 
 
+def test_the_engine_says_how_many_continuations_are_decoded_at_a_time(rollout):
+    asked = []
+
+    class Counting(InProcessEngine):
+        def decode(self, policy, prompt_ids, noise, *rest):
+            asked.append(len(noise))
+            return super().decode(policy, prompt_ids, noise, *rest)
+
+    def answers(**settings):
+        asked.clear()
+        one = Oracle(Chain(), Counting(**settings), Judge(), 1.0, HORIZON)
+        return one.outcomes(rollout, range(len(SOME)), rollout.mask, 40)
+
+    expected, continuations = answers(), sum(asked)
+    assert max(asked) <= 40 < continuations, "if nothing is said, as many as there are completions or samples"
+    assert_close(answers(decode_batch_size=1000), expected, rtol=0, atol=0, equal_nan=True)
+    assert asked == [continuations]
+    assert_close(answers(decode_batch_size=8), expected, rtol=0, atol=0, equal_nan=True)
+    assert max(asked) <= 8
+
+
 def test_after_an_update_there_is_nobody_to_ask(rollout):
     rollout.update = 1
     with pytest.raises(ValueError, match="Ask before it"):
