@@ -142,8 +142,8 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
         steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
         found = [over_runs([run[step] for run in runs]) for step in steps]
         axes.plot(steps, [each.mean for each in found], label=condition, **style)
-        if found and found[0].interval:
-            ends = np.array([each.interval[:2] for each in found if each.interval])
+        if len(runs) > 1:  # runs that agree have no interval
+            ends = np.array([each.interval[:2] if each.interval else (each.mean, each.mean) for each in found])
             ends = ends.clip(0, 1) if share else ends
             axes.fill_between(steps, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.12, linewidth=0)
     finish(axes, "")

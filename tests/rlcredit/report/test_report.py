@@ -17,6 +17,7 @@ from rlcredit.campaign.values import Family
 from rlcredit.report.command import main
 from rlcredit.report.comparison import comparisons
 from rlcredit.report.evidence import collected
+from rlcredit.report.pictures import draw_curves
 from rlcredit.report.summary import summaries
 from rlcredit.report.tables import config_table
 from rlcredit.report.training import store, training_curves
@@ -377,6 +378,12 @@ def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path):
     strange = collected(campaign.write())
     assert training_curves(strange, store(strange)) == {}, "a store of somebody else's runs"
     assert main([str(campaign.root)]) == 0
+
+
+def test_curves_are_drawn_also_where_all_runs_agree(tmp_path):
+    path = tmp_path / "curves.png"
+    draw_curves({"base": [{1: 0.1, 2: 0.5, 3: 0.9}, {1: 0.2, 2: 0.5, 3: 0.8}], "one": [{1: 0.1}]}, "share", path)
+    assert path.stat().st_size > 0
 
 
 def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
