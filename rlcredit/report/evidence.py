@@ -175,7 +175,7 @@ def _inconsistent(run: Run, evidence: Evidence) -> Iterator[str]:
         counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
         for name, value in counted.items():
             told = run.metrics[step][name]
-            if abs(told - value) > 1e-6:
+            if not abs(told - value) <= 1e-6:  # also where it is not a number
                 yield f"step {step}: {name} is {told:.6f} in the metrics, {value:.6f} in the verdicts"
     for other in evidence.of(run.condition)[:1]:
         if other.asked != run.asked:

@@ -125,6 +125,16 @@ def test_verdicts_that_contradict_the_metrics_are_refused(left):
     assert any("val/pass_at_k" in reason for reason in refused["good/seed2"])
 
 
+def test_a_metric_that_is_no_number_is_refused_and_breaks_nothing(left):
+    campaign = left()
+    metrics = campaign.ledger["cells"]["good/seed1"]["metrics"]["50"]
+    campaign.change("good/seed1", 50, metrics={**metrics, "val/pass_at_1": float("nan")})
+    metrics = campaign.ledger["cells"]["good/seed2"]["metrics"]["50"]
+    campaign.change("good/seed2", 50, metrics={**metrics, "val/entropy": float("nan")})
+    assert main([str(campaign.write())]) == 1
+    assert "step 50: val/pass_at_1 is nan in the metrics" in collected(campaign.root).refused["good/seed1"][0]
+
+
 def test_other_questions_are_not_compared(left):
     campaign = left()
     campaign.change("same/seed0", 100, questions_sha256="3" * 64)
