@@ -22,7 +22,7 @@ class Declaration:
         name: of the campaign and its folder.
         configs: common to all runs.
         conditions: overlays of each condition, in the order they are applied.
-        baseline: measured for the plan, and compared with all others if no families are given.
+        baseline: compared with all others if no families are given; the plan counts its samples.
         families: what is compared instead, by the question each answers.
         seeds: one run of every condition each; the runs of a seed are pairs.
         steps: optimizer steps of every run.

@@ -1,22 +1,59 @@
-"""What a step of this campaign takes where its runs go: a short run, kept nowhere."""
+"""What a step of each condition takes where its runs go: short runs, of which nothing but the time is kept."""
 
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rlcredit.campaign.executed import sha256
 from rlcredit.campaign.launchers.launcher import Launcher
 from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.runs import last_words
+from rlcredit.files import write_atomically
 from rlcredit.tracking.standing import FILE
 
+MEASURED = "measured.json"
 ROLLOUTS = 3
 NEVER = 10**9
 
+Seconds = dict[str, float]
 
-def seconds(given: Sequence[str], resolution: Resolution, launcher: Launcher, root: Path) -> dict[str, float]:
+
+def by_condition(
+    given: Mapping[str, Sequence[str]],
+    resolutions: Mapping[str, Resolution],
+    launcher: Launcher,
+    root: Path,
+    *,
+    measure: bool = True,
+) -> dict[str, Seconds]:
+    """Return what :func:`seconds` says of every condition; of those that cost alike, the first is measured.
+
+    Args:
+        given: arguments of a run, by condition.
+        resolutions: likewise.
+        launcher: that will start the runs.
+        root: folder of the campaign, which remembers.
+        measure: whether to measure what has not been measured before; what is then unknown is left out.
+
+    """
+    file, firsts, found = root / MEASURED, dict[str, str](), dict[str, Seconds]()
+    known: dict[str, Seconds] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    for name, resolution in resolutions.items():
+        first = firsts.setdefault(resolution.cost, name)
+        key = _identity(resolutions[first], launcher.threads)
+        if key not in known and measure:
+            print(f"measuring a step of {first} ...", flush=True)
+            known[key] = seconds(given[first], resolutions[first], launcher, root)
+            write_atomically(file, json.dumps(known))
+        if key in known:
+            found[name] = known[key]
+    return found
+
+
+def seconds(given: Sequence[str], resolution: Resolution, launcher: Launcher, root: Path) -> Seconds:
     """Return the seconds of a start, a step and an evaluation of all held-out questions.
 
     Args:
@@ -51,7 +88,8 @@ def seconds(given: Sequence[str], resolution: Resolution, launcher: Launcher, ro
             raise
         took = time.perf_counter() - began
         if status:
-            raise ValueError(f"a short run of the baseline failed: {' '.join(last_words(folder))}")
+            condition = resolution.leaves["condition"]
+            raise ValueError(f"a short run of {condition} failed: {' '.join(last_words(folder))}")
         standing = json.loads((folder / FILE).read_text(encoding="utf-8"))
     start = max(0.0, took - steps * standing["step_seconds"] - standing["validation_seconds"])
     return {
@@ -65,3 +103,8 @@ def batches(resolution: Resolution) -> float:
     """Return how many times the questions of one validation batch are asked; one if nobody knows how many there are."""
     task = resolution.task
     return max(1.0, (task.validation_size or 1) / task.validation_batch)
+
+
+def _identity(resolution: Resolution, threads: int) -> str:
+    own = {key: value for key, value in resolution.leaves.items() if key not in ("seed_everything", "threads")}
+    return sha256({**own, "threads": threads})

@@ -1,10 +1,12 @@
 """What a campaign costs, and what it can show, before it starts."""
 
+import heapq
 import math
 from collections.abc import Iterator, Mapping
 
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.launcher import Launcher
+from rlcredit.campaign.measure import Seconds
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.statistics.sign_flip import fewest_pairs, smallest_sign_flip_p
 from rlcredit.statistics.t_power import detectable_effect, seeds_needed
@@ -13,7 +15,7 @@ ALPHA, POWER = 0.05, 0.8
 
 
 def lines(
-    declaration: Declaration, resolution: Resolution, launcher: Launcher, measured: Mapping[str, float] | None
+    declaration: Declaration, resolution: Resolution, launcher: Launcher, measured: Mapping[str, Seconds]
 ) -> Iterator[str]:
     """Yield the plan.
 
@@ -21,7 +23,7 @@ def lines(
         declaration: of the campaign.
         resolution: of its baseline.
         launcher: of the runs.
-        measured: seconds of a step, a validation and a start; None if nothing has been measured.
+        measured: by condition; nothing is said of time unless all are there.
 
     """
     slots = launcher.slots
@@ -37,16 +39,30 @@ def lines(
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
     yield f"where      {launcher.where}"
     yield f"samples    {trained:,} training completions{most}, {asked} held out ({evaluations} evaluations a run)"
-    if measured:
-        each = measured["start"] + steps * measured["step"] + evaluations * measured["validation"]
-        yield (
-            f"time       about {duration(math.ceil(runs / slots) * each)}: a run takes {duration(each)}, a step "
-            f"{measured['step']:.2f} s, an evaluation {duration(measured['validation'])} (measured, one run at a time)"
-        )
+    yield from (f"time       {sentence}" for sentence in durations(declaration, evaluations, slots, measured))
     yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
     for name, family in declaration.compared.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in power(declaration))
+
+
+def durations(declaration: Declaration, evaluations: int, slots: int, measured: Mapping[str, Seconds]) -> Iterator[str]:
+    """Yield how long all runs take, begun in order as slots become free, and one run of each kind."""
+    if len(measured) < len(declaration.conditions):
+        return
+    busy, told, steps = [0.0] * slots, list[Seconds](), declaration.steps
+    runs = {name: t["start"] + steps * t["step"] + evaluations * t["validation"] for name, t in measured.items()}
+    for took in runs.values():
+        for _ in declaration.seeds:
+            heapq.heapreplace(busy, busy[0] + took)
+    yield f"about {duration(max(busy))} (short runs measured, one at a time)"
+    for name, each in measured.items():
+        if each not in told:
+            told.append(each)
+            yield (
+                f"a run of {name} takes {duration(runs[name])}, a step {each['step']:.2f} s, "
+                f"an evaluation {duration(each['validation'])}"
+            )
 
 
 def evaluated(resolution: Resolution) -> list[int]:

@@ -10,9 +10,11 @@ import yaml
 from lightning.pytorch import Trainer
 
 from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.executed import sha256
 from rlcredit.cli import CreditCLI, command_line
-from rlcredit.explain import parameters
+from rlcredit.explain import operators, parameters
 from rlcredit.module import PolicyModule
+from rlcredit.rollout import OPTIONAL
 from rlcredit.tasks import Task
 
 
@@ -41,6 +43,13 @@ class Resolution:
     trainer: Trainer
     module: PolicyModule
     task: Task
+
+    @property
+    def cost(self) -> str:
+        """What the time of a step depends on, as far as one can tell; conditions that cost alike differ in credit."""
+        asked = {fact for each in operators(self.trainer) for fact in each.reads & OPTIONAL}
+        free = ("stack", "optimizer", "temperature", "max_steps")
+        return sha256({**{k: v for k, v in self.parameters.items() if k not in free}, "asked": sorted(asked)})
 
     @property
     def mlflow(self) -> dict[str, str] | None:

@@ -1,7 +1,6 @@
 """A declaration becomes a plan, and a plan that is accepted becomes runs."""
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,9 @@ from typing import Any
 from rlcredit.campaign import plan, table
 from rlcredit.campaign.cell import Cell, arguments, cells
 from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.executed import sha256
 from rlcredit.campaign.launchers.launcher import Launcher, Share
 from rlcredit.campaign.ledger import FAILED, Ledger
-from rlcredit.campaign.measure import seconds
+from rlcredit.campaign.measure import by_condition
 from rlcredit.campaign.metric import held_out_metric, unlike
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.resolution import Resolution, resolved
@@ -42,7 +40,7 @@ class Planned:
 def planned(
     declaration: Declaration, root: Path, settings: Path, share: Share, threads: int | None, *, measure: bool = True
 ) -> Planned:
-    """Resolve every condition, share out the machines, measure a step.
+    """Resolve every condition, share out the machines, measure steps.
 
     Args:
         declaration: of the campaign.
@@ -50,28 +48,22 @@ def planned(
         settings: the declaration's, as a file.
         share: what there is to run on.
         threads: of a run, if given; those fixed with the declaration otherwise.
-        measure: whether to measure if nobody has before.
+        measure: whether to measure what has not been measured before.
 
     """
     firsts = {name: Cell(name, declaration.seeds[0], root) for name in declaration.conditions}
     resolutions = {name: resolved(arguments(cell, declaration, 1, settings)) for name, cell in firsts.items()}
     refuse_unlike(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
-    launcher = share(baseline, threads or Ledger(root).content.get("threads"))
-    own = launcher.threads
-    measured = _remembered(root, baseline, own)
-    if measured is None and measure:
-        print("measuring a step of the baseline ...", flush=True)
-        given = arguments(firsts[declaration.baseline], declaration, own, settings)
-        measured = seconds(given, baseline, launcher, root)
-        entry = {"of": _measured_of(baseline, own), "seconds": measured}
-        write_atomically(root / "measured.json", json.dumps(entry))
-    text = "\n".join(plan.lines(declaration, baseline, launcher, measured))
-    if short := plan.shortfall(declaration):
-        text += f"\nshort      {short}"
     evaluations = [plan.evaluated(resolution) for resolution in resolutions.values()]
     if any(each != evaluations[0] for each in evaluations):
         raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
+    launcher = share(baseline, threads or Ledger(root).content.get("threads"))
+    given = {name: arguments(cell, declaration, launcher.threads, settings) for name, cell in firsts.items()}
+    measured = by_condition(given, resolutions, launcher, root, measure=measure)
+    text = "\n".join(plan.lines(declaration, baseline, launcher, measured))
+    if short := plan.shortfall(declaration):
+        text += f"\nshort      {short}"
     return Planned(resolutions, evaluations[0], launcher, text)
 
 
@@ -146,14 +138,3 @@ def _concluded(ledger: Ledger, every: list[Cell], parent: Parent) -> int:
         print(f"executed otherwise than declared: {', '.join(differing)}. A report will refuse them.")
     parent.close("FAILED" if failed or differing else "FINISHED", ledger.path)
     return 1 if failed or differing else 0
-
-
-def _measured_of(baseline: Resolution, threads: int) -> str:
-    own = {key: value for key, value in baseline.leaves.items() if key not in ("seed_everything", "threads")}
-    return sha256({**own, "threads": threads})
-
-
-def _remembered(root: Path, baseline: Resolution, threads: int) -> dict[str, float] | None:
-    path = root / "measured.json"
-    entry = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return entry["seconds"] if entry.get("of") == _measured_of(baseline, threads) else None

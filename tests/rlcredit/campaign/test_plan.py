@@ -31,22 +31,32 @@ def machine(slots):
 
 
 def test_the_plan_counts_what_will_be_sampled_and_how_long_it_takes():
-    measured = {"start": 10.0, "step": 1.0, "validation": 5.0}
-    text = "\n".join(lines(campaign(8), baseline(), machine(2), measured))
+    each = {"start": 10.0, "step": 1.0, "validation": 5.0}
+    text = "\n".join(lines(campaign(8), baseline(), machine(2), {"c0": each, "c1": each}))
     assert "2 conditions x 8 seeds = 16 runs of 100 steps, 2 at a time" in text
     # 16 runs x 100 steps x 8 prompts x 16; 16 runs x 6 evaluations x 512 questions x 4
     assert "204,800 training completions, 196,608 held out (6 evaluations a run)" in text
     # 10 + 100 x 1 + 6 x 5 = 140 s a run, eight of them one after the other in each slot: 1120 s
-    assert "about 19 min: a run takes 3 min, a step 1.00 s" in text
+    assert "time       about 19 min (short runs" in text
+    assert "time       a run of c0 takes 3 min, a step 1.00 s, an evaluation 5 s" in text
+    assert "a run of c1" not in text
+
+
+def test_a_condition_that_costs_more_is_counted_with_what_it_costs():
+    cheap, dear = {"start": 10.0, "step": 1.0, "validation": 5.0}, {"start": 10.0, "step": 5.0, "validation": 5.0}
+    text = "\n".join(lines(campaign(3), baseline(), machine(2), {"c0": cheap, "c1": dear}))
+    # 140, 140, 140 and 540, 540, 540 s as two slots become free: 140 + 140 + 540 and 140 + 540 + 540
+    assert "time       about 21 min" in text
+    assert "a run of c1 takes 9 min, a step 5.00 s" in text
 
 
 def test_two_updates_of_a_rollout_sample_once():
-    text = "\n".join(lines(campaign(8), baseline(updates=2), machine(2), None))
+    text = "\n".join(lines(campaign(8), baseline(updates=2), machine(2), {}))
     assert "102,400 training completions" in text
 
 
 def test_five_pairs_can_never_reach_a_verdict():
-    assert "the smallest p of 5 pairs is 0.0625" in "\n".join(lines(campaign(5), baseline(), machine(1), None))
+    assert "the smallest p of 5 pairs is 0.0625" in "\n".join(lines(campaign(5), baseline(), machine(1), {}))
     assert shortfall(campaign(5)) == (
         "5 seeds cannot reach a verdict; 6 are needed for p <= 0.05, which no fewer pairs can reach. "
         "Declare more seeds, or `exploratory: true` if no verdict is expected."
@@ -65,12 +75,12 @@ def test_every_family_is_corrected_for_its_own_size():
     split = {"first": Family("c0", names[:4]), "second": Family("c1", names[4:])}
     assert "9 are needed for p <= 0.00625" in shortfall(campaign(8, conditions=9))
     assert shortfall(campaign(8, conditions=9, families=split)) is None
-    text = "\n".join(lines(campaign(8, conditions=9, families=split), baseline(), machine(2), None))
+    text = "\n".join(lines(campaign(8, conditions=9, families=split), baseline(), machine(2), {}))
     assert "family     second: c5, c6, c7, c8 against c1" in text
 
 
 def test_one_condition_is_compared_with_nothing():
-    assert "family" not in "\n".join(lines(campaign(8, conditions=1), baseline(), machine(1), None))
+    assert "family" not in "\n".join(lines(campaign(8, conditions=1), baseline(), machine(1), {}))
     assert shortfall(campaign(1, conditions=1)) is None
 
 
@@ -78,7 +88,7 @@ def test_an_effect_out_of_reach_asks_for_the_seeds_it_needs():
     """An effect of one standard deviation takes ten pairs for a power of 0.8 (Cohen's tables: 10)."""
     assert "10 are needed for an effect of 0.02 with power 0.8" in shortfall(campaign(8, deviation=0.02))
     assert shortfall(campaign(10, deviation=0.02)) is None
-    text = "\n".join(lines(campaign(8, deviation=0.02), baseline(), machine(1), None))
+    text = "\n".join(lines(campaign(8, deviation=0.02), baseline(), machine(1), {}))
     assert "8 pairs find 1.16 standard deviations of differences with power 0.8, which is 0.0231 of val/pass" in text
 
 
