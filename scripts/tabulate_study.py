@@ -71,15 +71,16 @@ def row(each: Row, solved: dict[str, Row], paper: dict[tuple[str, str, str], Arm
 
 
 def lines(folder: Path, paper: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
-    """Yield a table of Markdown for every family whose pairs are all there."""
+    """Yield a table of Markdown for every family whose pairs are all there; a campaign without families is one."""
     solved = {each["condition"]: each for each in read(folder / "conditions.csv")}
     for family, rows in groupby(read(folder / "comparisons.csv"), lambda each: each["family"]):
         compared = list(rows)
         baseline = compared[0]["baseline"]
+        name = folder.name if family == "all" else family
         if any(each["verdict"].startswith("open") for each in compared):
-            yield f"\n{family}: not all pairs are there.\n"
+            yield f"\n{name}: not all pairs are there.\n"
             continue
-        yield f"\n**{family}**, against `{baseline}` ({float(solved[baseline]['pass_at_1']):.3f})\n"
+        yield f"\n**{name}**, against `{baseline}` ({float(solved[baseline]['pass_at_1']):.3f})\n"
         yield f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}"
         yield from (row(each, solved, paper) for each in compared)
 
