@@ -16,7 +16,9 @@ class StackWarning(UserWarning):
     """A list of operators one of which does nothing, or not what its name says."""
 
 
-RESERVED = frozenset(["reads", "writes", "state", "usual", "bound", "notice", "arguments", "label", "run_seed"])
+RESERVED = frozenset(
+    ["reads", "writes", "state", "usual", "costly", "bound", "notice", "arguments", "label", "run_seed"]
+)
 """Names that an operator must not use for its arguments."""
 
 
@@ -26,13 +28,14 @@ class Contract:
     ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``. ``mask`` and ``group_size`` describe
     shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. ``state`` names the
     attributes that cannot be recomputed when a run is continued. Of the classes that write a field, the ``usual`` one
-    is proposed to those who forgot it.
+    is proposed to those who forgot it. One that runs a model, or has one run for it, is ``costly``.
     """
 
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     state: tuple[str, ...] = ()
     usual: bool = False
+    costly: bool = False
 
     def __init_subclass__(
         cls,
@@ -40,6 +43,7 @@ class Contract:
         writes: str | None = None,
         state: str | None = None,
         usual: bool = False,
+        costly: bool = False,
         **kwargs: Any,
     ) -> None:
         """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
@@ -47,7 +51,7 @@ class Contract:
         cls.reads = cls.reads if reads is None else frozenset(reads.split())
         cls.writes = cls.writes if writes is None else frozenset(writes.split())
         cls.state = (*cls.state, *(state or "").split())
-        cls.usual = usual
+        cls.usual, cls.costly = usual, costly or cls.costly
         if taken := RESERVED & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
         unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))

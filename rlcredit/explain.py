@@ -27,7 +27,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("schedule", _schedule(trainer, module, task)),
     ]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *stack_lines(operators(trainer), module.sampling.completions)])
+    return "\n".join([*lines, "", *stack_lines(_stack(trainer), module.sampling.completions)])
 
 
 def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[str]:
@@ -47,7 +47,7 @@ def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[st
 def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return the few parameters by which runs are told apart in a table."""
     return {
-        "stack": " > ".join(call(operator) for operator in operators(trainer)) or "REINFORCE",
+        "stack": " > ".join(call(operator) for operator in _stack(trainer)) or "REINFORCE",
         "policy": _policy(module),
         "task": call(task),
         "loss": call(module.loss),
@@ -62,8 +62,7 @@ def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, 
     }
 
 
-def operators(trainer: Trainer) -> list[CreditOperator]:
-    """Return the operators of a trainer, from top to bottom."""
+def _stack(trainer: Trainer) -> list[CreditOperator]:
     listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
     return [callback for callback in listed if isinstance(callback, CreditOperator)]
 

@@ -2,7 +2,7 @@
 
 python scripts/tabulate_study.py docs/results/tiny_study docs/results/published.csv
 
-The folder holds the CSV files that ``rlcredit report`` wrote.
+The folder holds the CSV files that ``rlcredit report`` wrote, and is called like the campaign.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tabulate_published import Arm, arms
 
+from rlcredit.campaign.metric import unlike
 from rlcredit.report.tables import signed, small
 from rlcredit.statistics.t_test import welch_t
 
@@ -26,63 +27,79 @@ PAPER = {
     ("masks", "entropy_mask_published"): [("4B, entropy mask", "MaxRL, mask")],
     ("signals", "maxrl_sepa_predictive_variance"): [("4B, signals", "predictive variance")],
 }
-"""The same contrast in the paper: experiment and arm, by family and condition."""
+"""What the paper has of a comparison: experiment and arm, by family and condition."""
 
-HEADS = ("condition", "pass@1", "difference", "p", "equivalent, p", "verdict", "area", "the paper")
+HEADS = ("condition", "pass@1", "difference", "p", "equivalent, p", "verdict", "area")
 
-Row = dict[str, str]
+Comparison = dict[str, str]
+Published = dict[tuple[str, str, str], Arm]
 
 
-def read(path: Path) -> list[Row]:
+def read(path: Path) -> list[dict[str, str]]:
     """Return the rows of a CSV file."""
     with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def between(row: Row, prefix: str = "") -> str:
-    """Write an interval of differences in percentage points."""
-    return f"({signed(float(row[f'{prefix}low']))} to {signed(float(row[f'{prefix}high']))})"
+def difference(mean: float, low: float, high: float) -> str:
+    """Write a difference of proportions with its interval, in percentage points."""
+    return f"{signed(mean)} ({signed(low)} to {signed(high)})"
 
 
-def published(experiment: str, arm: str, found: dict[tuple[str, str, str], Arm]) -> str:
-    """Write a difference of the paper with Welch's interval."""
-    (base,) = (each for (name, role, _), each in found.items() if (name, role) == (experiment, "baseline"))
-    metric, values = found[experiment, "arm", arm]
-    assert metric == base[0], f"{experiment} compares {metric} with {base[0]}"
-    welch = welch_t(values, base[1])
-    low, high, _ = welch.interval
-    return f"{experiment}: {signed(welch.difference)} ({signed(low)} to {signed(high)})"
+def published(experiment: str, arm: str, paper: Published) -> str:
+    """Write a difference of the paper with Welch's interval.
 
+    Raises:
+        ValueError: the paper's arms are measured by different metrics.
 
-def row(each: Row, solved: dict[str, Row], paper: dict[tuple[str, str, str], Arm]) -> str:
-    """Return a row of Markdown for one comparison."""
-    beside = [published(*names, paper) for names in PAPER.get((each["family"], each["condition"]), [])]
-    cells = (
-        each["condition"],
-        f"{float(solved[each['condition']]['pass_at_1']):.3f}",
-        f"{signed(float(each['difference']))} {between(each)}",
-        small(float(each["p_holm"])),
-        small(float(each["p_equivalence_holm"])),
-        each["verdict"],
-        f"{signed(float(each['area_difference']))} {between(each, 'area_')}",
-        "; ".join(beside),
+    """
+    ((base, (other, reference)),) = (
+        (name, found) for (of, role, name), found in paper.items() if (of, role) == (experiment, "baseline")
     )
-    return f"| {' | '.join(cells)} |"
+    metric, values = paper[experiment, "arm", arm]
+    if reasons := unlike(metric, other, (arm, base)):
+        raise ValueError("; ".join(reasons))
+    welch = welch_t(values, reference)
+    low, high, _ = welch.interval
+    return f"{experiment}, against {base}: {difference(welch.difference, low, high)}"
 
 
-def lines(folder: Path, paper: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
-    """Yield a table of Markdown for every family whose pairs are all there; a campaign without families is one."""
-    solved = {each["condition"]: each for each in read(folder / "conditions.csv")}
-    for family, rows in groupby(read(folder / "comparisons.csv"), lambda each: each["family"]):
-        compared = list(rows)
-        baseline = compared[0]["baseline"]
-        name = folder.name if family == "all" else family
-        if any(each["verdict"].startswith("open") for each in compared):
-            yield f"\n{name}: not all pairs are there.\n"
-            continue
-        yield f"\n**{name}**, against `{baseline}` ({float(solved[baseline]['pass_at_1']):.3f})\n"
-        yield f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}"
-        yield from (row(each, solved, paper) for each in compared)
+def cells(comparison: Comparison) -> tuple[str, ...]:
+    """Return what was found in one comparison whose pairs are all there."""
+    mean, low, high = (float(comparison[name]) for name in ("difference", "low", "high"))
+    area = (float(comparison[f"area_{name}"]) for name in ("difference", "low", "high"))
+    return (
+        difference(mean, low, high),
+        small(float(comparison["p_holm"])),
+        small(float(comparison["p_equivalence_holm"])),
+        comparison["verdict"],
+        difference(*area),
+    )
+
+
+def table(name: str, comparisons: list[Comparison], solved: dict[str, float], paper: Published) -> Iterator[str]:
+    """Yield the table of one family, or why there is none."""
+    without = [each["verdict"] for each in comparisons if each["verdict"].startswith(("open", "not compared"))]
+    if without:
+        yield f"{name}: {'; '.join(dict.fromkeys(without))}.\n"
+        return
+    baseline = comparisons[0]["baseline"]
+    beside = [PAPER.get((name, each["condition"]), []) for each in comparisons]
+    heads = (*HEADS, "the paper") if any(beside) else HEADS
+    yield f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})\n"
+    yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
+    for each, arms_there in zip(comparisons, beside, strict=True):
+        found = (each["condition"], f"{solved[each['condition']]:.3f}", *cells(each))
+        there = "; ".join(published(*names, paper) for names in arms_there)
+        yield f"| {' | '.join((*found, there)[: len(heads)])} |"
+    yield ""
+
+
+def lines(folder: Path, paper: Published) -> Iterator[str]:
+    """Yield the tables of all families in Markdown; a campaign without families is one, called like the campaign."""
+    solved = {each["condition"]: float(each["pass_at_1"]) for each in read(folder / "conditions.csv")}
+    for family, comparisons in groupby(read(folder / "comparisons.csv"), lambda each: each["family"]):
+        yield from table(folder.name if family == "all" else family, list(comparisons), solved, paper)
 
 
 def main() -> None:
@@ -91,7 +108,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("published", type=Path)
     args = parser.parse_args()
-    print("\n".join(lines(args.folder, arms(args.published))))
+    print("\n".join(lines(args.folder, arms(args.published))).rstrip())
 
 
 if __name__ == "__main__":

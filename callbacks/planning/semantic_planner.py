@@ -28,7 +28,7 @@ def word_windows(text: str, window: int, stride: int) -> list[Span]:
     return [(part[0][0], part[-1][1]) for part in parts if len(part) >= 3]
 
 
-class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask"):
+class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly=True):
     """Mark the windows of words that lie nearer to sentences of planning than to sentences of execution.
 
     A window plans if its cosine with the mean planning anchor exceeds both ``minimum`` and, by more than ``threshold``,

@@ -25,7 +25,7 @@ from rlcredit.rollout import FACTS, Rollout
 REAL = "this_stack"
 
 
-class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", state="states"):
+class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", state="states", costly=True):
     """Compare the gradients of any number of stacks, and of the one above this place, on the identical rollout.
 
     Every other stack starts from a neutral ledger at every step, so that gates and averages keep their history; it is

@@ -21,7 +21,7 @@ STREAM = 2**61
 
 
 class CreditOracle(
-    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs oracle step tokens"
+    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs oracle step tokens", costly=True
 ):
     r"""Measure true credit by Monte Carlo, and hold every ledger of the stack and every signal against it.
 

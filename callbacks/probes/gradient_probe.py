@@ -26,7 +26,7 @@ def parts(vector: Vector) -> dict[str, Vector]:
     return dict(sorted(found.items()))
 
 
-class GradientProbe(Measurement, CreditOperator, reads="advantages step"):
+class GradientProbe(Measurement, CreditOperator, reads="advantages step", costly=True):
     r"""Log the angle between the gradient of the stack above and that of the whole stack, on the batch at hand.
 
     Three vectors are compared: ``raw``, the gradient; ``preconditioned``, that over Adam's warm

@@ -15,7 +15,7 @@ from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
 
-class NoiseFloor(Measurement, CreditOperator, reads="advantages step"):
+class NoiseFloor(Measurement, CreditOperator, reads="advantages step", costly=True):
     """Log the cosine between the gradients of two disjoint halves of the prompts, under the stack above this place.
 
     ``half_cosine`` is the mean over random halvings, ``_low`` and ``_high`` the bootstrap interval over prompts that

@@ -34,7 +34,7 @@ def process_signal(old_logprobs: Tensor, ref_logprobs: Tensor, mask: Tensor, bet
     return (beta * (old_logprobs - ref_logprobs)).where(mask, 0)
 
 
-class ProcessSignal(CreditOperator, reads="old_logprobs ref_logprobs", writes="process", usual=True):
+class ProcessSignal(CreditOperator, reads="old_logprobs ref_logprobs", writes="process", usual=True, costly=True):
     """Set the process signal to :func:`process_signal`; the reference costs one more forward pass per rollout.
 
     Args:

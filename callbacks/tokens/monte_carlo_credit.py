@@ -9,7 +9,7 @@ from rlcredit.functional.segments import Cuts, segment_differences, segment_star
 from rlcredit.rollout import Rollout
 
 
-class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages"):
+class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
     r"""Give every token the difference that its segment makes, :math:`A_t = V_{end} - V_{start}`.
 
     The value of a prefix is the share of right ones among its continuations by the policy itself; at the end it is the

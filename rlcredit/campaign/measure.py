@@ -29,7 +29,7 @@ def by_condition(
     *,
     measure: bool = True,
 ) -> dict[str, Seconds]:
-    """Return what :func:`seconds` says of every condition; of those that cost alike, the first is measured.
+    """Return what :func:`seconds` says of every condition; of those that cost alike, one is measured, and once.
 
     Args:
         given: arguments of a run, by condition.
@@ -39,14 +39,13 @@ def by_condition(
         measure: whether to measure what has not been measured before; what is then unknown is left out.
 
     """
-    file, firsts, found = root / MEASURED, dict[str, str](), dict[str, Seconds]()
+    file, found, place = root / MEASURED, dict[str, Seconds](), (type(launcher).__name__, launcher.threads)
     known: dict[str, Seconds] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     for name, resolution in resolutions.items():
-        first = firsts.setdefault(resolution.cost, name)
-        key = _identity(resolutions[first], launcher.threads)
+        key = sha256({"cost": resolution.cost, "place": place})
         if key not in known and measure:
-            print(f"measuring a step of {first} ...", flush=True)
-            known[key] = seconds(given[first], resolutions[first], launcher, root)
+            print(f"measuring a step of {name} ...", flush=True)
+            known[key] = seconds(given[name], resolution, launcher, root)
             write_atomically(file, json.dumps(known))
         if key in known:
             found[name] = known[key]
@@ -103,8 +102,3 @@ def batches(resolution: Resolution) -> float:
     """Return how many times the questions of one validation batch are asked; one if nobody knows how many there are."""
     task = resolution.task
     return max(1.0, (task.validation_size or 1) / task.validation_batch)
-
-
-def _identity(resolution: Resolution, threads: int) -> str:
-    own = {key: value for key, value in resolution.leaves.items() if key not in ("seed_everything", "threads")}
-    return sha256({**own, "threads": threads})

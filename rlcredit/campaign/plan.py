@@ -3,7 +3,9 @@
 import heapq
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from rlcredit.campaign.cell import cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.launcher import Launcher
 from rlcredit.campaign.measure import Seconds
@@ -51,17 +53,18 @@ def durations(declaration: Declaration, evaluations: int, slots: int, measured: 
     if len(measured) < len(declaration.conditions):
         return
     busy, told, steps = [0.0] * slots, list[Seconds](), declaration.steps
-    runs = {name: t["start"] + steps * t["step"] + evaluations * t["validation"] for name, t in measured.items()}
-    for took in runs.values():
-        for _ in declaration.seeds:
-            heapq.heapreplace(busy, busy[0] + took)
-    yield f"about {duration(max(busy))} (short runs measured, one at a time)"
-    for name, each in measured.items():
-        if each not in told:
-            told.append(each)
+    run = {
+        name: took["start"] + steps * took["step"] + evaluations * took["validation"] for name, took in measured.items()
+    }
+    for cell in cells(declaration, Path()):
+        heapq.heapreplace(busy, busy[0] + run[cell.condition])
+    yield f"about {duration(max(busy))}, if completions keep their length (measured in short runs, one at a time)"
+    for name, took in measured.items():
+        if took not in told:
+            told.append(took)
             yield (
-                f"a run of {name} takes {duration(runs[name])}, a step {each['step']:.2f} s, "
-                f"an evaluation {duration(each['validation'])}"
+                f"a run of {name} takes {duration(run[name])}, a step {took['step']:.2f} s, "
+                f"an evaluation {duration(took['validation'])}"
             )
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 
+from callbacks.contract import operators
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.executed import sha256
 from rlcredit.cli import CreditCLI, command_line
-from rlcredit.explain import operators, parameters
+from rlcredit.explain import call, parameters
 from rlcredit.module import PolicyModule
-from rlcredit.rollout import OPTIONAL
 from rlcredit.tasks import Task
 
 
@@ -46,10 +46,15 @@ class Resolution:
 
     @property
     def cost(self) -> str:
-        """What the time of a step depends on, as far as one can tell; conditions that cost alike differ in credit."""
-        asked = {fact for each in operators(self.trainer) for fact in each.reads & OPTIONAL}
-        free = ("stack", "optimizer", "temperature", "max_steps")
-        return sha256({**{k: v for k, v in self.parameters.items() if k not in free}, "asked": sorted(asked)})
+        """A hash of what a step's time is known to depend on: all but seed, names, optimizer, and credit that is free.
+
+        Operators count if they are ``costly``.
+        """
+        config = copy.deepcopy(self.leaves)
+        del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
+        del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
+        listed: list[Callback] = self.trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        return sha256({**config, "costly": [call(each) for each in operators(listed) if each.costly]})
 
     @property
     def mlflow(self) -> dict[str, str] | None:

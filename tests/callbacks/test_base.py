@@ -5,13 +5,16 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 
+from callbacks import every_operator
 from callbacks.base import CreditOperator, StackError, StackWarning, check_stack
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.rloo import RLOO
 from callbacks.lints import _usual_writer, bounds, notices
+from callbacks.measurement import Measurement
 from callbacks.planning.random_planner import RandomPlanner
+from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.gradient_probe import GradientProbe
 from callbacks.probes.signal_stats import SignalStats
@@ -215,6 +218,12 @@ def test_the_missing_writer_proposed_is_the_usual_one():
     proposed = {"plan_mask": "StrategicGrams", "sepa_lambda": "LinearLambda", "signal": "Surprisal"}
     for field, writer in proposed.items():
         assert _usual_writer(field) == writer
+
+
+def test_operators_that_run_a_model_or_have_one_run_for_them_are_costly():
+    every = set(every_operator())
+    costly = {kind for kind in every if issubclass(kind, Measurement) or kind.reads & {"oracle", "ref_logprobs"}}
+    assert {kind for kind in every if kind.costly} == costly | {SemanticPlanner}
 
 
 def test_an_operator_that_can_do_nothing_at_its_place_says_so(fit):

@@ -37,17 +37,22 @@ def test_the_plan_counts_what_will_be_sampled_and_how_long_it_takes():
     # 16 runs x 100 steps x 8 prompts x 16; 16 runs x 6 evaluations x 512 questions x 4
     assert "204,800 training completions, 196,608 held out (6 evaluations a run)" in text
     # 10 + 100 x 1 + 6 x 5 = 140 s a run, eight of them one after the other in each slot: 1120 s
-    assert "time       about 19 min (short runs" in text
+    assert "time       about 19 min, if completions keep their length" in text
     assert "time       a run of c0 takes 3 min, a step 1.00 s, an evaluation 5 s" in text
     assert "a run of c1" not in text
 
 
 def test_a_condition_that_costs_more_is_counted_with_what_it_costs():
     cheap, dear = {"start": 10.0, "step": 1.0, "validation": 5.0}, {"start": 10.0, "step": 5.0, "validation": 5.0}
-    text = "\n".join(lines(campaign(3), baseline(), machine(2), {"c0": cheap, "c1": dear}))
-    # 140, 140, 140 and 540, 540, 540 s as two slots become free: 140 + 140 + 540 and 140 + 540 + 540
-    assert "time       about 21 min" in text
+    text = "\n".join(lines(campaign(3), baseline(), machine(3), {"c0": cheap, "c1": dear}))
+    # 140 and 540 s, seed by seed, as three slots become free: 140 + 540, 540, 140 + 140 + 540
+    assert "time       about 14 min" in text
     assert "a run of c1 takes 9 min, a step 5.00 s" in text
+
+
+def test_nothing_is_said_of_time_unless_all_of_it_is_known():
+    text = "\n".join(lines(campaign(3), baseline(), machine(3), {"c0": {"start": 1, "step": 1, "validation": 1}}))
+    assert "\ntime " not in text
 
 
 def test_two_updates_of_a_rollout_sample_once():
