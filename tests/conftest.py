@@ -24,7 +24,7 @@ from rlcredit.tasks import ReasoningGym
 
 os.environ.update(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0")  # Ray keeps to 127.0.0.1
 quiet()
-torch.set_num_threads(2)
+torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
 MODULE = ("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling")
 """Arguments of the fixture ``fit`` that are the module's; unknown ones are the trainer's."""
@@ -41,6 +41,13 @@ class Soothsayer:
         place = torch.arange(rollout.mask.shape[1] + 1)[:, None].minimum(lengths)
         right = (5 * place + 3 * lengths + 7 * torch.arange(samples)) % 11 < 5
         return right.where(place < lengths, lengths % 2 == 0).double()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together, when tests are shared among processes, those of a file, and all that share the cluster."""
+    for item in items:
+        shared = "cluster" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("cluster" if shared else str(item.path)))
 
 
 def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:

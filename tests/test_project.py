@@ -23,7 +23,7 @@ def test_the_readme_promises_two_commands():
     commands = re.findall(r"^\s*(python -m pip install .*)$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
     assert commands == [
         "python -m pip install -e . && rlcredit fit --config configs/tiny.yaml",
-        'python -m pip install -e ".[dev]" && python -m pytest',
+        'python -m pip install -e ".[dev]" && python -m pytest -n auto',
     ]
 
 
