@@ -12,11 +12,11 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     .. math:: A_t\, \frac{\pi_t}{1 - \pi_t}
 
     A baseline leaves the expected gradient as it is. The optimal one weighs the values of the tokens by the squared
-    lengths of their scores (Weaver and Tao, 2001, arXiv:1301.2315; Greensmith, Bartlett and Baxter, 2004). For two
-    tokens with the values Q and Q' it is :math:`(1 - \pi) Q + \pi Q'`, and whichever of them is drawn, the gradient
-    with respect to the logits is the expected one. So a rare slip is hardly punished; instead the token that is nearly
-    always drawn in its place is rewarded for avoiding it. Of more than two tokens, those not drawn count as one: the
-    gradient then leaves out how they differ among each other.
+    lengths of their scores (Greensmith, Bartlett and Baxter, 2004; of a state, Keane and Gao, 2022, arXiv:2212.13587).
+    For two tokens with the values Q and Q' it is :math:`(1 - \pi) Q + \pi Q'`, and whichever of them is drawn, the
+    gradient with respect to the logits is the expected one. So a rare slip is hardly punished; instead the token that
+    is nearly always drawn in its place is rewarded for avoiding it. Of more than two tokens, those not drawn count as
+    one, which is an approximation.
 
     Args:
         credit: value behind the token less that of its prefix, shape ``(B, T)``.

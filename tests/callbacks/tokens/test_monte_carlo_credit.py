@@ -47,6 +47,16 @@ def test_a_segment_earns_what_it_adds_to_the_share_of_right_continuations():
     assert metrics["credited_fraction"] == 1
 
 
+def test_the_optimal_baseline_weighs_by_the_odds_of_the_token():
+    plain, optimal = make_rollout(), make_rollout()
+    MonteCarloCredit(samples=4).assign(plain)
+    MonteCarloCredit(samples=4, baseline="optimal").assign(optimal)
+    probability = plain.old_logprobs.exp()
+    odds = (probability / (1 - probability)).where(plain.mask, 0)
+    assert plain.advantages.abs().sum() > 0
+    assert_close(optimal.advantages, plain.advantages * odds)
+
+
 def test_with_tokens_it_estimates_the_credit_that_the_oracle_measures_with_other_noise(fit):
     credit, probe = MonteCarloCredit(samples=16), CreditOracle(every_n_steps=1, completions=16, samples=64)
     fit(steps=1, stack=[credit, probe], prompts=2)
@@ -67,3 +77,7 @@ def test_refused_arguments():
         MonteCarloCredit(samples=0)
     with pytest.raises(ValueError, match="cuts to be one of token, sentence, phrase, got 'word'"):
         MonteCarloCredit(cuts="word")
+    with pytest.raises(ValueError, match="baseline to be one of value, optimal, got 'best'"):
+        MonteCarloCredit(baseline="best")
+    with pytest.raises(ValueError, match="optimal baseline for tokens only, got cuts 'sentence'"):
+        MonteCarloCredit(cuts="sentence", baseline="optimal")

@@ -1,0 +1,175 @@
+"""How much of a gradient is signal: credit operators on identical completions of one policy that is not trained.
+
+python scripts/measure_signal_to_noise.py                                                    # the embedded policy
+python scripts/measure_signal_to_noise.py --policy policies/long_chains --terms 6 8 --max_tokens 128 GRPO "hard Delight"
+
+Every stack assigns its credit to the same completions, and every prompt's gradient is kept. The signal is the squared
+length of their expectation, estimated from products of different prompts; the noise is the variance of a batch. The
+direction is the cosine between the expected gradients of a stack and of GRPO: what noise does to an ordinary cosine is
+taken out. Intervals are by jackknife over prompts.
+
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+import torch
+from lightning.pytorch import Trainer, seed_everything
+from scipy import stats
+from torch import Tensor
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from callbacks.episode.maxrl import MaxRL
+from callbacks.measurement import Measurement
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.signals.entropy import Entropy
+from callbacks.signals.sepa import SEPA
+from callbacks.tokens.delight import Delight
+from callbacks.tokens.entropy_mask import EntropyMask
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.hard_delight import HardDelight
+from callbacks.tokens.hicra import HICRA
+from callbacks.tokens.monte_carlo_credit import MonteCarloCredit
+from callbacks.tokens.optimal_token_baseline import OptimalTokenBaseline
+from callbacks.tokens.random_mask import RandomMask
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Sampling
+from rlcredit.gradients import prompt_gradients
+from rlcredit.module import PolicyModule
+from rlcredit.policy import Policy
+from rlcredit.quiet import quiet
+from rlcredit.rollout import Rollout
+from rlcredit.tasks import ReasoningGym
+
+STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
+    "GRPO": lambda: [GRPO()],
+    "MaxRL": lambda: [MaxRL()],
+    "GTPO": lambda: [GRPO(), GTPO()],
+    "SEPA": lambda: [GRPO(), StrategicGrams(), ConstantLambda(1.0), SEPA(), GTPO()],
+    "HICRA": lambda: [GRPO(), StrategicGrams(), HICRA()],
+    "top 20 % entropy": lambda: [GRPO(), Entropy(), EntropyMask(rho=0.2)],
+    "Delight": lambda: [GRPO(), Delight()],
+    "hard Delight": lambda: [GRPO(), HardDelight(keep=0.2)],
+    "optimal token baseline": lambda: [OptimalTokenBaseline()],
+    "random 20 %": lambda: [GRPO(), RandomMask(rho=0.2)],
+    "Monte Carlo, 8": lambda: [MonteCarloCredit(8)],
+    "Monte Carlo, 32": lambda: [MonteCarloCredit(32)],
+    "Monte Carlo, 8, optimal": lambda: [MonteCarloCredit(8, baseline="optimal")],
+    "Monte Carlo, 32, optimal": lambda: [MonteCarloCredit(32, baseline="optimal")],
+}
+
+
+class PromptGradients(Measurement, CreditOperator, reads="advantages", costly=True):
+    """Keep the gradient of every prompt, flat, shape ``(P, D)``."""
+
+    every_n_steps = 1
+    kept: Tensor
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Keep; nothing is logged."""
+        each = prompt_gradients(trainer, module, rollout, advantages)
+        self.kept = torch.stack([torch.cat([part.flatten() for part in one.values()]) for one in each])
+        return {}
+
+
+def gradients(stack: list[CreditOperator], args: argparse.Namespace) -> Tensor:
+    """Return the prompts' gradients under a stack; the completions depend on the seed alone."""
+    seed_everything(args.seed, verbose=False)
+    probe = PromptGradients()
+    module = PolicyModule(
+        policy=Policy(path=args.policy),
+        sampling=Sampling(completions=args.completions, max_tokens=args.max_tokens),
+        engine=InProcessEngine(decode_batch_size=256, merge=True),
+        optimizer=partial(torch.optim.AdamW, lr=0.0),
+        seed=args.seed,
+    )
+    chains = {"min_terms": args.terms[0], "max_terms": args.terms[1], "min_digits": 1, "max_digits": 1}
+    task = ReasoningGym("chain_sum", chains, prompts_per_step=args.prompts, seed=args.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        Trainer(
+            max_steps=1,
+            accelerator="cpu",
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=folder,
+            callbacks=[*stack, probe],
+        ).fit(module, task)
+    return probe.kept
+
+
+def products(one: Tensor, other: Tensor) -> np.ndarray:
+    """Return inner products of the gradients of two stacks, shape ``(P, P)``."""
+    return (one.double() @ other.double().T).numpy()
+
+
+def across(matrix: np.ndarray) -> np.ndarray:
+    """Return the mean product of different prompts, of all of them and with each one left out, shape ``(P + 1,)``."""
+    prompts, own = len(matrix), matrix.diagonal()
+    total = matrix.sum() - own.sum()
+    without = total - (matrix.sum(0) + matrix.sum(1) - 2 * own)
+    return np.append(total / (prompts * (prompts - 1)), without / ((prompts - 1) * (prompts - 2)))
+
+
+def within(matrix: np.ndarray) -> np.ndarray:
+    """Return the mean product of a prompt with itself, likewise."""
+    prompts, own = len(matrix), matrix.diagonal()
+    return np.append(own.mean(), (own.sum() - own) / (prompts - 1))
+
+
+def interval(estimates: np.ndarray) -> tuple[float, float, float]:
+    """Return an estimate and its 95 % interval from the whole and from each one left out."""
+    whole, left_out = estimates[0], estimates[1:]
+    error = np.sqrt((len(left_out) - 1) * left_out.var())
+    reach = stats.t.ppf(0.975, len(left_out) - 1) * error
+    return whole, whole - reach, whole + reach
+
+
+def compared(stack: Tensor, flat: Tensor, batch: int) -> list[tuple[float, float, float]]:
+    """Return signal to noise of a batch, that over GRPO's, and the cosine of expected gradients, with intervals."""
+    found = {name: products(*pair) for name, pair in {"own": (stack, stack), "flat": (flat, flat)}.items()}
+    signal, base = across(found["own"]), across(found["flat"])
+    ratio = batch * signal / (within(found["own"]) - signal)
+    reference = batch * base / (within(found["flat"]) - base)
+    cosine = across(products(stack, flat)) / np.sqrt(signal * base)
+    logs = interval(np.log(ratio / reference))
+    return [interval(ratio), tuple(np.exp(logs)), interval(cosine)]
+
+
+def main() -> None:
+    """Print one row per stack."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stacks", nargs="*", help=f"of {', '.join(STACKS)}; all if none is named")
+    parser.add_argument("--policy", default="tiny")
+    parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="of the chains")
+    parser.add_argument("--max_tokens", type=int, default=128)
+    parser.add_argument("--prompts", type=int, default=128)
+    parser.add_argument("--completions", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=4, help="prompts of the batch whose noise is reported")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    if unknown := set(args.stacks) - set(STACKS):
+        parser.error(f"no stack {sorted(unknown)}; there are {', '.join(STACKS)}.")
+    quiet()
+    torch.set_num_threads(args.threads)
+    flat = gradients(STACKS["GRPO"](), args)
+    print(f"{args.prompts} prompts x {args.completions} completions, signal to noise of {args.batch} prompts")
+    print("| stack | signal to noise | over GRPO's | cosine of expected gradients |\n|---|---|---|---|", flush=True)
+    for name in args.stacks or STACKS:
+        stack = flat if name == "GRPO" else gradients(STACKS[name](), args)
+        cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in compared(stack, flat, args.batch)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
