@@ -1,12 +1,12 @@
-"""How much of a gradient is signal: credit operators on identical completions of one policy that is not trained.
+"""How noisy a gradient is: credit operators on identical completions of one policy that is not trained.
 
-python scripts/measure_signal_to_noise.py                                                    # the embedded policy
-python scripts/measure_signal_to_noise.py --policy policies/long_chains --terms 6 8 --max_tokens 128 GRPO "hard Delight"
+python scripts/measure_noise.py                                             # the embedded policy
+python scripts/measure_noise.py --policy policies/long_chains --terms 6 8 GRPO "hard Delight"
 
-Every stack assigns its credit to the same completions, and every prompt's gradient is kept. The signal is the squared
-length of their expectation, estimated from products of different prompts; the noise is the variance of a batch. The
-direction is the cosine between the expected gradients of a stack and of GRPO: what noise does to an ordinary cosine is
-taken out. Intervals are by jackknife over prompts.
+Every stack assigns its credit to the same completions, and every prompt's gradient is kept. Agreement is the mean
+cosine between the gradients of two batches of different prompts: one without noise, zero without signal. Direction is
+the cosine between what the gradients of a stack and of GRPO are without noise: that between different batches of the
+two, over the root of both agreements. Intervals are by jackknife over batches.
 
 """
 
@@ -107,23 +107,19 @@ def gradients(stack: list[CreditOperator], args: argparse.Namespace) -> Tensor:
     return probe.kept
 
 
-def products(one: Tensor, other: Tensor) -> np.ndarray:
-    """Return inner products of the gradients of two stacks, shape ``(P, P)``."""
-    return (one.double() @ other.double().T).numpy()
+def batches(prompts: Tensor, size: int) -> Tensor:
+    """Return the gradients of batches, each of length one, shape ``(B, D)``; what is left over belongs to none."""
+    whole = prompts[: len(prompts) // size * size].double()
+    return torch.nn.functional.normalize(whole.view(-1, size, prompts.shape[-1]).sum(1), dim=-1)
 
 
-def across(matrix: np.ndarray) -> np.ndarray:
-    """Return the mean product of different prompts, of all of them and with each one left out, shape ``(P + 1,)``."""
-    prompts, own = len(matrix), matrix.diagonal()
+def across(one: Tensor, other: Tensor) -> np.ndarray:
+    """Return the mean cosine of different batches, of all and with each one left out, shape ``(B + 1,)``."""
+    matrix = (one @ other.T).numpy()
+    number, own = len(matrix), matrix.diagonal()
     total = matrix.sum() - own.sum()
     without = total - (matrix.sum(0) + matrix.sum(1) - 2 * own)
-    return np.append(total / (prompts * (prompts - 1)), without / ((prompts - 1) * (prompts - 2)))
-
-
-def within(matrix: np.ndarray) -> np.ndarray:
-    """Return the mean product of a prompt with itself, likewise."""
-    prompts, own = len(matrix), matrix.diagonal()
-    return np.append(own.mean(), (own.sum() - own) / (prompts - 1))
+    return np.append(total / (number * (number - 1)), without / ((number - 1) * (number - 2)))
 
 
 def interval(estimates: np.ndarray) -> tuple[float, float, float]:
@@ -134,15 +130,11 @@ def interval(estimates: np.ndarray) -> tuple[float, float, float]:
     return whole, whole - reach, whole + reach
 
 
-def compared(stack: Tensor, flat: Tensor, batch: int) -> list[tuple[float, float, float]]:
-    """Return signal to noise of a batch, that over GRPO's, and the cosine of expected gradients, with intervals."""
-    found = {name: products(*pair) for name, pair in {"own": (stack, stack), "flat": (flat, flat)}.items()}
-    signal, base = across(found["own"]), across(found["flat"])
-    ratio = batch * signal / (within(found["own"]) - signal)
-    reference = batch * base / (within(found["flat"]) - base)
-    cosine = across(products(stack, flat)) / np.sqrt(signal * base)
-    logs = interval(np.log(ratio / reference))
-    return [interval(ratio), tuple(np.exp(logs)), interval(cosine)]
+def compared(stack: Tensor, flat: Tensor, size: int) -> list[tuple[float, float, float]]:
+    """Return agreement, how much of it is more than GRPO's, and direction, with intervals."""
+    found, base = batches(stack, size), batches(flat, size)
+    own, reference = across(found, found), across(base, base)
+    return [interval(own), interval(own - reference), interval(across(found, base) / np.sqrt(own * reference))]
 
 
 def main() -> None:
@@ -154,7 +146,7 @@ def main() -> None:
     parser.add_argument("--max_tokens", type=int, default=128)
     parser.add_argument("--prompts", type=int, default=128)
     parser.add_argument("--completions", type=int, default=8)
-    parser.add_argument("--batch", type=int, default=4, help="prompts of the batch whose noise is reported")
+    parser.add_argument("--batch", type=int, default=4, help="prompts of each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -163,8 +155,8 @@ def main() -> None:
     quiet()
     torch.set_num_threads(args.threads)
     flat = gradients(STACKS["GRPO"](), args)
-    print(f"{args.prompts} prompts x {args.completions} completions, signal to noise of {args.batch} prompts")
-    print("| stack | signal to noise | over GRPO's | cosine of expected gradients |\n|---|---|---|---|", flush=True)
+    print(f"{args.prompts} prompts x {args.completions} completions, batches of {args.batch} prompts")
+    print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|", flush=True)
     for name in args.stacks or STACKS:
         stack = flat if name == "GRPO" else gradients(STACKS[name](), args)
         cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in compared(stack, flat, args.batch)]
