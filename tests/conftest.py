@@ -23,6 +23,7 @@ from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 
 os.environ.update(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0")  # Ray keeps to 127.0.0.1
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
 quiet()
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
