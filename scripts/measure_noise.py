@@ -4,9 +4,9 @@ python scripts/measure_noise.py                                             # th
 python scripts/measure_noise.py --policy policies/long_chains --terms 6 8 GRPO "hard Delight"
 
 Every stack assigns its credit to the same completions, and every prompt's gradient is kept. Agreement is the mean
-cosine between the gradients of two batches of different prompts: one without noise, zero without signal. Direction is
-the cosine between what the gradients of a stack and of GRPO are without noise: that between different batches of the
-two, over the root of both agreements. Intervals are by jackknife over batches.
+cosine between the gradients of two batches of different prompts: one if all batches say the same, zero without signal.
+Direction is the cosine between the expected gradients of a stack and of GRPO, every batch scaled to length one: the
+cosine between different batches of the two, over the root of both agreements. Intervals are by jackknife over batches.
 
 """
 
@@ -150,6 +150,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
+    if args.prompts < 3 * args.batch:
+        parser.error(f"intervals need three batches, that is --prompts {3 * args.batch}.")
     if unknown := set(args.stacks) - set(STACKS):
         parser.error(f"no stack {sorted(unknown)}; there are {', '.join(STACKS)}.")
     quiet()

@@ -44,13 +44,6 @@ class Soothsayer:
         return right.where(place < lengths, lengths % 2 == 0).double()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, when tests are shared among processes, those of a file, and all that share the cluster."""
-    for item in items:
-        shared = "cluster" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("cluster" if shared else str(item.path)))
-
-
 def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:
     """Two groups of four completions of different length, with random uncertainties."""
     generator = torch.Generator().manual_seed(seed)

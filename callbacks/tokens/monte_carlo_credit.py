@@ -62,5 +62,5 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
         }
 
     def bound(self, above: float, group_size: int) -> float:
-        """A segment can turn a lost answer into a sure one; beside a sure token, odds know no bound."""
+        """A segment can turn a lost answer into a sure one; beside a nearly sure token, odds are large."""
         return 1.0 if self.baseline == "value" else math.inf

@@ -15,8 +15,10 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     lengths of their scores (Greensmith, Bartlett and Baxter, 2004; of a state, Keane and Gao, 2022, arXiv:2212.13587).
     For two tokens with the values Q and Q' it is :math:`(1 - \pi) Q + \pi Q'`, and whichever of them is drawn, the
     gradient with respect to the logits is the expected one. So a rare slip is hardly punished; instead the token that
-    is nearly always drawn in its place is rewarded for avoiding it. Of more than two tokens, those not drawn count as
-    one, which is an approximation.
+    is nearly always drawn in its place is rewarded for avoiding it.
+
+    Of more than two tokens, those not drawn count as one. Then the expected gradient is another one: rare alternatives
+    to a likely token are not told apart, and where k tokens are equally likely it is shorter by the factor 1 / (k - 1).
 
     Args:
         credit: value behind the token less that of its prefix, shape ``(B, T)``.

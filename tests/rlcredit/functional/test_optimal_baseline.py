@@ -33,7 +33,7 @@ def test_of_two_tokens_it_is_the_baseline_that_squared_scores_weigh(logit, one, 
     assert_close(optimal_baseline_credit(advantages, pi.log()), advantages - baseline)
 
 
-def test_of_more_tokens_the_direction_stays_while_the_variance_falls():
+def test_of_more_tokens_the_direction_is_roughly_kept_while_the_variance_falls():
     torch.manual_seed(0)
     cosines, spreads = [], []
     for _ in range(200):
@@ -47,6 +47,13 @@ def test_of_more_tokens_the_direction_stays_while_the_variance_falls():
     assert torch.stack(cosines).mean() > 0.75
     plain, optimal = torch.tensor(spreads).mean(0)
     assert optimal < 0.05 * plain
+
+
+def test_of_equally_likely_tokens_the_expected_gradient_is_shorter():
+    for k in (2, 3, 10):
+        pi, advantages, scores = choices([0.0] * k, torch.linspace(0, 1, k).tolist())
+        found = (pi * optimal_baseline_credit(advantages, pi.log())) @ scores
+        assert_close(found, (pi * advantages) @ scores / (k - 1))
 
 
 def test_a_sure_token_has_no_credit():
