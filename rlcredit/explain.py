@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 
-from callbacks.base import CreditOperator
+from callbacks.contract import Contract, operators
 from callbacks.lints import bounds, notices
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
@@ -27,10 +27,10 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("schedule", _schedule(trainer, module, task)),
     ]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *stack_lines(_stack(trainer), module.sampling.completions)])
+    return "\n".join([*lines, "", *stack_lines(stack(trainer), module.sampling.completions)])
 
 
-def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[str]:
+def stack_lines(stack: Sequence[Contract], group_size: int) -> Iterator[str]:
     """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
     calls = [call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
@@ -47,7 +47,7 @@ def stack_lines(stack: Sequence[CreditOperator], group_size: int) -> Iterator[st
 def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return the few parameters by which runs are told apart in a table."""
     return {
-        "stack": " > ".join(call(operator) for operator in _stack(trainer)) or "REINFORCE",
+        "stack": " > ".join(call(operator) for operator in stack(trainer)) or "REINFORCE",
         "policy": _policy(module),
         "task": call(task),
         "loss": call(module.loss),
@@ -62,9 +62,10 @@ def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, 
     }
 
 
-def _stack(trainer: Trainer) -> list[CreditOperator]:
+def stack(trainer: Trainer) -> list[Contract]:
+    """Return the operators of a trainer, from top to bottom."""
     listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-    return [callback for callback in listed if isinstance(callback, CreditOperator)]
+    return operators(listed)
 
 
 def _optimizer(module: PolicyModule) -> str:
@@ -119,7 +120,7 @@ def call(thing: Any) -> str:
 
 def _written(value: Any) -> str:
     """Write an argument, and objects inside it as calls."""
-    if isinstance(value, (torch.nn.Module, CreditOperator)):
+    if isinstance(value, (torch.nn.Module, Contract)):
         return call(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_written, value))}]"

@@ -6,13 +6,13 @@ python scripts/bench_step.py --threads 1 --steps 20
 
 import argparse
 import statistics
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, Trainer
+from short_runs import train
 from tiny_traces import CHAIN_SUM
 
 import callbacks  # noqa: F401
@@ -51,19 +51,7 @@ def measured_steps(
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
     watch = Steps()
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(
-            max_steps=steps,
-            accelerator="cpu",
-            callbacks=[*(stack or [GRPO()]), watch],
-            default_root_dir=folder,
-            logger=False,
-            limit_val_batches=0,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
-        trainer.fit(module, task)
+    train(module, task, steps, [*(stack or [GRPO()]), watch])
     return watch.steps
 
 

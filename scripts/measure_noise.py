@@ -11,7 +11,6 @@ cosine between different batches of the two, over the root of both agreements. I
 """
 
 import argparse
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 from lightning.pytorch import Trainer, seed_everything
 from scipy import stats
+from short_runs import train
 from torch import Tensor
 
 from callbacks.base import CreditOperator
@@ -92,18 +92,7 @@ def gradients(stack: list[CreditOperator], args: argparse.Namespace) -> Tensor:
     )
     chains = {"min_terms": args.terms[0], "max_terms": args.terms[1], "min_digits": 1, "max_digits": 1}
     task = ReasoningGym("chain_sum", chains, prompts_per_step=args.prompts, seed=args.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        Trainer(
-            max_steps=1,
-            accelerator="cpu",
-            logger=False,
-            limit_val_batches=0,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=folder,
-            callbacks=[*stack, probe],
-        ).fit(module, task)
+    train(module, task, 1, [*stack, probe])
     return probe.kept
 
 

@@ -13,11 +13,11 @@ beside every angle the one between the gradients of independent batches.
 import argparse
 import math
 import statistics
-import tempfile
 from functools import partial
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
+from short_runs import train
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
@@ -150,20 +150,7 @@ def policy_table(steps: int, every: int, seed: int) -> None:
     collected = Collected(probe, floor)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4, weight_decay=0.0), seed=seed)
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, seed=seed)
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(
-            max_steps=steps,
-            accelerator="cpu",
-            logger=False,
-            limit_val_batches=0,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            gradient_clip_val=1.0,
-            default_root_dir=folder,
-            callbacks=[GRPO(), probe, floor, collected],
-        )
-        trainer.fit(module, task)
+    train(module, task, steps, [GRPO(), probe, floor, collected], gradient_clip_val=1.0)
     measured = collected.found[1:]  # the first has cold moments
     print(
         f"\nThe embedded policy under GRPO, seed {seed}: {len(measured)} of {steps} steps, 8 prompts x 16, warm moments"

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Trainer
 
-from callbacks.contract import operators
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.executed import sha256
 from rlcredit.cli import CreditCLI, command_line
-from rlcredit.explain import call, parameters
+from rlcredit.explain import call, parameters, stack
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
@@ -53,8 +52,7 @@ class Resolution:
         config = copy.deepcopy(self.leaves)
         del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
-        listed: list[Callback] = self.trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        return sha256({**config, "costly": [call(each) for each in operators(listed) if each.costly]})
+        return sha256({**config, "costly": [call(each) for each in stack(self.trainer) if each.costly]})
 
     @property
     def mlflow(self) -> dict[str, str] | None:

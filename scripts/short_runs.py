@@ -1,0 +1,27 @@
+"""A run that leaves nothing behind."""
+
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from lightning.pytorch import Callback, Trainer
+
+from rlcredit.module import PolicyModule
+from rlcredit.tasks import Task
+
+
+def train(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
+    """Train on the CPU for some steps; nothing is logged, evaluated or kept. More arguments are the trainer's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Trainer(
+            max_steps=steps,
+            accelerator="cpu",
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            default_root_dir=folder,
+            callbacks=list(callbacks),
+            **more,
+        ).fit(module, task)
