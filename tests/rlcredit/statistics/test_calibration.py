@@ -14,6 +14,7 @@ from rlcredit.statistics.bootstrap import bootstrap_interval
 from rlcredit.statistics.equivalence import equivalence
 from rlcredit.statistics.hedges_g import hedges_g, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
+from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t, welch_t
 from rlcredit.statistics.verdict import verdict
@@ -101,6 +102,13 @@ def test_t_intervals_hold_ninety_five_percent(random, differences):
     assert coverage([paired_t(row).interval for row in rows], 0.0) == pytest.approx(0.95, abs=0.02)
     tests = [paired_t(row) for row in rows]
     assert coverage([equivalence(test, margin=1.0).interval for test in tests], 0.0) == pytest.approx(0.90, abs=0.02)
+
+
+@pytest.mark.parametrize(("gap", "held"), [(0.5, 0.98), (2.0, 0.95), (4.0, 0.95)])
+def test_intervals_of_ratios_hold_ninety_five_percent_or_more_where_the_denominator_may_be_zero(random, gap, held):
+    values = random.multivariate_normal([0.3 * gap, gap], [[1, 0.5], [0.5, 1]], (STUDIES, SEEDS))
+    intervals = [ratio_of_means(*study.T).interval for study in values]
+    assert coverage(intervals, 0.3) == pytest.approx(held, abs=0.015)
 
 
 def test_intervals_of_hedges_g_hold_ninety_five_percent(random):
