@@ -11,7 +11,7 @@ from rlcredit.figures import ACCENT, GRID, INK, MUTED, SECOND, finish, new_figur
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Evidence
 from rlcredit.report.summary import over_runs
-from rlcredit.report.training import SHOWN, Curve
+from rlcredit.report.training import SHARES, SHOWN, Curve
 
 LINES = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
 """One per condition of a family, the baseline's first; they come again beyond eight."""
@@ -65,7 +65,7 @@ def family_pictures(
         }
         smooth = {name: [smoothed(row) for row in rows if row] for name, rows in traced.items() if any(rows)}
         if smooth:
-            draw_curves(smooth, shows, picture(f"{shows}, training"))
+            draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARES)
     for metric, shows in HELD_OUT.items() if members and not curves else ():
         values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
         draw_curves(values, shows, picture(shows))
@@ -130,7 +130,7 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
 
     Args:
         curves: values by step of every run, by condition; the first is the baseline.
-        label: of the values.
+        label: of the values, which are at least zero.
         path: of the picture.
         share: whether values are proportions.
 
@@ -144,8 +144,8 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
         axes.plot(steps, [each.mean for each in found], label=condition, **style)
         if len(runs) > 1:  # runs that agree have no interval
             ends = np.array([each.interval[:2] if each.interval else (each.mean, each.mean) for each in found])
-            ends = ends.clip(0, 1) if share else ends
-            axes.fill_between(steps, ends[:, 0], ends[:, 1], color=style["color"], alpha=0.12, linewidth=0)
+            low, high = ends.clip(0, 1 if share else None).T
+            axes.fill_between(steps, low, high, color=style["color"], alpha=0.12, linewidth=0)
     finish(axes, "")
     axes.set(xlabel="optimizer step", ylabel=label)
     axes.legend(frameon=False, fontsize=8)

@@ -13,6 +13,8 @@ SHOWN = {
     "train/entropy": "entropy, nats",
     "train/completion_length": "tokens per completion",
 }
+SHARES = {"train/zero_variance"}
+"""Which of them are proportions."""
 
 Curve = Mapping[int, float]
 Store = tuple[Any, Any]

@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from mlflow import MlflowClient
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -394,6 +395,17 @@ def test_curves_are_drawn_also_where_all_runs_agree(tmp_path):
     path = tmp_path / "curves.png"
     draw_curves({"base": [{1: 0.1, 2: 0.5, 3: 0.9}, {1: 0.2, 2: 0.5, 3: 0.8}], "one": [{1: 0.1}]}, "share", path)
     assert path.stat().st_size > 0
+
+
+@pytest.mark.parametrize(("share", "most"), [(True, 1.0), (False, 3.0)])
+def test_bands_do_not_leave_what_the_values_can_be(tmp_path, monkeypatch, share, most):
+    bands = []
+    monkeypatch.setattr(Axes, "fill_between", lambda self, steps, low, high, **style: bands.append((low, high)))
+    draw_curves({"base": [{1: 0.0, 2: 0.9}, {1: 0.1, 2: 1.0}]}, "label", tmp_path / "curves.png", share=share)
+    ((low, high),) = bands
+    assert low.min() == 0.0
+    assert 0.9 < high.max() <= most
+    assert (high.max() > 1.0) == (not share)
 
 
 def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
