@@ -24,7 +24,7 @@ def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float 
 
     It holds every ratio that a paired t test of :math:`x - \rho y` does not reject, and is exact for normal values
     (Fieller, 1954, J. R. Stat. Soc. B 16, 175). Where the denominator's own test does not reject zero, no finite
-    interval is exact, and the whole line is returned.
+    interval is exact; the whole line is returned, so that the truth is inside more often than the level says.
 
     Args:
         numerators: one value a run, shape ``(n,)``, n at least two.
