@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tabulate_headroom
 import tabulate_published
 import tabulate_study
 import yaml
@@ -132,3 +133,9 @@ def test_the_page_shows_the_tables_that_the_script_prints(folder):
     tables = "\n".join(tabulate_study.lines(folder, paper)).strip()
     assert "| verdict |" in tables
     assert tables in (ROOT / "docs" / "replication.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_what_share_of_the_gap_the_operators_close():
+    folders = [RESULTS / name for name in ("headroom_optimal_6_8", "headroom_operators_6_8")]
+    table = "\n".join(tabulate_headroom.lines("monte_carlo_optimal", folders))
+    assert table in (ROOT / "docs" / "replication.md").read_text(encoding="utf-8")
