@@ -27,7 +27,7 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("schedule", _schedule(trainer, module, task)),
     ]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *stack_lines(stack(trainer), module.sampling.completions)])
+    return "\n".join([*lines, "", *stack_lines(stack_of(trainer), module.sampling.completions)])
 
 
 def stack_lines(stack: Sequence[Contract], group_size: int) -> Iterator[str]:
@@ -47,7 +47,7 @@ def stack_lines(stack: Sequence[Contract], group_size: int) -> Iterator[str]:
 def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return the few parameters by which runs are told apart in a table."""
     return {
-        "stack": " > ".join(call(operator) for operator in stack(trainer)) or "REINFORCE",
+        "stack": " > ".join(call(operator) for operator in stack_of(trainer)) or "REINFORCE",
         "policy": _policy(module),
         "task": call(task),
         "loss": call(module.loss),
@@ -62,7 +62,7 @@ def parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, 
     }
 
 
-def stack(trainer: Trainer) -> list[Contract]:
+def stack_of(trainer: Trainer) -> list[Contract]:
     """Return the operators of a trainer, from top to bottom."""
     listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
     return operators(listed)

@@ -60,10 +60,10 @@ def lines(condition: str, folders: Sequence[Path]) -> Iterator[str]:
         ValueError: a baseline has other runs than the gap's, so that its differences are no part of it.
 
     """
-    baseline, first = leads(folders[0])
+    campaigns = [leads(folder) for folder in folders]
+    baseline, first = campaigns[0]
     yield f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}"
-    for folder in folders:
-        base, found = leads(folder)
+    for folder, (base, found) in zip(folders, campaigns, strict=True):
         if not np.array_equal(base, baseline, equal_nan=True):
             raise ValueError(f"The baseline of {folder} has other runs than that of {folders[0]}. Run both alike.")
         for name, lead in found.items():

@@ -12,7 +12,7 @@ from lightning.pytorch import Trainer
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.executed import sha256
 from rlcredit.cli import CreditCLI, command_line
-from rlcredit.explain import call, parameters, stack
+from rlcredit.explain import call, parameters, stack_of
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
@@ -52,7 +52,7 @@ class Resolution:
         config = copy.deepcopy(self.leaves)
         del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
-        return sha256({**config, "costly": [call(each) for each in stack(self.trainer) if each.costly]})
+        return sha256({**config, "costly": [call(each) for each in stack_of(self.trainer) if each.costly]})
 
     @property
     def mlflow(self) -> dict[str, str] | None:

@@ -1,17 +1,9 @@
-import csv
-
 import pytest
 import tabulate_headroom
+from csv_files import write
 
 STEPS = (0, 20, 100)
 BASELINE = [(0.2, 0.4, 0.5), (0.2, 0.3, 0.4), (0.2, 0.4, 0.6)]
-
-
-def write(path, rows):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-import csv
-
 import numpy as np
 import pytest
 import tabulate_study
+from csv_files import write
 
 from rlcredit.campaign.metric import Metric
 
@@ -18,13 +17,6 @@ FOUND = {
     "area_low": "0.005",
     "area_high": "0.015",
 }
-
-
-def write(path, rows):
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def comparison(family, condition, **more):
