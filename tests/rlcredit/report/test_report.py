@@ -17,8 +17,8 @@ from rlcredit.campaign.start import refuse_unlike
 from rlcredit.campaign.values import Family
 from rlcredit.report.command import main
 from rlcredit.report.comparison import comparisons
+from rlcredit.report.drawing import draw_curves
 from rlcredit.report.evidence import collected
-from rlcredit.report.pictures import draw_curves
 from rlcredit.report.summary import summaries
 from rlcredit.report.tables import config_table
 from rlcredit.report.training import store, training_curves
