@@ -1,4 +1,4 @@
-"""Make the embedded policy from nothing: tokenizer, weights and chat template, seeded and deterministic.
+"""Make the embedded policy from nothing: tokenizer, weights and chat template; the same bits on one kind of CPU.
 
 python scripts/pretrain_tiny.py --out rlcredit/tiny
 python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3
