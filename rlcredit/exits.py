@@ -1,0 +1,45 @@
+"""How a command of rlcredit ends: its exit status, and the exceptions that choose one."""
+
+FINISHED = 0
+FAILED = 1
+"""Something nobody foresaw; the traceback says what."""
+REFUSED = 2
+"""What was asked for cannot be done; nothing has been begun."""
+NOT_FINITE = 3
+"""A loss, gradient, reward, advantage or weight is not a number; the batch is kept."""
+NO_STORAGE = 4
+"""No checkpoint can be written; training on would lose what it learns."""
+
+
+class Ended(Exception):
+    """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
+
+    Attributes:
+        status: that the process exits with.
+
+    """
+
+    status = FAILED
+
+
+class NotFinite(Ended):
+    """Numbers that no update can be made of."""
+
+    status = NOT_FINITE
+
+
+class NoStorage(Ended):
+    """Nothing can be kept."""
+
+    status = NO_STORAGE
+
+
+def signalled(number: int) -> int:
+    """Return the exit status of a process that a signal has ended, as a shell counts it.
+
+    Example:
+        >>> signalled(2), signalled(15)
+        (130, 143)
+
+    """
+    return 128 + number
