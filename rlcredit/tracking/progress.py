@@ -5,21 +5,75 @@ import time
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.utilities import rank_zero_only
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-SHOWN = {"train/solve_rate": "solved", "train/tokens_per_second": "tok/s", "val/pass_at_1": "held-out"}
+SHOWN = {"train/solve_rate": "solved", "train/tokens_per_second": "tok/s", "val/pass_at_1": "held out"}
 
 
-class Bar(RichProgressBar):
-    """A Rich bar with solve rate, tokens per second and the last held-out result."""
+class Bar(Callback):
+    """A bar over the steps of the run with solve rate, tokens per second and the last held-out result.
 
-    def get_metrics(
-        self, trainer: Trainer, pl_module: LightningModule
-    ) -> dict[str, int | str | float | dict[str, float]]:
-        """Show a few numbers, not all."""
-        known = trainer.callback_metrics
-        return {label: _short(float(known[name])) for name, label in SHOWN.items() if name in known}
+    Not one of Lightning's: theirs count epochs, of which a run has none, and are refused beside
+    ``enable_progress_bar: false``.
+
+    Args:
+        console: where it is drawn; the terminal if None.
+
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console()
+        self.progress: Progress | None = None
+
+    @rank_zero_only
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Say what takes so long."""
+        self._show(trainer, "held out")
+
+    @rank_zero_only
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Show the result beside the step."""
+        self._show(trainer, "step")
+
+    @rank_zero_only
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin where the run begins."""
+        self._show(trainer, "step")
+
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Advance."""
+        self._show(trainer, "step")
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Leave the finished bar standing; the evaluation before training goes on in it."""
+        if stage == "fit":
+            self._close()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Leave the bar standing where the run stopped, and the terminal as it was."""
+        self._close()
+
+    def _show(self, trainer: Trainer, doing: str) -> None:
+        if self.progress is None:
+            columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn())
+            clocks = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[known]}"))
+            self.progress = Progress(*columns, *clocks, console=self.console)
+            self.progress.add_task(doing, total=trainer.max_steps if trainer.max_steps > 0 else None, known="")
+            self.progress.start()
+        metrics = trainer.callback_metrics
+        known = "   ".join(f"{label} {_short(float(metrics[name]))}" for name, label in SHOWN.items() if name in metrics)
+        task = self.progress.task_ids[0]
+        self.progress.update(task, description=doing, completed=trainer.global_step, known=known)
+
+    def _close(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+            self.progress = None
 
 
 class Lines(Callback):
@@ -62,7 +116,7 @@ class Lines(Callback):
 
 def progress() -> Callback:
     """Return what suits the place where output goes."""
-    return Bar(leave=True) if sys.stdout.isatty() else Lines()
+    return Bar() if sys.stdout.isatty() else Lines()
 
 
 def _short(value: float) -> str:
