@@ -1,4 +1,4 @@
-"""``rlcredit``, and ``python -m rlcredit``: campaigns and reports go their own way, the rest is LightningCLI's."""
+"""``rlcredit``, and ``python -m rlcredit``: what is not one run goes its own way, the rest is LightningCLI's."""
 
 import sys
 
@@ -13,6 +13,10 @@ def main() -> None:
         from rlcredit.report.command import main as report  # noqa: PLC0415
 
         sys.exit(report(sys.argv[2:]))
+    if sys.argv[1:2] == ["deliver"]:
+        from rlcredit.deliver import main as deliver  # noqa: PLC0415
+
+        sys.exit(deliver(sys.argv[2:]))
     from rlcredit.cli import main as lightning  # noqa: PLC0415
 
     lightning()

@@ -1,19 +1,31 @@
-"""Files of a run, kept in its folder and, where there is an MLflow run, uploaded to it."""
+"""Files of a run, kept in its folder and told to its record, which delivers them."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Trainer
-from lightning.pytorch.loggers import MLFlowLogger
 
+from rlcredit.files import write_atomically
+from rlcredit.notices import once
+from rlcredit.record import Record
 from rlcredit.rollout import Rollout
+from rlcredit.run_folder import RunFolder
+
+_waiting: dict[Path, tuple[str, Callable[[], None]]] = {}
+"""Texts that the disk has not taken yet, and what is to be said once it has."""
+
+
+def run_folder(trainer: Trainer) -> RunFolder:
+    """Return the run's folder."""
+    return RunFolder(trainer.default_root_dir)
 
 
 def folder(trainer: Trainer) -> Path:
-    """Return the run's folder, made if need be."""
-    path = Path(trainer.default_root_dir)
+    """Return the path of the run's folder, made if need be."""
+    path = run_folder(trainer).path
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -36,27 +48,19 @@ def log_now(trainer: Trainer, metrics: Mapping[str, float]) -> None:
 
 
 def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
-    """Upload a file, or a folder with all that lies in it, to the MLflow run if there is one."""
-    for logger in trainer.loggers:
-        if isinstance(logger, MLFlowLogger):
-            upload = logger.experiment.log_artifacts if path.is_dir() else logger.experiment.log_artifact
-            upload(logger.run_id, str(path), artifact_path)
+    """Have a file of the run's folder delivered, or a folder with all that lies in it."""
+    for record in _records(trainer):
+        record.file(path, artifact_path)
 
 
 def publish_text(trainer: Trainer, name: str, text: str) -> None:
-    """Write a text into the run's folder and upload it; ``name`` is its path in both."""
-    publish(trainer, _written(trainer, name, text), str(Path(name).parent))
-
-
-def _written(trainer: Trainer, name: str, text: str) -> Path:
+    """Write a text into the run's folder and have it delivered; ``name`` is its path in both."""
     path = folder(trainer) / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+    _write(path, text, lambda: publish(trainer, path, _within(name)))
 
 
 def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows with the same columns as JSON into the run's folder and as a table to its MLflow page.
+    """Write rows with the same columns as JSON into the run's folder, and have them delivered as a table.
 
     Args:
         trainer: of the run.
@@ -64,8 +68,42 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
         records: the rows, at least one.
 
     """
-    _written(trainer, name, json.dumps(records, ensure_ascii=False, indent=1))
-    columns = {column: [record[column] for record in records] for column in records[0]}
-    for logger in trainer.loggers:
-        if isinstance(logger, MLFlowLogger):
-            logger.experiment.log_table(logger.run_id, columns, name)
+
+    def told() -> None:
+        for record in _records(trainer):
+            record.table(name)
+
+    _write(folder(trainer) / name, json.dumps(records, ensure_ascii=False, indent=1), told)
+
+
+@contextlib.contextmanager
+def spared(path: Path) -> Iterator[None]:
+    """Draw a picture that training can do without: if the disk does not take it, that is said, and no more."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        once(f"{path} cannot be written ({error.strerror or error}).")
+
+
+def _write(path: Path, text: str, written: Callable[[], None]) -> None:
+    """Write what was refused before, and this; what the disk refuses now is tried again with the next."""
+    _waiting[path] = (text, written)
+    for each, (content, tell) in list(_waiting.items()):
+        try:
+            write_atomically(each, content)
+        except OSError as error:
+            once(
+                f"{each} cannot be written now ({error.strerror or error}). Training goes on; it is tried again later."
+            )
+            continue
+        del _waiting[each]
+        tell()
+
+
+def _records(trainer: Trainer) -> list[Record]:
+    return [logger for logger in trainer.loggers if isinstance(logger, Record)]
+
+
+def _within(name: str) -> str | None:
+    return name.rpartition("/")[0] or None

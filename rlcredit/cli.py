@@ -1,34 +1,44 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
+import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from jsonargparse import Namespace
+from lightning.fabric.plugins import CheckpointIO
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
+from rlcredit.checkpoint_files import newest, read
+from rlcredit.exits import Ended
 from rlcredit.explain import explanation, parameters
 from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
+from rlcredit.notices import tell
 from rlcredit.quiet import quiet
+from rlcredit.record import Destination, Record
+from rlcredit.record.destination import destination
+from rlcredit.run_folder import RunFolder
 from rlcredit.schema import merged_configs
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
+from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
 from rlcredit.tracking.completions import CompletionTable
 from rlcredit.tracking.config import SaveConfig
 from rlcredit.tracking.curve import LearningCurve
 from rlcredit.tracking.held_out import HeldOut
 from rlcredit.tracking.identity import RunIdentity, tags
+from rlcredit.tracking.interruption import Interrupted, Interruption, Signals
 from rlcredit.tracking.progress import progress
 from rlcredit.tracking.standing import Standing
 
@@ -83,15 +93,8 @@ class CreditCLI(LightningCLI):
         parser.add_argument(
             "--threads", type=int | None, default=None, help="CPU threads of torch; its own choice if null."
         )
-        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(Checkpoints, "checkpoint")
         parser.add_lightning_class_args(CompletionTable, "completions")
-        checkpoint = {
-            "every_n_train_steps": 20,
-            "save_last": True,
-            "filename": "{step}",
-            "enable_version_counter": False,
-        }
-        parser.set_defaults({f"checkpoint.{name}": value for name, value in checkpoint.items()})
         parser.link_arguments("seed_everything", "model.seed")
         parser.link_arguments("seed_everything", "data.init_args.seed")
 
@@ -109,37 +112,53 @@ class CreditCLI(LightningCLI):
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
-        name = self._run_name(config)
         if trainer.default_root_dir is None:
-            trainer.default_root_dir = str(Path("runs") / name)
+            trainer.default_root_dir = str(Path("runs") / self._run_name(config))
+        self.folder = RunFolder(trainer.default_root_dir)
         if config.checkpoint.dirpath is None:
-            config.checkpoint.dirpath = str(Path(trainer.default_root_dir) / "checkpoints")
+            config.checkpoint.dirpath = str(self.folder.checkpoints)
         self.continued = {} if self.subcommand == "explain" else self._checkpoint(config)
+        self.to = self._destination(config)
         if self.subcommand != "fit":
             trainer.logger = False
-        for logger in trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]:
-            if isinstance(logger, Namespace) and logger.class_path == MLFLOW:
-                self._identify(logger.init_args, name, config)
 
-    def _identify(self, logger: Namespace, name: str, config: Namespace) -> None:
-        """Name the MLflow run; a checkpoint of the same run goes on in it, any other begins a new one."""
-        logger.run_name = logger.run_name or name
-        logger.tags = {**tags(config.condition, config.seed_everything), **(logger.tags or {})}
-        if self.continued.get("run_name") == name:
-            logger.run_id = logger.run_id or self.continued["mlflow_run_id"]
+    def _destination(self, config: Namespace) -> Destination | None:
+        """Take Lightning's MLflow logger, which waits for MLflow at every step, out of the configuration."""
+        loggers = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
+        named = [each for each in loggers if isinstance(each, Namespace) and each.class_path == MLFLOW]
+        if not named:
+            return None
+        config.trainer.logger = [each for each in loggers if each not in named] or False
+        given = named[0].init_args.as_dict()
+        try:
+            return destination(given, self._run_name(config), tags(config.condition, config.seed_everything))
+        except ValueError as error:
+            self.parser.error(str(error))
 
     def _checkpoint(self, config: Namespace) -> dict[str, Any]:
         """Read the checkpoint that is asked for; nothing if none is."""
         if config.ckpt_path is None:
             return {}
-        last = Path(config.checkpoint.dirpath) / "last.ckpt"
-        path = last if config.ckpt_path == "last" else Path(config.ckpt_path)
+        if config.ckpt_path in ("last", "auto"):
+            path, damaged = newest(Path(config.checkpoint.dirpath))
+            for each in damaged:
+                tell(f"warning: {each}" + (f" Continuing from {path}." if path else ""))
+            if path is None and (damaged or config.ckpt_path == "last"):
+                last = Path(config.checkpoint.dirpath) / self.folder.last_checkpoint.name
+                self.parser.error(f"ckpt_path: there is no {'intact ' if damaged else ''}checkpoint {last}.")
+            config.ckpt_path = None if path is None else str(path)
+            if path is None:
+                return {}
+        else:
+            path = Path(config.ckpt_path)
         if not path.is_file():
             self.parser.error(f"ckpt_path: there is no checkpoint {path}.")
         try:
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except (UnpicklingError, RuntimeError, EOFError) as error:
-            self.parser.error(f"ckpt_path: {path} is not a checkpoint ({type(error).__name__}).")
+            return read(path)
+        except ValueError as error:
+            others, _ = newest(path.parent)
+            offer = f" {others} is intact: continue with --ckpt_path {others}." if others else ""
+            self.parser.error(f"ckpt_path: {error}{offer}")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
@@ -155,7 +174,9 @@ class CreditCLI(LightningCLI):
             self._check_policy()
         if self.subcommand != "fit":
             return super().instantiate_trainer(**kwargs)
-        identity = RunIdentity(self._run_name(self.config.fit))
+        if not any(isinstance(plugin, CheckpointIO) for plugin in settings["plugins"] or []):
+            settings["plugins"] = [*(settings["plugins"] or []), DurableCheckpoints()]
+        self.identity = identity = RunIdentity(self._run_name(self.config.fit))
         settings["callbacks"] += [
             identity,
             HeldOut(),
@@ -163,6 +184,7 @@ class CreditCLI(LightningCLI):
             SaveAdapter(),
             progress(),
             Standing(),
+            Interruption(SIGNALS, self._get(self.config_init, "checkpoint")),
         ]
         trainer = super().instantiate_trainer(**kwargs)
         identity.parameters = parameters(trainer, self.model, self.datamodule)
@@ -202,9 +224,6 @@ class CreditCLI(LightningCLI):
                 f"ckpt_path: the checkpoint was written after step {done}, inside a rollout of {updates} updates, "
                 "which it does not hold. Continue from another one."
             )
-        folder = Path(self.config.fit.trainer.default_root_dir)
-        if not self.continued and (folder / "config.yaml").exists():
-            rank_zero_only(print)(f"{folder} holds an earlier run, which this one overwrites.")
 
     def instantiate_classes(self) -> None:
         """Turn a refused value into one message."""
@@ -218,15 +237,97 @@ class CreditCLI(LightningCLI):
         """Print the configuration as the program it is."""
         print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
 
+    def _run_subcommand(self, subcommand: str) -> None:
+        """Keep a run's folder to itself, and tell its record how it ended."""
+        if subcommand != "fit" or rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            super()._run_subcommand(subcommand)
+            return
+        try:
+            with self.folder.locked(), self._recorded():
+                super()._run_subcommand(subcommand)
+        except ValueError as error:
+            if self.identity.record is None:
+                self.parser.error(str(error))
+            raise
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Open the record, and close it with what became of the run."""
+        record, status = self._opened(), "FAILED"
+        try:
+            yield
+            status = "FINISHED"
+        except Interrupted as interrupted:
+            status = "KILLED"
+            tell(f"\ninterrupted by {interrupted} after step {self.trainer.global_step}; {self._way_on()}")
+            raise SystemExit(interrupted.status) from None
+        finally:
+            SIGNALS.over()
+            record.close(status)
+
+    def _opened(self) -> Record:
+        """Go on with the record of the run that is continued, or clear the folder for a new one."""
+        length, step = self.continued.get("record"), self.continued.get("global_step", 0)
+        mine = self.continued.get("run_name") == self._run_name(self.config.fit) and self._inside()
+        former = Destination.saved(self.folder.tracking)
+        if not mine or length is None:
+            length = None
+            if self.folder.used and not self._inside():
+                print(f"{self.folder.path} holds an earlier run, which this one overwrites.")
+                self.folder.clear()
+        else:
+            self.folder.forget_after(step)
+        if self.to and former and former.tracking_uri == self.to.tracking_uri:
+            if length is not None:
+                self.to.run_id, self.to.arrived = former.run_id, min(former.arrived, length)
+            elif former.status is None:
+                self.to.replaces = former.run_id
+        self.identity.record = record = Record(self.folder, length, self.to)
+        self.identity.fresh = length is None
+        self.trainer.loggers = [record, *self.trainer.loggers]
+        return record
+
+    def _inside(self) -> bool:
+        """Whether the checkpoint that is continued lies in the run's own folder."""
+        path = self.config.fit.ckpt_path
+        return path is not None and self.folder.path.resolve() in Path(path).resolve().parents
+
+    def _way_on(self) -> str:
+        """Say how an interrupted run is continued."""
+        path, _ = newest(Path(self.config.fit.checkpoint.dirpath))
+        if path is None:
+            return "nothing has been saved yet, and the same command begins anew."
+        given = [*sys.argv[1:]]
+        if not any(word.startswith("--ckpt_path") for word in given):
+            given += ["--ckpt_path", "last"]
+        return f"to go on from step {read(path)['global_step']}: {shlex.join(['rlcredit', *given])}"
+
     def before_fit(self) -> None:
-        """Measure the policy as it comes, unless a run is continued."""
-        if self.config.fit.ckpt_path is None and self.trainer.val_check_interval:
+        """Measure the policy as it comes, and after an interruption what was to be measured when it came."""
+        if not self.trainer.val_check_interval:
+            return
+        if self.config.fit.ckpt_path is None:
             self.trainer.validate(self.model, self.datamodule, verbose=False)
+        elif self.continued.get("evaluation_owed"):
+            steps = self.trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step
+            steps.total.completed = self.continued["global_step"]  # what the evaluation is named by
+            self.trainer.validate(self.model, self.datamodule, ckpt_path=self.config.fit.ckpt_path, verbose=False)
+
+
+SIGNALS = Signals()
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line; ``args`` defaults to that of the process."""
-    command_line(args)
+    """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.exits`."""
+    SIGNALS.heed()
+    try:
+        command_line(args)
+    except Interrupted as interrupted:
+        tell(f"interrupted by {interrupted} before the first step.")
+        sys.exit(interrupted.status)
+    except Ended as ended:
+        tell(f"error: {ended}")
+        sys.exit(ended.status)
 
 
 def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
@@ -241,7 +342,7 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "trainer": Trainer,
         "model": PolicyModule,
         "data": Task,
-        "checkpoint": ModelCheckpoint,
+        "checkpoint": Checkpoints,
         "completions": CompletionTable,
     }
     return cli(

@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -13,17 +15,51 @@ def write_atomically(path: Path, text: str) -> None:
         text: written as UTF-8.
 
     """
+    write_durably(path, lambda file: file.write(text.encode()))
+
+
+def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Have a file written under another name beside its own, wait until the disk has it, and give it its name.
+
+    Args:
+        path: overwritten if it exists; its folder is made if need be.
+        write: is given the open file.
+
+    Raises:
+        OSError: the disk did not take it; what was at ``path`` is still there, and nothing else is left.
+
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    unfinished = _unfinished(path)
+    try:
+        with unfinished.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    settled(path.parent)
+
+
+def replaced(path: Path, text: str) -> None:
+    """Write a small file whole, without waiting for the disk: a crash of the machine may bring back the one before."""
+    unfinished = _unfinished(path)
+    unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
+
+
+def settled(folder: Path) -> None:
+    """Wait until the disk has the names in a folder."""
     if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)  # the name itself is on the disk only now
-        os.close(folder)
+        opened = os.open(folder, os.O_RDONLY)
+        os.fsync(opened)
+        os.close(opened)
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
 
 
 def file_sha256(path: Path) -> str:

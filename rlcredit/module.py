@@ -1,5 +1,6 @@
 """The LightningModule: a rollout and its credit become a loss. It knows no operator."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -49,6 +50,11 @@ class PolicyModule(Sampler):
         micro_batch_size: completions per forward pass of the update; the whole batch if None. It changes memory only.
         seed: of the adapter's first weights and of the sampling noise.
 
+    Attributes:
+        between_steps: called before prompts are answered, when everything of the step before has been logged and
+            evaluated and nothing of the next has begun.
+        midstep: whether weights, optimizer or callbacks may have changed since the last whole step.
+
     """
 
     def __init__(
@@ -79,6 +85,8 @@ class PolicyModule(Sampler):
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.needs |= self.loss.needs
         self._kept: Rollout | None = None
+        self.between_steps: list[Callable[[], None]] = []
+        self.midstep = False
 
     def check(self, trainer: Trainer, task: Task) -> None:
         """Refuse a trainer or data under which credit would see a part of a batch, or a run could not be continued.
@@ -136,6 +144,9 @@ class PolicyModule(Sampler):
         """Answer the prompts with the current policy, so that callbacks meet a rollout; or bring back the one kept."""
         if not self.trainer.training:
             return batch
+        self.midstep = False
+        for waiting in self.between_steps:
+            waiting()
         update = self.global_step % self.updates_per_rollout
         if update == 0:
             self._kept = self.rollout(batch)
@@ -145,7 +156,16 @@ class PolicyModule(Sampler):
                 f"{self.updates_per_rollout} updates, which it does not hold. Continue from an earlier one."
             )
         self._kept.update = update
+        self.midstep = True
         return self._kept
+
+    def on_validation_start(self) -> None:
+        """Note that the step before is whole."""
+        self.midstep = False
+
+    def on_train_end(self) -> None:
+        """Note that the last step is whole."""
+        self.midstep = False
 
     def on_train_batch_start(self, batch: Rollout, batch_idx: int) -> None:
         """Stop the credit clock; Lightning calls this after every callback has had its say."""

@@ -269,4 +269,7 @@ class Policy(nn.Module):
 
     def save_adapter(self, folder: str | Path) -> None:
         """Save the adapter in PEFT's format, for ``PeftModel.from_pretrained``."""
+        for config in self.lm.peft_config.values():
+            if isinstance(config.target_modules, set):
+                config.target_modules = sorted(config.target_modules)  # a set has another order in every process
         self.lm.save_pretrained(str(folder), safe_serialization=True)

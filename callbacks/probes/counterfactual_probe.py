@@ -15,7 +15,7 @@ from callbacks.base import CreditOperator
 from callbacks.contract import StackError
 from callbacks.lints import check_stack
 from callbacks.measurement import Measurement
-from rlcredit.artifacts import folder, publish
+from rlcredit.artifacts import folder, publish, publish_text, spared
 from rlcredit.figures import draw_angles
 from rlcredit.functional.directions import agreement
 from rlcredit.gradients import adam_steps, gradients
@@ -110,10 +110,9 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
         self, trainer: Trainer, step: int, names: list[str], degrees: dict[str, np.ndarray], found: dict[str, float]
     ) -> None:
         path = folder(trainer) / "probes"
-        path.mkdir(exist_ok=True)
         picture, table = (path / f"{self.label}_step_{step:06d}.{ending}" for ending in ("png", "json"))
         raw, *rest = degrees.items()
-        draw_angles(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
-        table.write_text(json.dumps(found, indent=1), encoding="utf-8")
-        for each in (picture, table):
-            publish(trainer, each, "probes")
+        with spared(picture):
+            draw_angles(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
+            publish(trainer, picture, "probes")
+        publish_text(trainer, f"probes/{table.name}", json.dumps(found, indent=1))

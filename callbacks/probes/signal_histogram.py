@@ -10,7 +10,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from callbacks.contract import Contract, operators
-from rlcredit.artifacts import due, folder, publish
+from rlcredit.artifacts import due, folder, publish, spared
 from rlcredit.figures import draw_distributions
 from rlcredit.rollout import Rollout
 
@@ -47,10 +47,10 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         places = [place for place, operator in enumerate(stack) if isinstance(operator, SignalHistogram)]
         if due(trainer, batch, self.every_n_steps) and stack[places[-1]] is self:
             path = folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
-            path.parent.mkdir(exist_ok=True)
             sources = ["Surprisal", *(_name(op) for op in stack if "signal" in op.writes - op.reads)]
-            draw_distributions([_panel(stack[: place + 1]) for place in places], f"signal ({sources[-1]})", path)
-            publish(trainer, path, "signal")
+            with spared(path):
+                draw_distributions([_panel(stack[: place + 1]) for place in places], f"signal ({sources[-1]})", path)
+                publish(trainer, path, "signal")
 
 
 def _name(operator: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from rlcredit.campaign.declaration import Declaration
+from rlcredit.run_folder import RunFolder
 
 
 def named(condition: str, seed: int) -> str:
@@ -48,9 +49,9 @@ class Cell:
         return self.root / self.condition / f"seed{self.seed}"
 
     @property
-    def checkpoint(self) -> Path:
-        """From which it can be continued."""
-        return self.folder / "checkpoints" / "last.ckpt"
+    def run(self) -> RunFolder:
+        """What lies there."""
+        return RunFolder(self.folder)
 
 
 def cells(declaration: Declaration, root: Path) -> list[Cell]:

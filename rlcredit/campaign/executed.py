@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rlcredit.tracking.config import PARAMETERS
+from rlcredit.run_folder import RunFolder
 
 Flat = dict[str, Any]
 """Leaves of a configuration by their dotted paths; an empty list or mapping is a leaf."""
@@ -72,7 +72,7 @@ def run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) 
         parameters: what the instantiated objects should say.
 
     """
-    config, said = folder / "config.yaml", folder / PARAMETERS
+    config, said = RunFolder(folder).config, RunFolder(folder).parameters
     if missing := [file.name for file in (config, said) if not file.is_file()]:
         return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
     executed = yaml.safe_load(config.read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.runs import last_words
 from rlcredit.files import write_atomically
-from rlcredit.tracking.standing import FILE
+from rlcredit.run_folder import RunFolder
 
 MEASURED = "measured.json"
 ROLLOUTS = 3
@@ -89,7 +89,7 @@ def seconds(given: Sequence[str], resolution: Resolution, launcher: Launcher, ro
         if status:
             condition = resolution.leaves["condition"]
             raise ValueError(f"a short run of {condition} failed: {' '.join(last_words(folder))}")
-        standing = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        standing = json.loads(RunFolder(folder).standing.read_text(encoding="utf-8"))
     start = max(0.0, took - steps * standing["step_seconds"] - standing["validation_seconds"])
     return {
         "start": start,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from rlcredit.campaign.bound import PARENT, RECORD
 from rlcredit.campaign.cell import command
+from rlcredit.run_folder import RunFolder
 
-LOG = "log.txt"
-PROCESS = "process.json"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 POLLED = 0.1
 """Seconds between two looks at a run."""
@@ -28,8 +27,9 @@ class OwnProcess:
 
     def __init__(self, folder: Path, given: Sequence[str], environment: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        own = {PARENT: str(os.getpid()), RECORD: str((folder / PROCESS).resolve())}
-        with (folder / LOG).open("ab") as log:
+        run = RunFolder(folder)
+        own = {PARENT: str(os.getpid()), RECORD: str(run.process.resolve())}
+        with run.log.open("ab") as log:
             self.popen = subprocess.Popen(
                 command(given),
                 stdin=subprocess.DEVNULL,

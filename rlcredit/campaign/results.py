@@ -11,7 +11,6 @@ from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import run_differences, sha256
 from rlcredit.campaign.runs import outcome
 from rlcredit.files import file_sha256
-from rlcredit.tracking.held_out import FOLDER, file_name
 from rlcredit.tracking.versions import versions
 
 
@@ -31,14 +30,14 @@ def result(
         versions, and where the executed configuration is not the declared one.
 
     """
-    steps = sorted(int(path.stem.removeprefix("step_")) for path in (cell.folder / FOLDER).glob("step_*.json"))
+    steps = cell.run.evaluated()
     found = {step: outcome(cell, step) for step in steps}
     metrics = {str(step): each["metrics"] for step, each in found.items() if each}
-    config = cell.folder / "config.yaml"
+    config = cell.run.config
     return {
         "primary": metrics[str(declaration.steps)][declaration.primary],
         "metrics": metrics,
-        "held_out_sha256": {str(step): file_sha256(cell.folder / file_name(step)) for step in steps},
+        "held_out_sha256": {str(step): file_sha256(cell.run.evaluation(step)) for step in steps},
         "declared_sha256": sha256(declared),
         "executed_sha256": sha256(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.is_file() else None,
         "differences": run_differences(cell.folder, declared, parameters),

@@ -15,7 +15,7 @@ from rlcredit.campaign.launchers.launcher import Launcher, Process
 from rlcredit.campaign.ledger import FAILED, FINISHED, Ledger
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.plan import duration
-from rlcredit.campaign.process import POLLED, PROCESS
+from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution, of_cell
 from rlcredit.campaign.results import result
 from rlcredit.campaign.table import Lines
@@ -80,14 +80,14 @@ class Work:
 
     def _begun(self, cell: Cell, view: Lines) -> Attempt:
         """Continue a run if that is possible, else begin it anew."""
-        self.launcher.end(cell.folder / PROCESS)
+        self.launcher.end(cell.run.process)
         given = arguments(cell, self.declaration, self.launcher.threads, self.settings)
         if continued := runs.continuable(cell, self.evaluations):
             given.append("--ckpt_path=last")
         else:
             self.parent.abandon(cell)
-            runs.cleared(cell)
-        write_atomically(cell.folder / "declared.yaml", yaml.safe_dump(self.config(cell), sort_keys=False))
+            cell.run.clear()
+        write_atomically(cell.run.declared, yaml.safe_dump(self.config(cell), sort_keys=False))
         self.tries[cell.name] += 1
         attempts = self.ledger.of(cell).get("attempts", 0) + 1
         self.ledger.note(cell, state="running", attempts=attempts)

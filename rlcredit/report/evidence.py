@@ -15,7 +15,6 @@ from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.metric import Metric, held_out_metric, unlike
 from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
-from rlcredit.tracking.held_out import file_name
 
 Verdicts = NDArray[np.float64]
 
@@ -150,13 +149,13 @@ def collected(root: Path) -> Evidence:
 def _altered(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
     """Name the files that are not those that the ledger has recorded."""
     for step, recorded in entry["held_out_sha256"].items():
-        path = cell.folder / file_name(int(step))
+        path = cell.run.evaluation(int(step))
         if not path.is_file() or file_sha256(path) != recorded:
-            yield f"{file_name(int(step))} is not the file that the ledger has recorded"
+            yield f"{path.relative_to(cell.folder).as_posix()} is not the file that the ledger has recorded"
 
 
 def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
-    found = {int(step): json.loads((cell.folder / file_name(int(step))).read_bytes()) for step in entry["metrics"]}
+    found = {int(step): json.loads(cell.run.evaluation(int(step)).read_bytes()) for step in entry["metrics"]}
     last = found[max(found)]
     return Run(
         cell.condition,

@@ -1,9 +1,13 @@
 """The trained adapter, in PEFT's format."""
 
+import os
+import shutil
+
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import folder, publish
+from rlcredit.artifacts import publish, run_folder
+from rlcredit.exits import NoStorage
 from rlcredit.module import PolicyModule
 
 
@@ -12,8 +16,23 @@ class SaveAdapter(Callback):
 
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save and upload."""
+        """Save, whole or not at all.
+
+        Raises:
+            NoStorage: the disk does not take it.
+
+        """
         assert isinstance(pl_module, PolicyModule)
-        path = folder(trainer) / "adapter"
-        pl_module.policy.save_adapter(path)
+        path = run_folder(trainer).adapter
+        unfinished = path.with_name(f"{path.name}.part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            pl_module.policy.save_adapter(unfinished)
+            shutil.rmtree(path, ignore_errors=True)
+            os.replace(unfinished, path)
+        except OSError as error:
+            raise NoStorage(
+                f"The adapter cannot be written to {path} ({error.strerror or error}). Make room, then continue with "
+                "--ckpt_path last, which writes it."
+            ) from error
         publish(trainer, path, "adapter")

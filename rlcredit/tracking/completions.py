@@ -6,7 +6,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import due, publish_table
+from rlcredit.artifacts import due, publish_table, run_folder
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -34,7 +34,8 @@ class CompletionTable(Callback):
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
-        publish_table(trainer, f"completions/step_{batch.step:06d}.json", records)
+        here = run_folder(trainer)
+        publish_table(trainer, here.completions(batch.step).relative_to(here.path).as_posix(), records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per completion chosen."""

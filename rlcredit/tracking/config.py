@@ -6,9 +6,8 @@ from typing import Any
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import SaveConfigCallback
 
-from rlcredit.artifacts import folder, publish
-
-PARAMETERS = "parameters.json"
+from rlcredit.artifacts import publish, run_folder
+from rlcredit.files import write_atomically
 
 
 class SaveConfig(SaveConfigCallback):
@@ -30,8 +29,7 @@ class SaveConfig(SaveConfigCallback):
 
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Dump everything, defaults and nulls included."""
-        path = folder(trainer) / "config.yaml"
-        path.write_text(self.parser.dump(self.config, skip_none=False), encoding="utf-8")
-        publish(trainer, path)
-        said = json.dumps(self.parameters, indent=1, ensure_ascii=False)
-        (folder(trainer) / PARAMETERS).write_text(said, encoding="utf-8")
+        folder = run_folder(trainer)
+        write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
+        publish(trainer, folder.config)
+        write_atomically(folder.parameters, json.dumps(self.parameters, indent=1, ensure_ascii=False))

@@ -6,14 +6,17 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import folder, publish
+from rlcredit.artifacts import publish, run_folder, spared
 from rlcredit.figures import ACCENT, MUTED, finish, new_figure
+from rlcredit.record.journal import entries
 
 Points = list[tuple[int, float]]
 
 
 class LearningCurve(Callback):
     """Draw held-out pass@1 over the steps, with the solve rates of the training batches behind it.
+
+    Both come from the record, so that the curve of a run that was interrupted begins where the run began.
 
     Args:
         title: of the picture.
@@ -22,36 +25,22 @@ class LearningCurve(Callback):
 
     def __init__(self, title: str = "") -> None:
         self.title = title
-        self.held_out: Points = []
-        self.batches: Points = []
-
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        """Remember the batch, once."""
-        if batch.update == 0:
-            self.batches.append((trainer.global_step - 1, float(trainer.callback_metrics["train/solve_rate"])))
-
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Remember the held-out result."""
-        if not trainer.sanity_checking:
-            self.held_out.append((trainer.global_step, float(trainer.callback_metrics["val/pass_at_1"])))
 
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save and upload the picture."""
-        path = folder(trainer) / "learning_curve.png"
-        draw(self.batches, self.held_out, self.title, path)
-        publish(trainer, path)
+        """Save the picture."""
+        path = run_folder(trainer).learning_curve
+        every = int(pl_module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
+        batches = [point for point in recorded(run_folder(trainer).record, "train/solve_rate") if point[0] % every == 0]
+        with spared(path):
+            draw(batches, recorded(run_folder(trainer).record, "val/pass_at_1"), self.title, path)
+            publish(trainer, path)
 
-    def state_dict(self) -> dict[str, Points]:
-        """Survive a resume: the curve begins where the run began."""
-        return {"held_out": self.held_out, "batches": self.batches}
 
-    def load_state_dict(self, state_dict: dict[str, Points]) -> None:
-        """Continue the curve."""
-        self.held_out = [(step, value) for step, value in state_dict["held_out"]]
-        self.batches = [(step, value) for step, value in state_dict["batches"]]
+def recorded(record: Path, name: str) -> Points:
+    """Return the steps and values of a metric, as a run has recorded them."""
+    told = (entry for entry, _ in entries(record) if name in entry.get("metrics", {}))
+    return [(entry["step"], entry["metrics"][name]) for entry in told]
 
 
 def draw(batches: Points, held_out: Points, title: str, path: Path) -> None:

@@ -7,22 +7,14 @@ from typing import Any
 import torch.distributed as dist
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rlcredit.artifacts import folder, publish
-from rlcredit.files import write_atomically
+from rlcredit.artifacts import publish_text, run_folder
 from rlcredit.functional.processes import several
-
-FOLDER = "held_out"
 
 
 def _questions_sha256(trainer: Trainer) -> str:
     examples = trainer.datamodule.held_out_set  # pyright: ignore[reportAttributeAccessIssue]
     asked = [(example.question, example.answer) for example in examples]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-
-
-def file_name(step: int) -> str:
-    """Return the path of an evaluation inside the folder of its run."""
-    return f"{FOLDER}/step_{step:06d}.json"
 
 
 class HeldOut(Callback):
@@ -66,9 +58,9 @@ class HeldOut(Callback):
             "questions_sha256": _questions_sha256(trainer),
             "right": list(rows.values()),
         }
-        path = folder(trainer) / file_name(trainer.global_step)
-        write_atomically(path, json.dumps(outcome))
-        publish(trainer, path, FOLDER)
+        here = run_folder(trainer)
+        name = here.evaluation(trainer.global_step).relative_to(here.path).as_posix()
+        publish_text(trainer, name, json.dumps(outcome))
 
     def _of_all_processes(self) -> dict[int, list[int]]:
         if not several():

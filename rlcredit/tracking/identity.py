@@ -1,11 +1,12 @@
-"""Which run is this? Tags, a few parameters, and the tie between a checkpoint and its MLflow run."""
+"""Which run is this? Tags, a few parameters, and the tie between a checkpoint and the record before it."""
 
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import MLFlowLogger
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.exits import NoStorage
+from rlcredit.record import Record
 from rlcredit.tracking.versions import versions
 
 
@@ -15,31 +16,39 @@ def tags(condition: str, seed: int) -> dict[str, str]:
 
 
 class RunIdentity(Callback):
-    """Tie checkpoints to their MLflow run, so that a continued run goes on in the same one.
+    """Tie checkpoints to the run and to the length of its record, so that a continued run goes on in both.
 
     Args:
         name: of the run.
 
     Attributes:
+        record: of the run, once it has been opened.
+        fresh: whether nothing has been recorded before.
         parameters: shown beside the run; the full configuration is an artifact.
 
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.record: Record | None = None
+        self.fresh = True
         self.parameters: dict[str, Any] = {}
 
     @rank_zero_only
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Reopen the run, which the validation before it or an interruption has closed; name its parameters once."""
-        for logger in trainer.loggers:
-            if isinstance(logger, MLFlowLogger):
-                logger.experiment.update_run(logger.run_id, status="RUNNING")
-                if not logger.experiment.get_run(logger.run_id).data.params:
-                    logger.log_hyperparams(self.parameters)
+        """Name the parameters."""
+        if self.record is not None and self.fresh:
+            self.record.log_hyperparams(self.parameters)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Remember the run and what it was."""
+        """Remember the run, what it was, and how much it had told.
+
+        Raises:
+            NoStorage: the disk does not take the record.
+
+        """
         checkpoint["run_name"], checkpoint["parameters"] = self.name, self.parameters
-        runs = [logger.run_id for logger in trainer.loggers if isinstance(logger, MLFlowLogger)]
-        checkpoint["mlflow_run_id"] = runs[0] if runs else None
+        try:
+            checkpoint["record"] = self.record.sync() if self.record is not None else None
+        except OSError as error:
+            raise NoStorage(f"{error} Training stops here: no checkpoint would hold without it.") from error

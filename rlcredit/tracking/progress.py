@@ -66,7 +66,9 @@ class Bar(Callback):
             self.progress.add_task(doing, total=trainer.max_steps if trainer.max_steps > 0 else None, known="")
             self.progress.start()
         metrics = trainer.callback_metrics
-        known = "   ".join(f"{label} {_short(float(metrics[name]))}" for name, label in SHOWN.items() if name in metrics)
+        known = "   ".join(
+            f"{label} {_short(float(metrics[name]))}" for name, label in SHOWN.items() if name in metrics
+        )
         task = self.progress.task_ids[0]
         self.progress.update(task, description=doing, completed=trainer.global_step, known=known)
 

@@ -8,9 +8,8 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.artifacts import folder
-
-FILE = "standing.json"
+from rlcredit.artifacts import run_folder, spared
+from rlcredit.files import replaced
 
 
 class Standing(Callback):
@@ -52,7 +51,6 @@ class Standing(Callback):
     def _write(self, trainer: Trainer) -> None:
         timed = statistics.fmean(self.seconds) if self.seconds else None
         standing = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": timed, **self.known}
-        path = folder(trainer) / FILE
-        unfinished = path.with_suffix(".part")
-        unfinished.write_text(json.dumps(standing), encoding="utf-8")
-        unfinished.replace(path)  # not synced to the disk: it is of interest only while the run lives
+        path = run_folder(trainer).standing
+        with spared(path):
+            replaced(path, json.dumps(standing))  # not synced to the disk: it is of interest only while the run lives

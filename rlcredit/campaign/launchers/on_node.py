@@ -7,7 +7,8 @@ from pathlib import Path
 
 import ray
 
-from rlcredit.campaign.process import LOG, POLLED, VISIBLE, OwnProcess
+from rlcredit.campaign.process import POLLED, VISIBLE, OwnProcess
+from rlcredit.run_folder import RunFolder
 from rlcredit.tracking.versions import versions
 
 
@@ -51,7 +52,7 @@ def run(
     if problem := wanting(working, folder, expected):
         raise ValueError(f"{problem}.")
     context = ray.get_runtime_context()
-    with (folder / LOG).open("a", encoding="utf-8") as log:
+    with RunFolder(folder).log.open("a", encoding="utf-8") as log:
         print(f"on node {context.get_node_id()} of {os.uname().nodename}", file=log)
     gpus = ",".join(context.get_accelerator_ids()["GPU"])
     process = OwnProcess(folder, given, {**environment, VISIBLE: gpus})

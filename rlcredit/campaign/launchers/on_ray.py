@@ -11,9 +11,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rlcredit.campaign.bound import ended
 from rlcredit.campaign.launchers import nodes, on_node
-from rlcredit.campaign.process import LOG
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.slots import gpus_of
+from rlcredit.run_folder import RunFolder
 from rlcredit.tracking.versions import versions
 
 ASKED = 60.0
@@ -87,7 +87,7 @@ class OnRay:
         remote = ray.remote(on_node.run).options(
             num_cpus=self.threads, num_gpus=self.devices, max_retries=0, scheduling_strategy="SPREAD"
         )
-        return Task(remote.remote(folder, given, own, Path.cwd(), versions()), folder / LOG)
+        return Task(remote.remote(folder, given, own, Path.cwd(), versions()), RunFolder(folder).log)
 
     def end(self, record: Path) -> None:
         """Ask every node to end what an earlier campaign has left; the one that knows the process does."""

@@ -107,16 +107,20 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
 
     cell = Cell("grpo", 0, tmp_path)
     assert not runs.continuable(cell, [0, 2, 4])
-    cell.checkpoint.parent.mkdir(parents=True)
-    torch.save({"global_step": 2}, cell.checkpoint)
+    last = cell.run.last_checkpoint
+    last.parent.mkdir(parents=True)
+    torch.save({"global_step": 2}, last)
     (cell.folder / "held_out").mkdir()
     (cell.folder / "held_out" / "step_000000.json").write_text("{}")
     assert not runs.continuable(cell, [0, 2, 4])
     (cell.folder / "held_out" / "step_000002.json").write_text("{}")
     assert runs.continuable(cell, [0, 2, 4])
-    cell.checkpoint.write_bytes(cell.checkpoint.read_bytes()[:100])
+    (cell.folder / "held_out" / "step_000002.json").unlink()
+    torch.save({"global_step": 2, "evaluation_owed": True}, last)
+    assert runs.continuable(cell, [0, 2, 4])
+    last.write_bytes(last.read_bytes()[:100])
     assert not runs.continuable(cell, [0, 2, 4])
-    runs.cleared(cell)
+    cell.run.clear()
     assert list(cell.folder.iterdir()) == []
 
 

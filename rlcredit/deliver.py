@@ -1,0 +1,51 @@
+"""``rlcredit deliver RUN ...``: bring to MLflow what it did not take while the runs went on."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.exits import FAILED, FINISHED, REFUSED
+from rlcredit.quiet import quiet
+from rlcredit.record.delivery import Delivery
+from rlcredit.record.destination import Destination
+from rlcredit.run_folder import RunFolder
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line accepts."""
+    made = argparse.ArgumentParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
+    made.add_argument("runs", nargs="+", type=Path, help="folder of a run, or any folder with runs below it")
+    return made
+
+
+def main(args: Sequence[str]) -> int:
+    """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if there is no record."""
+    quiet()
+    statuses = [_delivered(run) for each in parser().parse_args(args).runs for run in _runs(each)]
+    if not statuses:
+        print("error: there is no run with a record for MLflow in these folders.", file=sys.stderr)
+        return REFUSED
+    return max(statuses)
+
+
+def _runs(folder: Path) -> list[RunFolder]:
+    return [RunFolder(path.parent) for path in sorted(folder.rglob(RunFolder(folder).tracking.name))]
+
+
+def _delivered(run: RunFolder) -> int:
+    to = Destination.saved(run.tracking)
+    if to is None:
+        print(f"error: {run.tracking} cannot be read.", file=sys.stderr)
+        return FAILED
+    try:
+        with run.locked():
+            delivery = Delivery(run, to)
+            delivery.bring()
+            delivery.end(to.status or "KILLED")
+    except Exception as error:  # noqa: BLE001  (whatever a tracker may raise, its name is what there is to say)
+        reason = str(error) if isinstance(error, ValueError) else type(error).__name__
+        print(f"error: {run.path}: MLflow at {to.shown} has not taken it ({reason}).", file=sys.stderr)
+        return FAILED
+    print(f"{run.path}: all of it is in MLflow, run {to.run_id}.")
+    return FINISHED

@@ -1,0 +1,56 @@
+"""An MLflow database that is whole or not there: MLflow makes its tables one by one, and a kill leaves half of them."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlcredit.files import settled
+
+SQLITE = "sqlite:///"
+PATIENCE = 60.0
+"""Seconds to wait for another process that makes the same database."""
+
+
+def make(address: str) -> None:
+    """Make the file of an SQLite database with all its tables, unless it is there; other addresses need nothing.
+
+    Raises:
+        TimeoutError: another process has been making it for too long.
+
+    """
+    path = Path(address.removeprefix(SQLITE))
+    if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path.with_name(f".{path.name}.making")):
+        if not path.exists():
+            unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+            unfinished.unlink(missing_ok=True)
+            _made(f"{SQLITE}{unfinished}")
+            os.replace(unfinished, path)
+            settled(path.parent)
+
+
+def _made(address: str) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # noqa: PLC0415
+
+    SqlAlchemyStore(address, "./mlruns")._dispose_engine()
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("a") as file:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"another process holds {lock}") from None
+                time.sleep(0.1)
+        yield
+        lock.unlink(missing_ok=True)

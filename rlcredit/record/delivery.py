@@ -1,0 +1,170 @@
+"""From the record to MLflow, in a thread of its own: whatever MLflow does, no step waits for it."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+from rlcredit.notices import again, once, tell
+from rlcredit.record.destination import Destination
+from rlcredit.record.journal import Entry, entries
+from rlcredit.record.store import BATCH, Point, Store, accepted
+from rlcredit.run_folder import RunFolder
+
+PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds before MLflow is tried again, after the first failure, the second, and so on."""
+
+KIND = "delivery"
+
+
+class Delivery:
+    """Bring the record of a run to MLflow, each point once, and its files.
+
+    A point is a metric at a step. What MLflow holds already is not sent again. If it holds points that the record does
+    not, the run was killed and has gone back to a checkpoint before them: a new MLflow run takes the whole record, and
+    replaces the old one.
+
+    Args:
+        folder: of the run.
+        destination: updated and saved as things arrive.
+
+    """
+
+    def __init__(self, folder: RunFolder, destination: Destination) -> None:
+        self.folder, self.to = folder, destination
+        self.store: Store | None = None
+        self.held: set[Point] = set()
+        self.place = 0
+
+    def bring(self) -> None:
+        """Bring what has not arrived yet; any failure of MLflow passes through, and the next call goes on."""
+        if self.store is None:
+            self.store = self._opened()
+        points: list[tuple[str, float, int, int]] = []
+        for entry, place in entries(self.folder.record, self.place):
+            points += self._points(entry)
+            if len(points) >= BATCH or "metrics" not in entry:
+                self._send(points, entry, place)
+                points = []
+            self.place = place
+        self._send(points, {}, self.place)
+
+    def end(self, status: str) -> None:
+        """Say how the run has ended, once everything has arrived."""
+        assert self.store is not None
+        self.store.end(status)
+
+    def _opened(self) -> Store:
+        store = Store(self.to)
+        held, former = store.points(), self.to.run_id
+        ahead = held is not None and not held <= set(self._recorded())
+        if held is None or ahead:
+            self.to.run_id, self.to.arrived = store.create(), 0
+            self._save()
+        else:
+            store.running()
+        if ahead and former is not None:
+            store.remove(former)
+        if self.to.replaces is not None:
+            store.close(self.to.replaces)
+            self.to.replaces = None
+        self.held = held if held is not None and not ahead else set()
+        self.place = 0
+        return store
+
+    def _recorded(self) -> Iterator[Point]:
+        for entry, _ in entries(self.folder.record):
+            yield from ((accepted(name), entry["step"]) for name in entry.get("metrics", {}))
+
+    def _points(self, entry: Entry) -> list[tuple[str, float, int, int]]:
+        named = ((accepted(name), value) for name, value in entry.get("metrics", {}).items())
+        return [
+            (name, value, entry["time"], entry["step"])
+            for name, value in named
+            if (name, entry["step"]) not in self.held
+        ]
+
+    def _send(self, points: list[tuple[str, float, int, int]], entry: Entry, place: int) -> None:
+        assert self.store is not None
+        if points:
+            self.store.metrics(points)
+            self.held.update((name, step) for name, _, _, step in points)
+        if "parameters" in entry:
+            self.store.parameters(entry["parameters"])
+        if place > self.to.arrived:
+            path = self.folder.path / entry.get("file", entry.get("table", ""))
+            if "file" in entry and path.exists():
+                self.store.file(path, entry["to"])
+            elif "table" in entry and path.exists():
+                self.store.table(path, entry["table"])
+            self.to.arrived = place
+            self._save()
+
+    def _save(self) -> None:
+        try:
+            self.to.save(self.folder.tracking)
+        except OSError as error:
+            once(f"{self.folder.tracking} cannot be written ({error}); what has arrived is found out anew.")
+
+
+class Courier(threading.Thread):
+    """Deliver while a run goes on.
+
+    Args:
+        delivery: of the run.
+
+    """
+
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__(name="delivery", daemon=True)
+        self.delivery = delivery
+        self.news, self.done = threading.Event(), threading.Event()
+        self.status: str | None = None
+        self.trouble: str | None = None
+
+    def run(self) -> None:
+        """Deliver what is new until the run has ended and everything has arrived."""
+        failures = 0
+        while True:
+            self.news.wait()
+            self.news.clear()
+            status = self.status
+            try:
+                self.delivery.bring()
+                if status is not None:
+                    self.delivery.end(status)
+                    self.done.set()
+                    return
+            except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, training goes on)
+                self._failed(error)
+                self._wait(PAUSES[min(failures, len(PAUSES) - 1)])
+                failures += 1
+            else:
+                if failures:
+                    tell(f"MLflow at {self.delivery.to.shown} takes the record again; nothing is missing.")
+                    again(KIND)
+                failures, self.trouble = 0, None
+
+    def close(self, status: str, patience: float) -> bool:
+        """Say how the run has ended; return whether everything arrived within so many seconds."""
+        self.status = status
+        self.news.set()
+        return self.done.wait(patience)
+
+    def _failed(self, error: Exception) -> None:
+        # A traceback, or an address with a password in it, is nobody's affair.
+        self.trouble = type(error).__name__
+        record = self.delivery.folder.record
+        once(
+            f"MLflow at {self.delivery.to.shown} does not take the record of this run ({self.trouble}). Training goes "
+            f"on; {record} keeps everything and is delivered as soon as it can be.",
+            KIND,
+        )
+
+    def _wait(self, pause: float) -> None:
+        """Wait before the next attempt, but not once the run has ended."""
+        until = time.monotonic() + pause
+        while time.monotonic() < until and self.status is None:
+            time.sleep(0.1)
+        if self.status is not None:
+            time.sleep(0.5)
+        self.news.set()

@@ -1,0 +1,109 @@
+"""Where a record is delivered, and how much of it has arrived."""
+
+import dataclasses
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcredit.files import replaced
+
+_saving = threading.Lock()
+
+
+@dataclasses.dataclass
+class Destination:
+    """A run in MLflow.
+
+    Args:
+        tracking_uri: of a database or a server; that of the environment variable ``MLFLOW_TRACKING_URI`` if None, so
+            that what is secret in it is never written down.
+        experiment_name: of the experiment, made if need be.
+        run_name: of the run.
+        tags: of the run, beside those that MLflow takes from its environment.
+        artifact_location: of the experiment, if it has to be made.
+        run_id: of the run, None until it has been made.
+        arrived: bytes of the record whose files have arrived.
+        status: how the run has ended; None while it goes on.
+        replaces: the run of an earlier attempt in the same folder, which may still say that it goes on.
+
+    """
+
+    tracking_uri: str | None
+    experiment_name: str
+    run_name: str
+    tags: dict[str, str]
+    artifact_location: str | None = None
+    run_id: str | None = None
+    arrived: int = 0
+    status: str | None = None
+    replaces: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Return the address to connect to.
+
+        Raises:
+            ValueError: nobody has given one.
+
+        """
+        address = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
+        if not address:
+            raise ValueError("trainer.logger: tracking_uri is null, and there is no MLFLOW_TRACKING_URI. Set one.")
+        return address
+
+    @property
+    def shown(self) -> str:
+        """Return the address for people; one that comes from the environment may hold a password."""
+        return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
+
+    def save(self, path: Path) -> None:
+        """Write it down; the run and its delivery both do."""
+        with _saving:
+            replaced(path, json.dumps(dataclasses.asdict(self), indent=1))
+
+    @classmethod
+    def saved(cls, path: Path) -> "Destination | None":
+        """Return what was written down, None if nothing was, or nothing that can be read."""
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**known)
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+
+OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])
+"""Arguments of Lightning's MLFlowLogger that mean something here."""
+
+IDLE = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
+"""Its other arguments, at the values at which they change nothing."""
+
+
+def destination(given: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> Destination:
+    """Return where the record of a run goes, from the arguments of an MLFlowLogger.
+
+    Args:
+        given: its arguments.
+        name: of the run, unless they name it.
+        tags: of the run, beside theirs.
+
+    Raises:
+        ValueError: an argument that this delivery has no use for.
+
+    """
+    for argument, idle in IDLE.items():
+        if given.get(argument, idle) != idle:
+            raise ValueError(
+                f"trainer.logger.init_args.{argument}: a run delivers its record, its files and its adapter itself, "
+                f"and has no use for it. Remove it. It uses {', '.join(sorted(OURS))}."
+            )
+    told = {key: str(value) for key, value in {**tags, **(given.get("tags") or {})}.items()}
+    return Destination(
+        tracking_uri=given.get("tracking_uri"),
+        experiment_name=given.get("experiment_name", "rlcredit"),
+        run_name=given.get("run_name") or name,
+        tags=told,
+        artifact_location=given.get("artifact_location"),
+    )

@@ -1,0 +1,96 @@
+"""A file of lines, each of them whole; what the disk refuses waits in memory."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcredit.notices import once
+
+Entry = dict[str, Any]
+
+
+class Journal:
+    """Append entries to a file; one process writes, any thread or process may read.
+
+    Args:
+        path: of the file; what it holds is kept up to ``length``.
+        length: bytes from which to go on; None goes on after the last whole line.
+
+    Raises:
+        ValueError: the file holds less than that.
+
+    """
+
+    def __init__(self, path: Path, length: int | None = None) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        held = os.fstat(self._file).st_size
+        if length is not None and length > held:
+            raise ValueError(
+                f"{path} holds {held} bytes of the {length} that the checkpoint has seen. Continue with the run folder "
+                "that the checkpoint lies in, or begin anew without --ckpt_path."
+            )
+        self.length = _whole(path) if length is None else length
+        self._waiting: list[bytes] = []
+        os.ftruncate(self._file, self.length)
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Add a line. If the disk takes none now, it is tried again with the next one."""
+        self._waiting.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._write()
+
+    def sync(self) -> int:
+        """Wait until the disk has every line; return the length of the file.
+
+        Raises:
+            OSError: it has not.
+
+        """
+        self._write()
+        os.fsync(self._file)
+        if self._waiting:
+            raise OSError(f"{self.path} cannot be written.")
+        return self.length
+
+    def _write(self) -> None:
+        try:
+            while self._waiting:
+                line = self._waiting[0]
+                written = os.pwrite(self._file, line, self.length)
+                if written < len(line):
+                    os.ftruncate(self._file, self.length)
+                    raise OSError(f"the disk took {written} of {len(line)} bytes")
+                self.length += written
+                del self._waiting[0]
+        except OSError as error:
+            once(f"{self.path} cannot be written ({error}). Training goes on, and keeps what it has to say in memory.")
+
+
+def entries(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[Entry, int]]:
+    """Yield the whole lines of a journal, each with the place after it.
+
+    Args:
+        path: of the file; none yields nothing.
+        start: byte at which a line begins.
+        end: byte at which to stop; the end of the file if None.
+
+    """
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        file.seek(start)
+        place = start
+        for line in file:
+            place += len(line)
+            if not line.endswith(b"\n") or (end is not None and place > end):
+                return
+            yield json.loads(line), place
+
+
+def _whole(path: Path) -> int:
+    """Return the length of a file up to the last line that is whole."""
+    content = path.read_bytes()
+    return content.rfind(b"\n") + 1

@@ -1,0 +1,97 @@
+"""What Lightning and the callbacks tell of a run: into its folder at once, to MLflow as soon as MLflow takes it."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers.logger import Logger
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.notices import tell
+from rlcredit.record.delivery import Courier, Delivery
+from rlcredit.record.destination import Destination
+from rlcredit.record.journal import Journal
+from rlcredit.run_folder import RunFolder
+
+PATIENCE = 10.0
+"""Seconds that a run waits at its end for what has not arrived yet."""
+
+
+class Record(Logger):
+    """The record of a run.
+
+    Args:
+        folder: of the run.
+        length: bytes of an earlier record to go on from, as a checkpoint has noted them; None begins a new one.
+        to: where it is delivered; nowhere if None.
+
+    """
+
+    def __init__(self, folder: RunFolder, length: int | None = None, to: Destination | None = None) -> None:
+        super().__init__()
+        self.folder, self.to = folder, to
+        self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
+        self.courier: Courier | None = None
+        if to is not None and self.journal is not None:
+            to.save(folder.tracking)
+            self.courier = Courier(Delivery(folder, to))
+            self.courier.start()
+
+    @property
+    def name(self) -> str:
+        """Return the name of the folder."""
+        return self.folder.path.name
+
+    @property
+    def version(self) -> str:
+        """Return nothing that tells records of one folder apart: there is one."""
+        return ""
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """Keep numbers of a step."""
+        self._tell(step=step or 0, time=int(time.time() * 1000), metrics=dict(metrics))
+
+    @rank_zero_only
+    def log_hyperparams(self, params: Mapping[str, Any], *_: Any, **__: Any) -> None:
+        """Keep by what the run is told apart in a table."""
+        self._tell(parameters={name: str(value) for name, value in dict(params).items()})
+
+    @rank_zero_only
+    def file(self, path: Path, to: str | None = None) -> None:
+        """Keep that a file, or a folder, lies in the run's folder; ``to`` is its folder among the artifacts."""
+        self._tell(file=str(path.relative_to(self.folder.path)), to=to)
+
+    @rank_zero_only
+    def table(self, name: str) -> None:
+        """Keep that a file of rows lies in the run's folder."""
+        self._tell(table=name)
+
+    def sync(self) -> int:
+        """Wait until the disk has all that has been told; return the length of it.
+
+        Raises:
+            OSError: the disk does not take it.
+
+        """
+        return self.journal.sync() if self.journal else 0
+
+    def close(self, status: str) -> None:
+        """End the record, as ``FINISHED``, ``FAILED`` or ``KILLED``, and wait a little for what is on its way."""
+        if self.courier is None or self.to is None:
+            return
+        self.to.status = status
+        arrived = self.courier.close(status, PATIENCE)
+        self.to.save(self.folder.tracking)
+        if not arrived:
+            tell(
+                f"MLflow at {self.to.shown} has not taken all of this run yet; nothing is lost. "
+                f"`rlcredit deliver {self.folder.path}` brings it there."
+            )
+
+    def _tell(self, **entry: Any) -> None:
+        if self.journal is not None:
+            self.journal.append(entry)
+        if self.courier is not None:
+            self.courier.news.set()

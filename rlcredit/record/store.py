@@ -1,0 +1,137 @@
+"""One run in MLflow: what it holds, and how it is given more."""
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.record.database import make
+from rlcredit.record.destination import Destination
+
+BATCH = 1000
+"""Most metrics that MLflow takes in one request."""
+
+LONGEST = 250
+"""Characters of a parameter; the whole configuration is an artifact."""
+
+Point = tuple[str, int]
+"""A metric and a step."""
+
+
+class Store:
+    """The MLflow run of a destination; every call may fail, and may take as long as MLflow's time limits let it.
+
+    Args:
+        destination: names the run; its ``run_id`` is filled in.
+
+    """
+
+    def __init__(self, destination: Destination) -> None:
+        from mlflow import MlflowClient  # noqa: PLC0415
+
+        make(destination.address)
+        self.destination = destination
+        self.client = MlflowClient(destination.address)
+
+    def points(self) -> set[Point] | None:
+        """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
+        from mlflow.exceptions import MlflowException  # noqa: PLC0415
+
+        run_id = self.destination.run_id
+        if run_id is None:
+            return None
+        try:
+            run = self.client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return None
+            raise
+        if run.info.lifecycle_stage == "deleted":
+            return None
+        return {(key, m.step) for key in run.data.metrics for m in self.client.get_metric_history(run_id, key)}
+
+    def create(self) -> str:
+        """Make the run, and its experiment if need be; return its id."""
+        from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
+
+        to = self.destination
+        known = self.client.get_experiment_by_name(to.experiment_name)
+        if known is None or known.lifecycle_stage == "deleted":
+            experiment = self.client.create_experiment(to.experiment_name, artifact_location=to.artifact_location)
+        else:
+            experiment = known.experiment_id
+        tags = resolve_tags(dict(to.tags))
+        return self.client.create_run(experiment, tags=tags, run_name=to.run_name).info.run_id
+
+    def running(self) -> None:
+        """Say that the run goes on."""
+        self.client.update_run(self._id, status="RUNNING")
+
+    def end(self, status: str) -> None:
+        """Say how the run has ended."""
+        self.client.set_terminated(self._id, status)
+
+    def close(self, run_id: str) -> None:
+        """Say of an earlier run that it was killed, if it says that it goes on; nobody else ever will."""
+        if self.client.get_run(run_id).info.status == "RUNNING":
+            self.client.set_terminated(run_id, "KILLED")
+
+    def remove(self, run_id: str) -> None:
+        """Put a run that this one has replaced among MLflow's deleted ones, from which it could be restored."""
+        self.client.delete_run(run_id)
+
+    def parameters(self, values: Mapping[str, Any]) -> None:
+        """Name the parameters of the run, once; MLflow lets none change."""
+        from mlflow.entities import Param  # noqa: PLC0415
+
+        if not self.client.get_run(self._id).data.params:
+            named = [Param(key, str(value)[:LONGEST]) for key, value in values.items()]
+            self.client.log_batch(self._id, params=named)
+
+    def metrics(self, points: Sequence[tuple[str, float, int, int]]) -> None:
+        """Add metrics: name, value, milliseconds since 1970, step."""
+        from mlflow.entities import Metric  # noqa: PLC0415
+
+        given = [Metric(*point) for point in points]
+        for start in range(0, len(given), BATCH):
+            self.client.log_batch(self._id, metrics=given[start : start + BATCH])
+
+    def file(self, path: Path, to: str | None) -> None:
+        """Upload a file, or a folder with all that lies in it; one of the same name is replaced."""
+        upload = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
+        upload(self._id, str(path), to)
+
+    def table(self, path: Path, name: str) -> None:
+        """Upload rows, written as JSON objects, as a table that MLflow's pages show; it replaces one of its name."""
+        records = json.loads(path.read_text(encoding="utf-8"))
+        columns = list(records[0])
+        content = {"columns": columns, "data": [[record[column] for column in columns] for record in records]}
+        folder, _, file = name.rpartition("/")
+        with tempfile.TemporaryDirectory() as temporary:
+            (Path(temporary) / file).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+            self.client.log_artifact(self._id, str(Path(temporary) / file), folder or None)
+        shown = json.loads(self.client.get_run(self._id).data.tags.get(TABLES, "[]"))
+        if (entry := {"path": name, "type": "table"}) not in shown:
+            self.client.set_tag(self._id, TABLES, json.dumps([*shown, entry]))
+
+    @property
+    def _id(self) -> str:
+        assert self.destination.run_id is not None
+        return self.destination.run_id
+
+
+TABLES = "mlflow.loggedArtifacts"
+"""The tag by which MLflow's pages know which artifacts are tables."""
+
+
+def accepted(name: str) -> str:
+    """Return a metric's name without what MLflow does not accept in one.
+
+    Example:
+        >>> accepted("val/pass@1")
+        'val/pass1'
+
+    """
+    return re.sub(r"[^a-zA-Z0-9_/. :-]+", "", name)

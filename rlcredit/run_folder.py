@@ -1,0 +1,158 @@
+"""What lies in the folder of a run, and what each thing is called."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_STEP = "step_{:06d}"
+
+SHOWN = ("completions", "heatmap", "postmortem", "probes", "signal", "tokens")
+"""Folders of tables, pictures and pages, of which each callback names the files in its own."""
+
+
+class RunFolder:
+    """The folder of one run: the only place that knows the names in it.
+
+    Args:
+        path: of the folder; it need not exist.
+
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    # What the run is.
+
+    @property
+    def config(self) -> Path:
+        """The configuration as executed, defaults and nulls included."""
+        return self.path / "config.yaml"
+
+    @property
+    def parameters(self) -> Path:
+        """What the instantiated objects say they are."""
+        return self.path / "parameters.json"
+
+    @property
+    def declared(self) -> Path:
+        """What a campaign has declared the configuration to be."""
+        return self.path / "declared.yaml"
+
+    # What the run tells.
+
+    @property
+    def record(self) -> Path:
+        """All metrics and the names of all files, in the order they came; what trackers get is sent from here."""
+        return self.path / "record.jsonl"
+
+    @property
+    def tracking(self) -> Path:
+        """Where the record is sent, and how much of it has arrived."""
+        return self.path / "tracking.json"
+
+    @property
+    def standing(self) -> Path:
+        """How far the run has come, for those who watch."""
+        return self.path / "standing.json"
+
+    @property
+    def log(self) -> Path:
+        """What a run of a campaign has printed."""
+        return self.path / "log.txt"
+
+    # What the run leaves.
+
+    @property
+    def held_out(self) -> Path:
+        """Folder of the evaluations."""
+        return self.path / "held_out"
+
+    def evaluation(self, step: int) -> Path:
+        """Return the file of the evaluation after a step."""
+        return self.held_out / f"{_STEP.format(step)}.json"
+
+    def evaluated(self) -> list[int]:
+        """Return the steps after which held-out questions have been asked, in order."""
+        return sorted(int(path.stem.removeprefix("step_")) for path in self.held_out.glob("step_*.json"))
+
+    def completions(self, step: int) -> Path:
+        """Return the table of completions sampled after a step."""
+        return self.path / "completions" / f"{_STEP.format(step)}.json"
+
+    @property
+    def learning_curve(self) -> Path:
+        """Held-out pass@1 over the steps, as a picture."""
+        return self.path / "learning_curve.png"
+
+    @property
+    def adapter(self) -> Path:
+        """Folder of the trained adapter, in PEFT's format."""
+        return self.path / "adapter"
+
+    def postmortem(self, step: int) -> Path:
+        """Return the file of a batch that no update could be made of."""
+        return self.path / "postmortem" / f"{_STEP.format(step)}.pt"
+
+    # From which it can be continued.
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        """The newest of them."""
+        return self.checkpoints / "last.ckpt"
+
+    # Who writes here.
+
+    @property
+    def lock(self) -> Path:
+        """Locked while a process writes here."""
+        return self.path / "lock"
+
+    @property
+    def process(self) -> Path:
+        """Which process of a campaign writes here."""
+        return self.path / "process.json"
+
+    def clear(self) -> None:
+        """Remove what an earlier run has left here, and nothing else: people keep files of their own in folders."""
+        for folder in (self.held_out, self.adapter, self.checkpoints, *(self.path / name for name in SHOWN)):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in (self.config, self.parameters, self.record, self.standing, self.learning_curve):
+            file.unlink(missing_ok=True)
+
+    @property
+    def used(self) -> bool:
+        """Whether a run has been begun here."""
+        return self.parameters.exists() or self.record.exists()
+
+    def forget_after(self, step: int) -> None:
+        """Remove the evaluations that were made after a step to which the run has gone back."""
+        for later in (each for each in self.evaluated() if each > step):
+            self.evaluation(later).unlink()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out; the system unlocks the folder when this process ends, however it ends.
+
+        Raises:
+            ValueError: another process writes here.
+
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self.lock.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(
+                    f"another process writes in {self.path}. Wait for it or end it, or choose another --condition."
+                ) from None
+            file.truncate(0)
+            os.write(file.fileno(), f"{os.getpid()}\n".encode())
+            yield

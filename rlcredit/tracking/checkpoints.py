@@ -1,0 +1,151 @@
+"""Checkpoints: written between two steps, whole or not at all, the one before kept."""
+
+import copy
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.checkpoint_files import damage
+from rlcredit.exits import NoStorage
+from rlcredit.files import settled, write_durably
+
+
+class DurableCheckpoints(TorchCheckpointIO):
+    """Write a checkpoint beside its place, wait until the disk has it, and put it there; check it before it is read."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Save.
+
+        Raises:
+            NoStorage: the disk does not take it; the checkpoints before it are as they were.
+
+        """
+        try:
+            write_durably(Path(path), lambda file: torch.save(checkpoint, file))
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+            raise NoStorage(
+                f"No checkpoint can be written to {path} ({_reason(error)}), so training stops here instead of losing "
+                "what it learns. Make room, then continue with --ckpt_path last."
+            ) from error
+
+    def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Load what is intact.
+
+        Raises:
+            ValueError: it is damaged.
+
+        """
+        if problem := damage(Path(path)):
+            raise ValueError(f"{path} is damaged: {problem}.")
+        return super().load_checkpoint(path, *arguments, **named)
+
+
+class Checkpoints(ModelCheckpoint):
+    """Save between two steps, when everything of the step before has been recorded and evaluated.
+
+    Lightning saves before the metrics of a step are logged and before the evaluation that follows it; a run continued
+    from there would lack both. The checkpoint that was newest before is kept. ``last.ckpt`` is another name of the
+    newest one. Arguments as for Lightning's ModelCheckpoint.
+    """
+
+    def __init__(
+        self,
+        dirpath: str | None = None,
+        filename: str | None = "{step}",
+        monitor: str | None = "step",
+        mode: str = "max",
+        save_top_k: int = 2,
+        save_last: bool = True,
+        every_n_train_steps: int | None = 20,
+        enable_version_counter: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            dirpath,
+            filename,
+            monitor=monitor,
+            mode=mode,
+            save_top_k=save_top_k,
+            save_last="link" if save_last else False,
+            every_n_train_steps=every_n_train_steps,
+            enable_version_counter=enable_version_counter,
+            **kwargs,
+        )
+        self._due = self._deciding = False
+        self._loops: dict[str, Any] | None = None
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Be asked between any two steps."""
+        super().setup(trainer, pl_module, stage)
+        if stage == "fit":
+            pl_module.between_steps.append(lambda: self.save_if_due(trainer))  # pyright: ignore
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Find out whether a checkpoint is due after this step, and remember where Lightning's loops are."""
+        self._loops = copy.deepcopy(trainer._checkpoint_connector._get_loops_state_dict())
+        self._deciding = True
+        super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+        self._deciding = False
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Save the end of the run, whatever the interval."""
+        if trainer.global_step:
+            self.save(trainer)
+
+    def save_if_due(self, trainer: Trainer) -> None:
+        """Save if the step before asked for it."""
+        if self._due:
+            self.save(trainer)
+
+    def save(self, trainer: Trainer) -> None:
+        """Save the state after the last step, once."""
+        self._due = False
+        if self._loops is None or self._last_global_step_saved == trainer.global_step:
+            return
+        candidates = self._monitor_candidates(trainer)
+        super()._save_topk_checkpoint(trainer, candidates)
+        super()._save_last_checkpoint(trainer, candidates)
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Say where Lightning's loops were right after the step: from there it knows how to go on with the next."""
+        if self._loops is not None:
+            checkpoint["loops"] = self._loops
+        checkpoint["evaluation_owed"] = trainer.validating
+
+    def _save_topk_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
+        if self._deciding:
+            self._due = True
+        else:
+            super()._save_topk_checkpoint(trainer, monitor_candidates)
+
+    def _save_last_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
+        if not self._deciding:
+            super()._save_last_checkpoint(trainer, monitor_candidates)
+
+    @staticmethod
+    @rank_zero_only
+    def _link_checkpoint(trainer: Trainer, filepath: str, linkpath: str) -> None:
+        """Give the newest checkpoint its second name, in one moment."""
+        named, unfinished = Path(linkpath), Path(f"{linkpath}.part")
+        unfinished.unlink(missing_ok=True)
+        try:
+            os.link(filepath, unfinished)
+        except OSError:  # some file systems know no second names
+            shutil.copyfile(filepath, unfinished)
+        os.replace(unfinished, named)
+        settled(named.parent)
+
+
+def _reason(error: BaseException) -> str:
+    while error.__context__ is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error).splitlines()[0]

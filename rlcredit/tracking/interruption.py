@@ -1,0 +1,113 @@
+"""Signals: what is asked to stop saves what it has learned, says how to go on, and ends with a status that tells."""
+
+import signal
+from types import FrameType
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from rlcredit.exits import signalled
+from rlcredit.functional.processes import several, summed
+from rlcredit.tracking.checkpoints import Checkpoints
+
+GRACE = 20.0
+"""Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
+
+HEEDED = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"))
+
+
+class Interrupted(BaseException):
+    """A signal has asked the run to stop; no ``except Exception`` on the way may keep it.
+
+    Args:
+        number: of the signal.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.status = signalled(number)
+
+
+class Signals:
+    """Turns the first signal into an :class:`Interrupted` at the next place where nothing is half done.
+
+    While prompts are answered or questions asked nothing changes, so the run stops at once. In an update it stops after
+    the step. A second signal, or so many seconds, stop it wherever it is; the last checkpoint is then the one before.
+    """
+
+    def __init__(self) -> None:
+        self.caught: int | None = None
+        self.training: Trainer | None = None
+
+    def heed(self) -> None:
+        """Take the signals over, except those that the process was told to ignore (``nohup``)."""
+        for number in HEEDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+        signal.signal(signal.SIGALRM, self._expire)
+
+    def over(self) -> None:
+        """Stop the clock: what is left to do is bounded by other means."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is None:
+            self.caught = number
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
+            if not self._at_once:
+                return
+        raise Interrupted(number)
+
+    def _expire(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is not None:
+            raise Interrupted(self.caught)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether nothing is half done; several processes have to agree first."""
+        return self.training is None or not (self.training.lightning_module.midstep or several())
+
+
+class Interruption(Callback):
+    """Stop a run that has been asked to, with a checkpoint of its last whole step.
+
+    Args:
+        signals: that ask.
+        checkpoints: of the run.
+
+    """
+
+    def __init__(self, signals: Signals, checkpoints: Checkpoints) -> None:
+        self.signals, self.checkpoints = signals, checkpoints
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Be asked between any two steps."""
+        if stage == "fit":
+            pl_module.between_steps.append(lambda: self._stop_if_asked(trainer))  # pyright: ignore
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the signals back from Lightning, whose handler of SIGTERM ends a run with status 0."""
+        self.signals.training = trainer
+        self.signals.heed()
+
+    def on_validation_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Stop between two batches of questions; several processes do not have the same number of them."""
+        if self.signals.caught is not None and not several():
+            raise Interrupted(self.signals.caught)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Save the last whole step, and whether its evaluation is still owed."""
+        inside = trainer.global_step % pl_module.updates_per_rollout  # pyright: ignore
+        if isinstance(exception, Interrupted) and not (pl_module.midstep or inside):
+            self.checkpoints.save(trainer)
+
+    def _stop_if_asked(self, trainer: Trainer) -> None:
+        if trainer.global_step % trainer.lightning_module.updates_per_rollout:  # pyright: ignore
+            return
+        asked = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
+        if summed(asked):  # of whatever process
+            raise Interrupted(self.signals.caught or signal.SIGTERM)
