@@ -2,10 +2,12 @@
 
 import copy
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +21,7 @@ from rlcredit.engines.sampling import Sampling
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.quiet import quiet
+from rlcredit.record.database import make
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 
@@ -159,6 +162,20 @@ def fit(tmp_path) -> Callable[..., Run]:
         return Run(module, history.steps)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory) -> Path:
+    """An MLflow database that has its tables, which take seconds to make."""
+    path = tmp_path_factory.mktemp("tables") / "mlflow.db"
+    make(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def database(tables, tmp_path) -> Path:
+    """A copy of it where small runs look for one."""
+    return Path(shutil.copyfile(tables, tmp_path / "mlflow.db"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,9 @@ from rlcredit.run_folder import RunFolder
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds before MLflow is tried again, after the first failure, the second, and so on."""
 
+TROUBLED = 8.0
+"""Seconds that a run waits at its end for an MLflow that has failed."""
+
 KIND = "delivery"
 
 
@@ -145,10 +148,14 @@ class Courier(threading.Thread):
                 failures, self.trouble = 0, None
 
     def close(self, status: str, patience: float) -> bool:
-        """Say how the run has ended; return whether everything arrived within so many seconds."""
+        """Say how the run has ended; return whether everything arrives in time, which is short if there is trouble."""
         self.status = status
         self.news.set()
-        return self.done.wait(patience)
+        until, began = time.monotonic() + patience, time.monotonic()
+        while not self.done.wait(0.1) and time.monotonic() < until:
+            if self.trouble and time.monotonic() - began > TROUBLED:
+                break
+        return self.done.is_set()
 
     def _failed(self, error: Exception) -> None:
         # A traceback, or an address with a password in it, is nobody's affair.

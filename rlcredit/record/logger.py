@@ -14,8 +14,8 @@ from rlcredit.record.destination import Destination
 from rlcredit.record.journal import Journal
 from rlcredit.run_folder import RunFolder
 
-PATIENCE = 10.0
-"""Seconds that a run waits at its end for what has not arrived yet."""
+PATIENCE = {"KILLED": 8.0, "FAILED": 20.0, "FINISHED": 120.0}
+"""Seconds that a run waits at its end for what is on its way to MLflow; if MLflow has made trouble, at most 8."""
 
 
 class Record(Logger):
@@ -82,7 +82,7 @@ class Record(Logger):
         if self.courier is None or self.to is None:
             return
         self.to.status = status
-        arrived = self.courier.close(status, PATIENCE)
+        arrived = self.courier.close(status, PATIENCE[status])
         self.to.save(self.folder.tracking)
         if not arrived:
             tell(

@@ -3,6 +3,8 @@
 import copy
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +94,18 @@ class Checkpoints(ModelCheckpoint):
     ) -> None:
         """Find out whether a checkpoint is due after this step, and remember where Lightning's loops are."""
         self._loops = copy.deepcopy(trainer._checkpoint_connector._get_loops_state_dict())
-        self._deciding = True
-        super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
-        self._deciding = False
+        with self._only_deciding():
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Find out whether a checkpoint is due after this evaluation."""
+        with self._only_deciding():
+            super().on_validation_end(trainer, pl_module)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Find out whether a checkpoint is due after this pass over the prompts."""
+        with self._only_deciding():
+            super().on_train_epoch_end(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the end of the run, whatever the interval."""
@@ -121,6 +132,14 @@ class Checkpoints(ModelCheckpoint):
             checkpoint["loops"] = self._loops
         checkpoint["evaluation_owed"] = trainer.validating
 
+    @contextmanager
+    def _only_deciding(self) -> Iterator[None]:
+        self._deciding = True
+        try:
+            yield
+        finally:
+            self._deciding = False
+
     def _save_topk_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
         if self._deciding:
             self._due = True
@@ -142,6 +161,7 @@ class Checkpoints(ModelCheckpoint):
         except OSError:  # some file systems know no second names
             shutil.copyfile(filepath, unfinished)
         os.replace(unfinished, named)
+        unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
         settled(named.parent)
 
 

@@ -1,0 +1,139 @@
+"""Faults at named phases of a run, for tests: the code that trains knows nothing of them.
+
+python scripts/faults.py backward:kill:3 -- fit --config configs/tiny.yaml
+
+runs the command and kills it when it enters its third backward pass. ``list`` instead of a fault lists the phases.
+"""
+
+import dataclasses
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch.strategies.strategy as strategies
+import torch
+
+from callbacks.base import CreditOperator
+from rlcredit import artifacts, files
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.module import PolicyModule
+from rlcredit.record.journal import Journal
+from rlcredit.record.logger import Record
+from rlcredit.record.store import Store
+from rlcredit.tasks.reasoning_gym import ReasoningGym
+from rlcredit.tracking.adapter import SaveAdapter
+from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
+from rlcredit.tracking.curve import LearningCurve
+from rlcredit.tracking.held_out import HeldOut
+
+PHASES: dict[str, tuple[Any, str]] = {
+    "decode": (InProcessEngine, "decode"),
+    "verify": (ReasoningGym, "judge"),
+    "credit": (CreditOperator, "checked"),
+    "forward": (PolicyModule, "training_step"),
+    "backward": (strategies.Strategy, "backward"),
+    "optimizer": (torch.optim.AdamW, "step"),
+    "step_end": (PolicyModule, "on_train_batch_end"),
+    "log": (Record, "log_metrics"),
+    "record": (Journal, "_write"),
+    "table": (artifacts, "_write"),
+    "question": (PolicyModule, "validation_step"),
+    "held_out": (HeldOut, "on_validation_end"),
+    "checkpoint": (DurableCheckpoints, "save_checkpoint"),
+    "checkpoint_written": (torch, "save"),
+    "replaced": (files.os, "replace"),
+    "checkpoint_named": (Checkpoints, "_link_checkpoint"),
+    "checkpoint_removed": (DurableCheckpoints, "remove_checkpoint"),
+    "deliver": (Store, "metrics"),
+    "upload": (Store, "file"),
+    "curve": (LearningCurve, "on_fit_end"),
+    "adapter": (SaveAdapter, "on_fit_end"),
+    "close": (Record, "close"),
+}
+"""Each phase by the function whose call begins it."""
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _raise() -> None:
+    raise RuntimeError("a fault that was asked for")
+
+
+def _full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _signalled(name: str) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), signal.Signals[name])
+
+
+ACTIONS: dict[str, Callable[[], None]] = {
+    "kill": _kill,
+    "raise": _raise,
+    "full": _full,
+    "hang": lambda: time.sleep(10**6),
+    "slow": lambda: time.sleep(1.0),
+    **{name: _signalled(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something that happens when a phase begins.
+
+    Args:
+        phase: where, one of ``PHASES``.
+        action: what, one of ``ACTIONS``.
+        call: at which call of the phase in this process, from one.
+
+    """
+
+    phase: str
+    action: str
+    call: int
+
+    @classmethod
+    def written(cls, text: str) -> "Fault":
+        """Read ``phase:action:call``."""
+        phase, action, call = text.split(":")
+        return cls(phase, action, int(call))
+
+    def install(self, note: Path | None = None) -> None:
+        """Wrap the function of the phase in this process; ``note`` is a file made when the fault happens."""
+        owner, name = PHASES[self.phase]
+        raw = vars(owner)[name]
+        function, calls = getattr(owner, name), 0
+
+        def faulty(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == self.call:
+                if note is not None:
+                    note.touch()
+                ACTIONS[self.action]()
+            return function(*arguments, **named)
+
+        setattr(owner, name, staticmethod(faulty) if isinstance(raw, staticmethod) else faulty)
+
+
+def main(words: list[str]) -> None:
+    """Run a command with a fault in it."""
+    if words[:1] == ["list"]:
+        print(f"phases: {', '.join(PHASES)}\nactions: {', '.join(ACTIONS)}")
+        return
+    from rlcredit.cli import main as command  # noqa: PLC0415
+
+    Fault.written(words[0]).install()
+    sys.argv = ["rlcredit", *words[words.index("--") + 1 :]]
+    command()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,146 @@
+"""From the record to MLflow: every point once, whatever has happened before."""
+
+import json
+
+import pytest
+from mlflow import MlflowClient
+
+from rlcredit.record.delivery import Delivery
+from rlcredit.record.destination import Destination, destination
+from rlcredit.record.logger import Record
+from rlcredit.run_folder import RunFolder
+
+
+@pytest.fixture
+def address(tables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mlflow.db").write_bytes(tables.read_bytes())
+    return f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(tmp_path / "run")
+
+
+def to(address, **more):
+    return Destination(address, "experiment", "grpo-seed0", {"seed": "0"}, **more)
+
+
+def told(folder, steps, start=0):
+    record = Record(folder)
+    for step in range(start, steps):
+        record.log_metrics({"train/loss": float(step), "val/pass@1": 0.5}, step)
+    return record
+
+
+def runs(address):
+    client = MlflowClient(address)
+    return client, client.search_runs([each.experiment_id for each in client.search_experiments()])
+
+
+def history(address, name="train/loss"):
+    client, (run,) = runs(address)
+    return [(each.step, each.value) for each in client.get_metric_history(run.info.run_id, name)]
+
+
+def test_every_point_arrives_once_however_often_it_is_brought(folder, address):
+    record, goal = told(folder, 3), to(address)
+    delivery = Delivery(folder, goal)
+    delivery.bring()
+    delivery.bring()
+    record.log_metrics({"train/loss": 3.0}, 3)
+    delivery.bring()
+    Delivery(folder, goal).bring()  # as after a kill
+    assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
+    assert history(address, "val/pass1") == [(0, 0.5), (1, 0.5), (2, 0.5)]
+
+
+def test_points_that_arrived_before_a_kill_noted_it_are_not_doubled(folder, address):
+    told(folder, 3)
+    goal = to(address)
+    Delivery(folder, goal).bring()
+    Delivery(folder, to(address, run_id=goal.run_id, arrived=0)).bring()
+    assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0)]
+
+
+def test_a_run_that_went_back_to_a_checkpoint_replaces_the_one_in_mlflow(folder, address):
+    record = told(folder, 1)
+    seen = record.sync()
+    told_more = Record(folder, seen)
+    for step in (1, 2, 3):
+        told_more.log_metrics({"train/loss": -1.0}, step)
+    goal = to(address)
+    Delivery(folder, goal).bring()
+    former = goal.run_id
+    again = Record(folder, seen)
+    Delivery(folder, goal).bring()
+    again.log_metrics({"train/loss": 1.0}, 1)
+    Delivery(folder, goal).bring()
+    assert goal.run_id != former
+    assert history(address) == [(0, 0.0), (1, 1.0)]
+    assert MlflowClient(address).get_run(former).info.lifecycle_stage == "deleted"
+
+
+def test_a_run_that_mlflow_has_lost_is_made_again(folder, address):
+    told(folder, 2)
+    Delivery(folder, to(address, run_id="0" * 32, arrived=10**6)).bring()
+    assert history(address) == [(0, 0.0), (1, 1.0)]
+
+
+def test_a_run_begun_anew_closes_the_one_it_replaces(folder, address):
+    told(folder, 1)
+    first, second = to(address), to(address)
+    Delivery(folder, first).bring()
+    second.replaces = first.run_id
+    delivery = Delivery(folder, second)
+    delivery.bring()
+    delivery.end("FINISHED")
+    _, found = runs(address)
+    assert {run.info.run_id: run.info.status for run in found} == {
+        first.run_id: "KILLED",
+        second.run_id: "FINISHED",
+    }
+
+
+def test_files_tables_and_parameters_arrive(folder, address):
+    record = Record(folder)
+    record.log_hyperparams({"stack": "GRPO" * 100, "steps": 3})
+    (folder.path / "config.yaml").write_text("a: 1")
+    record.file(folder.config)
+    (folder.path / "completions").mkdir()
+    rows = [{"step": 0, "text": "é"}, {"step": 0, "text": "b"}]
+    folder.completions(0).write_text(json.dumps(rows))
+    record.table("completions/step_000000.json")
+    goal = to(address)
+    Delivery(folder, goal).bring()
+    Delivery(folder, to(address, run_id=goal.run_id)).bring()  # again: nothing is doubled
+    client, (run,) = runs(address)
+    assert run.data.params == {"stack": ("GRPO" * 100)[:250], "steps": "3"}
+    assert {each.path for each in client.list_artifacts(run.info.run_id)} == {"config.yaml", "completions"}
+    table = client.load_table(run.info.experiment_id, "completions/step_000000.json", [run.info.run_id])
+    assert table.to_dict("records") == rows
+
+
+@pytest.mark.parametrize(
+    ("given", "word"), [({"log_model": True}, "log_model"), ({"prefix": "x"}, "prefix"), ({"run_id": "1"}, "run_id")]
+)
+def test_arguments_of_the_logger_that_would_do_nothing_are_refused(given, word):
+    with pytest.raises(ValueError, match=word):
+        destination(given, "name", {})
+
+
+def test_an_address_may_come_from_the_environment_and_is_not_written_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:5000")
+    goal = destination({"experiment_name": "e", "tracking_uri": None}, "name", {"seed": 0})
+    assert goal.address.endswith("127.0.0.1:5000")
+    goal.save(tmp_path / "tracking.json")
+    assert "secret" not in (tmp_path / "tracking.json").read_text() + goal.shown
+    assert Destination.saved(tmp_path / "tracking.json") == goal
+    assert goal.tags == {"seed": "0"}
+
+
+def test_a_record_without_destination_is_kept_and_goes_nowhere(folder):
+    record = told(folder, 2)
+    record.close("FINISHED")
+    assert not folder.tracking.exists()

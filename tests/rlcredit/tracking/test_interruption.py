@@ -1,0 +1,115 @@
+"""Signals: saved, said, and ended with a status that tells."""
+
+import os
+import shlex
+import signal
+import time
+
+import pytest
+from mlflow import MlflowClient
+from small_runs import ended, record, run, started, way_on
+
+from rlcredit.checkpoint_files import read
+from rlcredit.tracking import interruption
+from rlcredit.tracking.interruption import Interrupted, Signals
+
+
+def after_step(process, cwd, step, limit=200):
+    """Wait until a run has taken so many steps."""
+    file = cwd / "runs" / "grpo-seed0" / "standing.json"
+    until = time.monotonic() + limit
+    while time.monotonic() < until and process.poll() is None:
+        if file.exists() and f'"step": {step}' in file.read_text():
+            return
+        time.sleep(0.01)
+    raise AssertionError("the run has not come so far")
+
+
+def statuses(cwd):
+    client = MlflowClient(f"sqlite:///{cwd / 'mlflow.db'}")
+    experiments = [each.experiment_id for each in client.search_experiments()]
+    return [each.info.status for each in client.search_runs(experiments)]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
+def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, database, name):
+    process = started(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
+    after_step(process, tmp_path, 3)
+    asked = time.monotonic()
+    process.send_signal(signal.Signals[name])
+    status, _, err = ended(process)
+    assert status == 128 + signal.Signals[name]
+    assert time.monotonic() - asked < 40
+    assert "Traceback" not in err
+    assert err.strip().count("\n") == 0
+    step, command = way_on(err).groups()
+    assert read(tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt")["global_step"] == int(step) >= 3
+    assert record(tmp_path) == list(range(int(step)))
+    assert statuses(tmp_path) == ["KILLED"]
+    if name == "SIGTERM":
+        last = int(step) + 2
+        words = [word for word in shlex.split(command)[2:] if not word.startswith("--trainer.max_steps")]
+        assert run(tmp_path, *words, f"--trainer.max_steps={last}")[0] == 0
+        assert record(tmp_path) == list(range(last))
+        assert statuses(tmp_path) == ["FINISHED"]
+
+
+def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database):
+    status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
+    assert status == 143
+    assert way_on(err)[1] == "2"
+    held_out = tmp_path / "runs" / "grpo-seed0" / "held_out"
+    assert sorted(path.name for path in held_out.iterdir()) == ["step_000000.json"]
+    assert run(tmp_path, "--trainer.max_steps=4", "--ckpt_path=auto")[0] == 0
+    assert sorted(path.name for path in held_out.iterdir()) == [f"step_00000{step}.json" for step in (0, 2, 4)]
+    assert record(tmp_path) == [0, 1, 2, 3]
+
+
+def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, database):
+    status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
+    assert status == 130
+    assert "nothing has been saved yet, and the same command begins anew." in err
+    assert "Traceback" not in err
+
+
+@pytest.fixture
+def signals():
+    before = {number: signal.getsignal(number) for number in (*interruption.HEEDED, signal.SIGALRM)}
+    heeding = Signals()
+    heeding.heed()
+    yield heeding
+    heeding.over()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class Training:
+    def __init__(self, midstep):
+        self.lightning_module = type("Module", (), {"midstep": midstep})()
+
+
+def test_in_the_middle_of_a_step_a_signal_waits_and_a_second_does_not(signals):
+    signals.training = Training(midstep=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert signals.caught == signal.SIGTERM
+    with pytest.raises(Interrupted, match="SIGINT"):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
+    monkeypatch.setattr(interruption, "GRACE", 0.2)
+    signals.training = Training(midstep=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        time.sleep(5)
+
+
+def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        Signals().heed()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        for number in (*interruption.HEEDED, signal.SIGALRM):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -1,0 +1,54 @@
+"""Runs of the real command in processes of their own, as small as they can be."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SMALL = [
+    *("fit", f"--config={ROOT / 'configs' / 'tiny.yaml'}", "--threads=1"),
+    *("--model.sampling.completions=4", "--model.sampling.max_tokens=40", "--model.validation.max_tokens=40"),
+    *("--data.init_args.prompts_per_step=2", "--data.init_args.train_size=64", "--data.init_args.validation_size=8"),
+    *("--trainer.val_check_interval=2", "--checkpoint.every_n_train_steps=2"),
+]
+
+
+def started(cwd, *arguments, fault=None, **environment):
+    """Start a small run; ``fault`` is one of scripts/faults.py."""
+    command = [str(ROOT / "scripts" / "faults.py"), fault, "--"] if fault else ["-m", "rlcredit"]
+    return subprocess.Popen(
+        [sys.executable, *command, *SMALL, *arguments],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process, limit=240):
+    """Return exit status, output and errors of a run."""
+    out, err = process.communicate(timeout=limit)
+    return process.returncode, out, err
+
+
+def run(cwd, *arguments, **more):
+    return ended(started(cwd, *arguments, **more))
+
+
+def record(cwd, name="grpo-seed0"):
+    """Return the steps at which a small run has recorded its loss."""
+    lines = (Path(cwd) / "runs" / name / "record.jsonl").read_text().splitlines()
+    return [entry["step"] for entry in map(json.loads, lines) if "train/loss" in entry.get("metrics", {})]
+
+
+def standing(cwd, name="grpo-seed0"):
+    return json.loads((Path(cwd) / "runs" / name / "standing.json").read_text())
+
+
+def way_on(err):
+    """Return the command that an interrupted run has named."""
+    return re.search(r"to go on from step (\d+): (rlcredit .*)", err)
