@@ -101,6 +101,8 @@ class Guarded(Sampler):
         # A scaler of half-precision gradients skips steps that overflow; without one, nothing may.
         fault = update.fault(learned, self.trainer.precision == "16-mixed", tolerance)
         if not self._passed_over(fault):
+            if fault and self.skipped:
+                fault = NotFinite(f"{fault} Steps in a row that were not finite: {self.skipped_in_a_row}.")
             self._settle(fault, update.rollout, **(update.known(learned) if fault else {}))
         self._log({"train/gradient_norm": update.norm}, 1)
 

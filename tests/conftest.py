@@ -133,6 +133,7 @@ def fit(tmp_path) -> Callable[..., Run]:
     """Train the embedded policy for a few steps."""
 
     def run(steps=2, stack=None, lr=1e-3, prompts=2, completions=8, max_tokens=48, decode=None, task=None, **trainer):
+        ckpt_path = trainer.pop("ckpt_path", None)
         module_args = {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.0)}
         module_args |= {key: trainer.pop(key) for key in MODULE if key in trainer}
         seed_everything(0, verbose=False)
@@ -158,7 +159,7 @@ def fit(tmp_path) -> Callable[..., Run]:
                 "callbacks": [*([GRPO()] if stack is None else stack), history],
                 **trainer,
             }
-        ).fit(module, data)
+        ).fit(module, data, ckpt_path=ckpt_path, weights_only=None if ckpt_path is None else True)
         return Run(module, history.steps)
 
     return run
