@@ -1,4 +1,4 @@
-"""Train on two processes, the second of which spoils its loss at step 1 and its credit at step 2; exit as a run does."""
+"""Train on two processes; the second spoils its loss at step 1 and its credit at step 2. Exit as a run does."""
 
 import os
 import sys
