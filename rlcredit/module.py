@@ -14,13 +14,13 @@ from rlcredit.dynamic_sampling import DynamicSampling
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.noise import lots
 from rlcredit.engines.sampling import Sampling
-from rlcredit.faults import Update
-from rlcredit.guarded import Guarded
+from rlcredit.guarded_update import GuardedUpdate
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.metrics import policy_metrics, sampling_metrics
 from rlcredit.policy import Policy, Scores
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
+from rlcredit.update import Update
 
 PARTS = 4
 """In how many parts a batch is scored that fits into memory as a whole."""
@@ -29,7 +29,7 @@ LOSS = 2**62
 """The stream of the loss's lots, which no random operator uses."""
 
 
-class PolicyModule(Guarded):
+class PolicyModule(GuardedUpdate):
     """Sample with the policy, let the callbacks assign credit, and take one or more steps along it.
 
     Args:

@@ -210,3 +210,26 @@ def test_weights_spoiled_after_the_last_step_do_not_end_as_success(fit):
 def test_a_last_update_that_divides_by_nothing_does_not_end_as_success(fit):
     with pytest.raises(NotFinite, match=r"Step 0: the optimizer step \(AdamW\) leaves weights that are not finite"):
         fit(steps=1, optimizer=NO_EPS)
+
+
+def test_weights_spoiled_between_two_steps_are_not_blamed_on_sampling(fit):
+    with pytest.raises(NotFinite, match=r"Step 1: whatever came between two steps leaves weights that are not finite"):
+        fit(steps=2, stack=[GRPO(), Hook("on_train_batch_end", spoil_weight)])
+
+
+def test_held_out_answers_that_no_distribution_gave_are_no_result(fit):
+    stack = [GRPO(), Hook("on_validation_start", spoil_weight, at=(2,))]
+    message = r"Step 2: sampling held-out answers gives log-probabilities that are not finite"
+    with pytest.raises(NotFinite, match=message):
+        fit(steps=2, stack=stack, limit_val_batches=1, val_check_interval=2)
+
+
+def test_a_checkpoint_that_is_not_finite_is_not_continued(fit, tmp_path):
+    saved = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=1, filename="{step}")
+    fit(steps=1, stack=[GRPO(), saved], enable_checkpointing=True)
+    path = tmp_path / "saved" / "step=1.ckpt"
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["state_dict"][f"policy.lm.{FIRST}"][0, 0] = torch.nan
+    torch.save(checkpoint, path)
+    with pytest.raises(NotFinite, match=rf"ckpt_path: policy\.lm\.{re.escape(FIRST)} of the checkpoint is not finite"):
+        fit(steps=2, ckpt_path=path)
