@@ -12,12 +12,12 @@ from rlcredit.guarded import Guarded
 from rlcredit.update import Update
 
 EXACT = 0.01
-"""Default of ``sampler_tolerance`` in float32: ten times what no single token exceeds. The embedded policy shows 4e-7 and
-a small GPT-2 with a dropout of a tenth 0.07."""
+"""Default of ``sampler_tolerance`` in float32: ten times what no single token exceeds. The embedded policy shows 4e-7,
+and a small GPT-2 with a dropout of a tenth 0.07."""
 
 ROUNDED = 0.2
-"""In fewer bits, or with quantized weights: twice what rounding does to the worst of tokens, as if it did so to all. The
-embedded policy shows 0.005 in bfloat16; only gross mistakes are found, such as another temperature or other weights."""
+"""In fewer bits, or with quantized weights: twice what rounding does to the worst of tokens, as if it did so to all.
+The embedded policy shows 0.005 in bfloat16. Only gross mistakes are found: another temperature, other weights."""
 
 
 class GuardedUpdate(Guarded):
