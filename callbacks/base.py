@@ -10,6 +10,7 @@ from torch import Tensor
 
 from callbacks.contract import Contract, StackError, StackWarning, operators
 from callbacks.lints import bounds, check_stack
+from rlcredit.guards.faults import not_finite
 from rlcredit.rollout import FIELDS, OPTIONAL, Rollout
 
 Metrics = Mapping[str, Tensor | float]
@@ -67,7 +68,8 @@ class CreditOperator(Contract, Callback):
         """Assign credit to a fresh rollout in stack order and log the metrics as ``credit/<Operator>/<quantity>``."""
         if batch.update:
             return  # credit is assigned once, to all prompts, before the first update
-        metrics = self.checked(batch)
+        with pl_module.guarded(batch):  # pyright: ignore[reportCallIssue]
+            metrics = self.checked(batch)
         if "advantages" in self.writes:
             batch.trail = (*batch.trail, (self.label, batch.advantages))
         for quantity, value in metrics.items():
@@ -83,7 +85,8 @@ class CreditOperator(Contract, Callback):
 
         Raises:
             StackError: it rebound a field that it does not declare, changed a tensor in place, left one of another
-                shape or not finite, or reported no metrics.
+                shape, or reported no metrics.
+            NotFinite: it left a field that is not finite.
 
         """
         if missing := sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None):
@@ -116,8 +119,8 @@ class CreditOperator(Contract, Callback):
             shape, wanted = tuple(value.shape), tuple(counted.shape)
             unit = "completion" if name == "rewards" else "token"
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {wanted}: one per {unit}.")
-        if not value[counted].isfinite().all():
-            raise StackError(f"{self.label} leaves {name} that are not finite, at step {rollout.step}.")
+        if fault := not_finite(rollout.step, f"{self.label} assigning credit", name, value, counted):
+            raise fault
 
 
 def _state_dict(operator: CreditOperator) -> dict[str, Any]:

@@ -9,9 +9,11 @@ NOT_FINITE = 3
 """A loss, gradient, reward, advantage or weight is not a number; the batch is kept."""
 NO_STORAGE = 4
 """No checkpoint can be written; training on would lose what it learns."""
+TWO_POLICIES = 5
+"""Sampler and trainer disagree about the policy; no update that is made of both would mean anything."""
 
 
-class Ended(Exception):
+class Ended(Exception):  # noqa: N818  (not every end is an error)
     """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
 
     Attributes:
@@ -26,6 +28,12 @@ class NotFinite(Ended):
     """Numbers that no update can be made of."""
 
     status = NOT_FINITE
+
+
+class TwoPolicies(Ended):
+    """What was sampled is not what would be trained."""
+
+    status = TWO_POLICIES
 
 
 class NoStorage(Ended):

@@ -6,6 +6,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from rlcredit.guards.steady import steady, without_noise
+
 Precision = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["4bit", "8bit"]
 
@@ -48,25 +50,29 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
 
 
 def load_frozen(location: str, dtype: Precision, quantization: Quantization | None) -> Any:
-    """Read a causal language model whose weights do not learn.
+    """Read a causal language model whose weights do not learn, without any dropout of its own.
 
     Args:
         location: a folder or the id of a hub repository.
         dtype: of the weights, and of the arithmetic where they are quantized.
         quantization: ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes; None keeps ``dtype``.
 
+    Raises:
+        NotFinite: a weight holds NaN or infinity.
+
     """
-    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
 
     model = AutoModelForCausalLM.from_pretrained(
         location,
+        config=without_noise(AutoConfig.from_pretrained(location, trust_remote_code=False)),
         dtype=getattr(torch, dtype),
         quantization_config=_quantization_config(dtype, quantization),
         use_safetensors=True,
         trust_remote_code=False,
     )
     _keep_differentiable(model)
-    return model.requires_grad_(False)
+    return steady(model.requires_grad_(False), location)
 
 
 def _quantization_config(dtype: Precision, quantization: Quantization | None) -> Any:

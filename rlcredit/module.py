@@ -15,11 +15,12 @@ from rlcredit.dynamic_sampling import DynamicSampling
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.noise import lots
 from rlcredit.engines.sampling import Sampling
+from rlcredit.guards.guarded_update import GuardedUpdate
+from rlcredit.guards.update import Update
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.metrics import policy_metrics, sampling_metrics
 from rlcredit.policy import Policy, Scores
 from rlcredit.rollout import Rollout
-from rlcredit.sampler import Sampler
 from rlcredit.tasks.base import Prompts, Task
 
 PARTS = 4
@@ -29,7 +30,7 @@ LOSS = 2**62
 """The stream of the loss's lots, which no random operator uses."""
 
 
-class PolicyModule(Sampler):
+class PolicyModule(GuardedUpdate):
     """Sample with the policy, let the callbacks assign credit, and take one or more steps along it.
 
     Args:
@@ -49,6 +50,11 @@ class PolicyModule(Sampler):
             ``updates_per_rollout``.
         micro_batch_size: completions per forward pass of the update; the whole batch if None. It changes memory only.
         seed: of the adapter's first weights and of the sampling noise.
+        skip_not_finite: a step whose loss or gradient is not finite changes nothing and is counted in
+            ``train/skipped``; this many of them in a row stop the run. 0 and 1 stop it at the first.
+        sampler_tolerance: how far from one the importance ratio of a token may lie in the first update of a rollout, as
+            a root mean square; beyond it the run stops. If None, 0.01 in float32 and 0.2 in fewer bits; ``inf`` never
+            stops.
 
     Attributes:
         between_steps: called before prompts are answered, when everything of the step before has been logged and
@@ -72,6 +78,8 @@ class PolicyModule(Sampler):
         minibatches: int = 1,
         micro_batch_size: int | None = None,
         seed: int = 0,
+        skip_not_finite: int = 0,
+        sampler_tolerance: float | None = None,
     ) -> None:
         super().__init__(policy, sampling, validation, pass_k, engine, dynamic_sampling, micro_batch_size, seed)
         self.loss = loss or ImportanceSampling()
@@ -82,6 +90,11 @@ class PolicyModule(Sampler):
                 f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
                 f"{updates_per_rollout}: each update uses one of them, and each is used equally often."
             )
+        if skip_not_finite < 0:
+            raise ValueError(f"model.skip_not_finite counts steps, got {skip_not_finite}. 0 stops at the first.")
+        if sampler_tolerance is not None and not sampler_tolerance > 0:
+            raise ValueError(f"model.sampler_tolerance must be above 0, got {sampler_tolerance}. Rounding is never 0.")
+        self.skip_not_finite, self.sampler_tolerance = skip_not_finite, sampler_tolerance
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.needs |= self.loss.needs
         self._kept: Rollout | None = None
@@ -165,6 +178,7 @@ class PolicyModule(Sampler):
 
     def on_train_end(self) -> None:
         """Note that the last step is whole."""
+        super().on_train_end()
         self.midstep = False
 
     def on_train_batch_start(self, batch: Rollout, batch_idx: int) -> None:
@@ -188,7 +202,10 @@ class PolicyModule(Sampler):
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
         self._log({"train/loss": loss.detach(), **{f"train/{k}": v for k, v in reported.items()}}, len(part.mask))
-        for name, value in policy_metrics(part, self.scored(part)).items():
+        compared = policy_metrics(part, self.scored(part))
+        name = type(self.loss).__name__
+        self._update = Update(self.global_step, part, scores.entropy, loss.detach(), name, compared)
+        for name, value in compared.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
@@ -249,17 +266,6 @@ class PolicyModule(Sampler):
         padding = (0, rollout.mask.shape[1] - width)
         return pad(scores.logprobs, padding), pad(scores.entropy.detach(), padding)
 
-    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the gradient norm before Lightning clips it."""
-        gradients = [weight.grad for weight in self.policy.parameters() if weight.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        # A scaler of half-precision gradients skips steps that overflow; without one, nothing may.
-        if not norm.isfinite() and self.trainer.precision != "16-mixed":
-            raise FloatingPointError(
-                f"The gradient of step {self.global_step} is {norm.item()}. Lower the learning rate."
-            )
-        self._log({"train/gradient_norm": norm}, 1)
-
     def on_train_batch_end(self, outputs: Any, batch: Rollout, batch_idx: int) -> None:
         """Log what the update cost and, after the last one, how many tokens a second of the whole step was worth."""
         spent = self.measured.pop("time/update", 0.0)
@@ -274,8 +280,8 @@ class PolicyModule(Sampler):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the adapter only; the base weights have not changed."""
-        learned = {name for name, weight in self.named_parameters() if weight.requires_grad}
-        checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in learned}
+        super().on_save_checkpoint(checkpoint)
+        checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in self.learned}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Refuse an adapter of another shape; loading is not strict, and would pass over it.
@@ -284,7 +290,8 @@ class PolicyModule(Sampler):
             ValueError: with the weights that do not fit.
 
         """
-        learned = {name: weight.shape for name, weight in self.named_parameters() if weight.requires_grad}
+        super().on_load_checkpoint(checkpoint)
+        learned = {name: weight.shape for name, weight in self.learned.items()}
         saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
         if differing := sorted(name for name in learned.keys() | saved.keys() if learned.get(name) != saved.get(name)):
             raise ValueError(

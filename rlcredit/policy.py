@@ -18,7 +18,7 @@ TINY = "tiny"
 
 @dataclass
 class LoRA:
-    """The adapter, the only part that learns. Dropout is zero: sampling and training must be one policy.
+    """The adapter, the only part that learns. Dropout is zero, the model's own too: sampling and training are one.
 
     Args:
         rank: r.
@@ -85,6 +85,7 @@ class Policy(nn.Module):
 
         Raises:
             ValueError: the model's logits are not its hidden states times its output embedding.
+            NotFinite: a weight of the model holds NaN or infinity.
 
         """
         if self.lm is not None:

@@ -92,9 +92,9 @@ class RunFolder:
         """Folder of the trained adapter, in PEFT's format."""
         return self.path / "adapter"
 
-    def postmortem(self, step: int) -> Path:
-        """Return the file of a batch that no update could be made of."""
-        return self.path / "postmortem" / f"{_STEP.format(step)}.pt"
+    def postmortem(self, step: int, rank: int = 0) -> Path:
+        """Return the file of a batch that no update could be made of, as one of several processes had it."""
+        return self.path / "postmortem" / f"{_STEP.format(step)}{f'_rank{rank}' if rank else ''}.pt"
 
     # From which it can be continued.
 

@@ -124,7 +124,8 @@ class Sampler(LightningModule):
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
             sum_pi_squared=samples.sum_pi_squared,
-            correct=rewards(right, judged, group).to(self.device),
+            # No verdict is no number; a task that returns something else is found out by it.
+            correct=rewards(right, judged, group).where(are(verdicts, *Verdict), torch.nan).to(self.device),
             judged=judged.to(self.device),
             tokens=tokens,
         )

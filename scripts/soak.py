@@ -4,8 +4,8 @@
     python scripts/soak.py random --faults 1000      chains of random faults, until so many have happened
     python scripts/soak.py random --faults 20 --seed 7
 
-A case ends well if the command that is repeated after each fault (``--ckpt_path auto``) ends with status 0 and leaves the
-same weights, optimizer, callbacks, files, record and MLflow history as the run without a fault, bit for bit; times are
+A case ends well if the command that is repeated after each fault (``--ckpt_path auto``) ends with status 0 and leaves
+the same weights, optimizer, callbacks, files, record and MLflow history as the run without a fault, bit for bit; times are
 the only thing that may differ. The table is printed as Markdown, and every case is a line of ``--out``.
 
 """
@@ -294,13 +294,12 @@ def matrix() -> list[tuple[str, str, list[Fault]]]:
     calls |= {"checkpoint_removed": (1, 1, 1), "replaced": (4, 14, 30), "deliver": (1, 2, 4), "upload": (1, 3, 4)}
     calls |= dict.fromkeys(("curve", "adapter", "close"), (1, 1, 1))
     calls |= {"decode": (2, 5, 9), "verify": (2, 5, 9), "credit": (1, 3, 6), "record": (2, 9, 16), "table": (1, 4, 7)}
-    every = [
+    return [
         (f"{phase}:{call}:{stack}", stack, [Fault(phase, "kill", call)])
         for stack in STACKS
         for phase in MATRIX
         for call in dict.fromkeys(calls.get(phase, (1, 3, 6)))
     ]
-    return every
 
 
 HARMFUL = ("kill", "kill", "kill", "kill", "raise", "SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP", "full", "slow")
@@ -362,7 +361,7 @@ def main(words: Sequence[str] | None = None) -> int:
     import rlcredit.cli  # noqa: F401, PLC0415
 
     references(_home)
-    planned = [each for each in (matrix() if given.kind == "matrix" else chains(given.faults, given.seed))]
+    planned = matrix() if given.kind == "matrix" else chains(given.faults, given.seed)
     planned = [each for each in planned if given.only in each[0]]
     done, began = [], time.monotonic()
     with multiprocessing.get_context("fork").Pool(given.jobs, maxtasksperchild=50) as pool:
@@ -375,10 +374,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 print(f"NOT WELL {each.name}: {[a.status for a in each.attempts]} {each.differing[:6]}", flush=True)
     faults = sum(tried.happened for each in done for tried in each.attempts if tried.fault)
     print(table(done))
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"\n{sum(each.well for each in done)} of {len(done)} cases ended well; {faults} faults happened; ", end="")
-    print(
-        f"{time.monotonic() - began:.0f} s, largest process {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10} MiB"
-    )
+    print(f"{time.monotonic() - began:.0f} s, largest process {largest} MiB")
     return 0 if all(each.well for each in done) else 1
 
 

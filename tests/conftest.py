@@ -30,7 +30,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start sha
 quiet()
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
-MODULE = ("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling")
+MODULE = (
+    *("micro_batch_size", "loss", "policy", "updates_per_rollout", "minibatches", "dynamic_sampling"),
+    *("optimizer", "scheduler", "skip_not_finite", "sampler_tolerance"),
+)
 """Arguments of the fixture ``fit`` that are the module's; unknown ones are the trainer's."""
 
 
@@ -133,13 +136,14 @@ def fit(tmp_path) -> Callable[..., Run]:
     """Train the embedded policy for a few steps."""
 
     def run(steps=2, stack=None, lr=1e-3, prompts=2, completions=8, max_tokens=48, decode=None, task=None, **trainer):
-        module_args = {key: trainer.pop(key) for key in MODULE if key in trainer}
+        ckpt_path = trainer.pop("ckpt_path", None)
+        module_args = {"optimizer": partial(torch.optim.AdamW, lr=lr, weight_decay=0.0)}
+        module_args |= {key: trainer.pop(key) for key in MODULE if key in trainer}
         seed_everything(0, verbose=False)
         module = PolicyModule(
             sampling=Sampling(completions=completions, max_tokens=max_tokens),
             validation=Sampling(completions=4, max_tokens=96),
             engine=InProcessEngine(decode),
-            optimizer=partial(torch.optim.AdamW, lr=lr, weight_decay=0.0),
             **module_args,
         )
         data = task or ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=prompts)
@@ -158,7 +162,7 @@ def fit(tmp_path) -> Callable[..., Run]:
                 "callbacks": [*([GRPO()] if stack is None else stack), history],
                 **trainer,
             }
-        ).fit(module, data)
+        ).fit(module, data, ckpt_path=ckpt_path, weights_only=None if ckpt_path is None else True)
         return Run(module, history.steps)
 
     return run

@@ -1,5 +1,7 @@
 """Statistics of the batch over all processes; with one process, of the batch."""
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -23,6 +25,31 @@ def summed(value: Tensor) -> Tensor:
         value = value.clone()
         dist.all_reduce(value)
     return value
+
+
+def anywhere(flag: bool, device: torch.device) -> bool:
+    """Whether the flag is up in any process; all of them must ask.
+
+    Args:
+        flag: of this process.
+        device: on which processes exchange tensors.
+
+    """
+    return bool(summed(torch.tensor(int(flag), device=device))) if several() else flag
+
+
+def first_given(value: Any) -> Any:
+    """Return what the first process has that has anything, None if none has; all must ask, and it takes its time.
+
+    Args:
+        value: that can be pickled, or None.
+
+    """
+    if not several():
+        return value
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, value)
+    return next((each for each in every if each is not None), None)
 
 
 def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,7 @@ from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
+from rlcredit.exits import NotFinite
 from tests.conftest import make_rollout
 
 
@@ -159,7 +160,6 @@ class NotANumber(CreditOperator, reads="advantages", writes="advantages"):
     [
         (Undeclared, r"Undeclared rebinds \['advantages'\] without declaring it in `writes`"),
         (PerCompletion, r"PerCompletion leaves advantages of shape \(8,\), expected \(8, 6\): one per token"),
-        (NotANumber, r"NotANumber leaves advantages that are not finite, at step 3"),
     ],
 )
 def test_an_operator_is_held_to_its_header(rollout, operator, message):
@@ -176,6 +176,11 @@ class Count(CreditOperator, reads="rewards"):
 
     def assign(self, rollout):
         return {"value": float(self.value)}
+
+
+def test_credit_that_is_not_finite_names_its_operator(rollout):
+    with pytest.raises(NotFinite, match=r"Step 3: NotANumber assigning credit gives advantages that are not finite"):
+        NotANumber().checked(rollout)
 
 
 def test_two_operators_of_one_class_keep_their_metrics_apart(fit):

@@ -1,0 +1,39 @@
+"""Is every number a number, and if not, which is the first that is none?"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+STORED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""Types that can hold NaN and infinity; quantized storages hold integers, and are passed over."""
+
+
+def is_finite(values: Tensor) -> bool:
+    """Whether a tensor holds neither NaN nor infinity; read once, nothing of its size is allocated.
+
+    Example:
+        >>> is_finite(torch.tensor([1.0, torch.nan])), is_finite(torch.tensor([1, 2])), is_finite(torch.empty(0))
+        (False, True, True)
+
+    """
+    if values.dtype not in STORED or values.numel() == 0:
+        return True
+    least, most = values.detach().aminmax()  # NaN is both
+    return bool(least.isfinite() & most.isfinite())
+
+
+def first_not_finite(named: Iterable[tuple[str, Tensor]]) -> str | None:
+    """Return the name of the first tensor that is not finite, None if all are.
+
+    Example:
+        >>> first_not_finite([("a", torch.zeros(2)), ("b", torch.tensor([torch.inf]))])
+        'b'
+
+    """
+    return next((name for name, values in named if not is_finite(values)), None)
+
+
+def total_norm(tensors: list[Tensor]) -> Tensor:
+    """Return the Euclidean norm of all entries together, a scalar; not finite if one of them is not."""
+    return torch.nn.utils.get_total_norm(tensors)

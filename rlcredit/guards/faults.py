@@ -1,0 +1,89 @@
+"""What is wrong with a rollout, a sampler or weights, as an exception that is not raised yet; None if nothing is."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from rlcredit.exits import NotFinite, TwoPolicies
+from rlcredit.functional.finite import first_not_finite, total_norm
+from rlcredit.rollout import Rollout
+
+REPAIR = {
+    "sampling": "The forward pass of the engine overflows; hold the model in bfloat16 or float32.",
+    "sampling held-out answers": "The weights have grown too large for the model's precision; lower the learning rate.",
+    "verification": "The task's `judge` must return a Verdict for each completion: RIGHT, WRONG or UNJUDGED.",
+    "scoring the reference": "The model overflows without its adapter; hold it in bfloat16 or float32.",
+    "the scoring forward": "The model overflows; hold it in bfloat16 or float32, or lower the learning rate.",
+}
+"""By phase; what to do next."""
+
+
+def not_finite(step: int, phase: str, name: str, values: Tensor, counted: Tensor) -> NotFinite | None:
+    """Return the fault of a phase that leaves NaN or infinity.
+
+    Args:
+        step: optimizer steps taken.
+        phase: whose output this is.
+        name: of the values, in the plural.
+        values: one per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
+        counted: those that matter, boolean, same shape.
+
+    """
+    wrong = ~values.isfinite() & counted
+    if not wrong.any():
+        return None
+    place = wrong.nonzero()[0].tolist()
+    where = ", ".join(f"{unit} {number}" for unit, number in zip(("completion", "token"), place, strict=False))
+    return NotFinite(
+        f"Step {step}: {phase} gives {name} that are not finite, {int(wrong.sum())} of {int(counted.sum())}, the first "
+        f"({values[tuple(place)].item()}) at {where}. {REPAIR.get(phase, 'Look for a division or a logarithm there.')}"
+    )
+
+
+def rollout_fault(rollout: Rollout) -> NotFinite | None:
+    """Return what is not finite in the facts of a rollout, in the order in which they came to be."""
+    step, mask, rows = rollout.step, rollout.mask, rollout.mask.any(-1)
+    outputs = [
+        ("sampling", "log-probabilities", rollout.old_logprobs, mask),
+        ("sampling", "entropy values", rollout.entropy, mask),
+        ("sampling", "sums of squared probabilities", rollout.sum_pi_squared, mask),
+        ("verification", "rewards", rollout.correct, rows),
+        ("scoring the reference", "log-probabilities", rollout.ref_logprobs, mask),
+    ]
+    faults = (not_finite(step, *output) for output in outputs if output[2] is not None)
+    return next((fault for fault in faults if fault), None)
+
+
+def disagreement(step: int, divergence: float, metrics: Mapping[str, Tensor], tolerance: float) -> TwoPolicies | None:
+    r"""Return the fault of a sampler that is not the trainer.
+
+    .. math:: \sqrt{2\,\mathrm{KL}} \approx \text{root mean square of } \log\rho_{i,t}
+
+    Args:
+        step: optimizer steps taken.
+        divergence: KL(sampler || trainer) per token in nats, estimated on data that should be on policy.
+        metrics: the smallest and largest ratio, for the message.
+        tolerance: how far from one the ratio of a token may lie, as a root mean square.
+
+    """
+    found = (2 * max(divergence, 0.0)) ** 0.5
+    if found <= tolerance:
+        return None
+    low, high = (metrics[f"train/ratio_{end}"].item() for end in ("min", "max"))
+    return TwoPolicies(
+        f"Step {step}: sampler and trainer are two policies. Before any update of this rollout the importance ratio of "
+        f"a token is {found:.2g} away from one (root mean square; {low:.3g} to {high:.3g}), and {tolerance:g} is "
+        "allowed. Likely causes: a dropout that the model applies in training only; another dtype or quantization in "
+        "the engine; weights changed between sampling and update; prompts padded or written in another chat template. "
+        "If rounding explains it, raise model.sampler_tolerance."
+    )
+
+
+def weight_fault(step: int, weights: Mapping[str, Tensor], after: str) -> NotFinite | None:
+    """Return the fault of weights that are not finite, after whatever has changed them last."""
+    if total_norm(list(weights.values())).isfinite() or not (first := first_not_finite(weights.items())):
+        return None
+    return NotFinite(
+        f"Step {step}: {after} leaves weights that are not finite, {first} first. Lower the learning rate, or raise "
+        "the eps of the optimizer."
+    )

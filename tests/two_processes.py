@@ -1,0 +1,82 @@
+"""Train on two processes; the second spoils its loss at step 1 and its credit at step 2. Exit as a run does."""
+
+import os
+import sys
+from functools import partial
+
+import torch
+from lightning.pytorch import Callback, Trainer
+from tiny_traces import CHAIN_SUM
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from rlcredit.engines.sampling import Sampling
+from rlcredit.exits import Ended
+from rlcredit.losses import ImportanceSampling
+from rlcredit.module import PolicyModule
+from rlcredit.quiet import quiet
+from rlcredit.tasks import ReasoningGym
+
+SECOND = os.environ.get("LOCAL_RANK") == "1"
+
+
+class SpoiledLoss(ImportanceSampling):
+    """Be no number on the second process at step 1."""
+
+    calls = 0
+
+    def forward(self, *arguments, **facts):
+        self.calls += 1
+        return super().forward(*arguments, **facts) * (torch.nan if SECOND and self.calls == 2 else 1.0)
+
+
+class Broken(CreditOperator, reads="advantages", writes="advantages"):
+    """Divide by nothing on the second process at step 2."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages / (0.0 if SECOND and rollout.step == 2 else 1.0)
+        return {"mean": rollout.advantages.mean()}
+
+
+class Said(Callback):
+    """Print which steps were passed over."""
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        print(f"rank {trainer.global_rank}, step {trainer.global_step}, skipped {pl_module.skipped}", flush=True)
+
+
+def main() -> None:
+    """Train into the folder that is given."""
+    quiet()
+    torch.set_num_threads(1)
+    module = PolicyModule(
+        sampling=Sampling(completions=4, max_tokens=16),
+        validation=Sampling(completions=4, max_tokens=16),
+        loss=SpoiledLoss(),
+        optimizer=partial(torch.optim.AdamW, lr=1e-3),
+        skip_not_finite=2,
+    )
+    task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=4)
+    trainer = Trainer(
+        max_steps=4,
+        accelerator="cpu",
+        devices=2,
+        strategy="ddp",
+        logger=False,
+        limit_val_batches=0,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        default_root_dir=sys.argv[1],
+        callbacks=[GRPO(), Broken(), Said()],
+    )
+    try:
+        trainer.fit(module, task)
+    except Ended as ended:
+        print(f"rank {trainer.global_rank}, error: {ended}", flush=True)
+        sys.exit(ended.status)
+
+
+if __name__ == "__main__":
+    main()
