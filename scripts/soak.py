@@ -5,8 +5,8 @@
     python scripts/soak.py random --faults 20 --seed 7
 
 A case ends well if the command that is repeated after each fault (``--ckpt_path auto``) ends with status 0 and leaves
-the same weights, optimizer, callbacks, files, record and MLflow history as the run without a fault, bit for bit; times are
-the only thing that may differ. The table is printed as Markdown, and every case is a line of ``--out``.
+the same weights, optimizer, callbacks, files, record and MLflow history as the run without a fault, bit for bit; times
+are the only thing that may differ. The table is printed as Markdown, and every case is a line of ``--out``.
 
 """
 

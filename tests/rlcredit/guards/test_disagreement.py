@@ -3,7 +3,7 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
-from tests.rlcredit.test_steady import CONV1D, gpt2
+from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 from callbacks.episode.grpo import GRPO
 from rlcredit import loading
