@@ -3,7 +3,6 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
-from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 from callbacks.episode.grpo import GRPO
 from rlcredit import loading
@@ -11,6 +10,7 @@ from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.exits import TwoPolicies
 from rlcredit.guards.faults import disagreement
 from rlcredit.policy import Policy
+from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 RATIOS = {"train/ratio_min": torch.tensor(0.76), "train/ratio_max": torch.tensor(1.42)}
 

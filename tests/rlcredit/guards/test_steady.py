@@ -10,7 +10,7 @@ from rlcredit.exits import NotFinite
 from rlcredit.guards.steady import steady, without_noise
 from rlcredit.policy import TINY, LoRA, Policy
 
-EMBEDDED = Path(__file__).parents[2] / "rlcredit" / TINY
+EMBEDDED = Path(__file__).parents[3] / "rlcredit" / TINY
 
 
 def gpt2(folder):
