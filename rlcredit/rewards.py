@@ -14,6 +14,30 @@ def are(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:
     return torch.tensor([verdict in kinds for verdict in verdicts])
 
 
+def checked(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Verdict]:
+    """Return the verdicts, if they are verdicts, one for each completion.
+
+    Args:
+        verdicts: of ``task.judge``.
+        size: B.
+        task: whose class is named in the error.
+
+    Raises:
+        TypeError: if one is a bool or a number: any of them would count as wrong.
+        ValueError: if they are not B.
+
+    """
+    name = type(task).__name__
+    if strange := [verdict for verdict in verdicts if not isinstance(verdict, Verdict)]:
+        raise TypeError(
+            f"{name}.judge must return a list of rlcredit.verifiers.Verdict, got {strange[0]!r} of type "
+            f"{type(strange[0]).__name__}. Return Verdict.RIGHT, Verdict.WRONG or Verdict.UNJUDGED."
+        )
+    if len(verdicts) != size:
+        raise ValueError(f"{name}.judge must return a verdict for each of {size} completions, got {len(verdicts)}.")
+    return verdicts
+
+
 def rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
     """Reward one for right and zero for wrong; the unjudged get the mean of their group's judged.
 

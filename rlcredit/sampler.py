@@ -1,6 +1,7 @@
 """The half of the LightningModule that answers prompts and has the answers judged."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from rlcredit.functional.masked import masked_mean
 from rlcredit.metrics import PassAtK
 from rlcredit.oracle import Oracle
 from rlcredit.policy import Policy
-from rlcredit.rewards import are, rewards
+from rlcredit.rewards import are, checked, rewards
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
 from rlcredit.verifiers import Verdict
@@ -169,10 +170,10 @@ class Sampler(LightningModule):
         with self.trainer.precision_plugin.forward_context():
             return self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
 
-    def _judged(self, prompts: Prompts, tokens: list[list[str]], group: int) -> list[Verdict]:
+    def _judged(self, prompts: Prompts, tokens: list[list[str]], group: int) -> Sequence[Verdict]:
         task: Task = self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
         examples = [example for example in prompts.examples for _ in range(group)]
-        return task.judge(["".join(pieces) for pieces in tokens], examples)
+        return checked(task.judge(["".join(pieces) for pieces in tokens], examples), len(tokens), task)
 
     def validation_step(self, batch: Prompts, batch_idx: int) -> dict[str, Tensor]:
         """Answer held-out questions, always with the same noise; return which samples were right, ``(P, G)``."""

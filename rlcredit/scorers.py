@@ -1,23 +1,111 @@
 """Scorers of reasoning-gym; a module of its own so that the worker that imports it stays small."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
+from rlcredit.plain import plain_expression, short
+from rlcredit.serving import warmed
+from rlcredit.symbolic import preload_sympy
+
+_FUNCTIONS = frozenset(
+    (
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "exp",
+        "log",
+        "ln",
+        "sqrt",
+    )
+)
+_INTEGRATION = ("C", "pi", "E")
+
+
+def _text(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
+    characters = re.compile(pattern, re.ASCII)
+    return lambda answer, _: bool(characters.fullmatch(answer))
+
+
+def _arithmetic(answer: str, _: dict[str, Any]) -> bool:
+    return plain_expression(answer) and "**" not in answer and "//" not in answer
+
+
+def _antiderivative(answer: str, metadata: dict[str, Any]) -> bool:
+    return plain_expression(answer, (metadata["variable"], *_INTEGRATION), _FUNCTIONS)
+
+
+def _polynomial(answer: str, metadata: dict[str, Any]) -> bool:
+    return plain_expression(answer, metadata["variables"])
+
+
+EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+    "countdown": _arithmetic,
+    "puzzle24": _arithmetic,
+    "simple_integration": _antiderivative,
+    "intermediate_integration": _antiderivative,
+    "polynomial_multiplication": _polynomial,
+    # These evaluate a list; letters that are no names of Python's, and nothing that calls or looks up.
+    "string_insertion": _text(r"[A-Z\s,\[\]'\"]{0,2000}"),
+    "spiral_matrix": _text(r"[-\d\s,\[\]]{0,20000}"),
+    "binary_matrix": _text(r"[\d\s,\[\]]{0,20000}"),
+    "n_queens": _text(r"[Q_\s,\[\]'\"]{0,20000}"),
+}
+"""Data sets whose scorers evaluate the answer as Python, and what of it they may see."""
+
+
+def evaluates(name: str, config: dict[str, Any]) -> bool:
+    """Whether a data set's scorer evaluates answers, or one of those that it is composed of."""
+    return name in EVALUATING or (name == "composite" and not EVALUATING.keys().isdisjoint(_parts(config)))
+
+
+def _parts(config: dict[str, Any]) -> set[str]:
+    return {part["name"] if isinstance(part, dict) else part.name for part in config.get("datasets", [])}
+
+
+def admissible(name: str, answer: str, entry: dict[str, Any]) -> bool:
+    """Whether the scorer may see the answer; what it may not see is wrong.
+
+    Args:
+        name: of the data set.
+        answer: of the policy.
+        entry: the example; the one of a composed data set names the data set it is from.
+
+    """
+    if not short(answer, str(entry["answer"])):
+        return False
+    name = entry["metadata"]["source_dataset"] if name == "composite" else name
+    return name not in EVALUATING or EVALUATING[name](answer, entry["metadata"])
+
 
 def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]], float | None]:
-    """Return the scorer of a data set; None where it raises.
-
-    Some of reasoning-gym's scorers evaluate the answer as an expression. They run in a worker, with a time and a memory
-    limit, but not in a sandbox: do not give them the answers of people you do not trust.
-    """
+    """Return the scorer of a data set. An exception is a 0 if the reference raises none and scores, and else None."""
     import reasoning_gym  # noqa: PLC0415
 
-    source = reasoning_gym.create_dataset(name, size=1, seed=0, **config)
+    source = reasoning_gym.create_dataset(name, seed=0, **{"size": 1, **config})
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
         try:
             return float(source.score_answer(answer, entry))
-        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands: an exception is not a wrong answer)
+        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
+            return _fault(entry)
+
+    def _fault(entry: dict[str, Any]) -> float | None:
+        try:
+            return 0.0 if source.score_answer(entry["answer"], entry) > 0 else None
+        except Exception:  # noqa: BLE001  (the judge is at fault)
             return None
 
-    return score
+    if evaluates(name, config):
+        preload_sympy()
+    entry = source[0]
+    return warmed(score, [(str(entry["answer"]), entry), ("0", entry), ("x", entry)])

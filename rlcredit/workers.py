@@ -1,27 +1,40 @@
-"""Judgements in a process of their own, killed when they hang."""
+"""A process that answers; whatever it does, asking it takes bounded time and reads a bounded, numbered answer."""
 
 import contextlib
-import ctypes
 import os
-import resource
-import signal
+import pickle
+import secrets
+import socket
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Callable
-from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
-MEMORY = 8 * 2**30
-"""Bytes of address space that a judgement may take."""
+from rlcredit.serving import ANSWER, REQUEST
 
 START_TIMEOUT = 120.0
+"""Seconds."""
+
+PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONHOME")
+"""Environment variables of the trainer that reach a worker: no token, no password, no home."""
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class WorkerError(Exception):
+    """The process died, is late, or said what it was not asked."""
+
+
+class LateWorkerError(WorkerError):
+    """The process ran out of time."""
 
 
 class Worker:
-    """A process that answers one request at a time.
+    """A process that answers one request at a time, with a number or None.
 
-    Whatever a request does there (hang, grow, die), the caller gets an answer or None within the timeout.
+    It starts when it is made, in the background, and before the first request it is locked (:mod:`rlcredit.sandbox`).
 
     Args:
         make: importable function; called in the process with ``arguments``, it returns what answers requests.
@@ -29,67 +42,92 @@ class Worker:
 
     """
 
-    def __init__(self, make: Callable[..., Callable[..., Any]], *arguments: Any) -> None:
-        self.make, self.arguments = make, arguments
-        self.pipe: Connection | None = None
-        self.end: Callable[[], Any] | None = None
-        self.process: subprocess.Popen[bytes] | None = None
+    def __init__(self, make: Callable[..., Callable[..., float | None]], *arguments: Any) -> None:
+        self.socket, theirs = socket.socketpair()
+        self.socket.setblocking(False)
+        # -P: nothing is imported from the folder where the trainer happens to run.
+        command = [sys.executable, "-P", "-m", "rlcredit.serving", str(theirs.fileno()), str(os.getpid())]
+        with theirs:
+            self.process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL
+            )
+        self.stop = weakref.finalize(self, _end, self.process, self.socket)
+        self.ready = False
+        self.ask(make, arguments, timeout=START_TIMEOUT)
 
-    def ask(self, *request: Any, timeout: float) -> Any:
-        """Return the answer, or None if it took longer than ``timeout`` seconds or the process died."""
-        pipe = self.pipe or self._start()
+    def ask(self, *request: Any, timeout: float) -> None:
+        """Send a request, or as much of it as fits; :meth:`answer` sends the rest."""
+        content = pickle.dumps(request)
+        # Nobody can answer what has not been asked: the numbers cannot be guessed.
+        self.number = secrets.randbits(64)
+        self.timeout, self.asked, self.computed = timeout, time.monotonic(), self._computed()
+        self.busy = True
+        self.unsent = REQUEST.pack(self.number, timeout, len(content)) + content
+        with contextlib.suppress(WorkerError):  # found again by whoever waits for the answer
+            self._send()
+
+    def answer(self) -> tuple[float | None] | None:
+        """Return the answer if it has come, as a tuple of one; None before.
+
+        Raises:
+            WorkerError: if it will not come.
+
+        """
+        self._send()
         try:
-            pipe.send(request)
-            if pipe.poll(timeout):
-                return pipe.recv()
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            pass  # the process died of the request
-        self.stop()
-        return None
+            said = self.socket.recv(2 * ANSWER.size)
+        except BlockingIOError:
+            if time.monotonic() - self.asked > self.timeout:
+                raise LateWorkerError from None
+            return None
+        except OSError:
+            raise WorkerError from None
+        if len(said) != ANSWER.size:
+            raise WorkerError
+        number, known, score = ANSWER.unpack(said)
+        if number != self.number or not self.busy:
+            raise WorkerError
+        self.busy, self.ready = False, True
+        return (score if known else None,)
 
-    def stop(self) -> None:
-        """End the process; the next request starts another."""
-        if self.end is not None:
-            self.end()
-        self.pipe = self.end = self.process = None
-
-    def _start(self) -> Connection:
-        # Not multiprocessing: its children import the main module again, and with it all of torch and Lightning.
-        self.pipe, theirs = Pipe()
-        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-        self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env={**os.environ, **path})
-        theirs.close()
-        self.pipe.send((self.make, self.arguments))
-        self.end = weakref.finalize(self, _end, self.process, self.pipe)
+    def intact(self) -> bool:
+        """Whether an idle worker is silent, as it should be: neither closed nor talking unasked."""
         try:
-            ready = self.pipe.poll(START_TIMEOUT) and self.pipe.recv()
-        except EOFError:
-            ready = False
-        if not ready:
-            self.stop()
-            raise RuntimeError(f"The process of {self.make.__module__}.{self.make.__name__} did not start.")
-        return self.pipe
+            self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def computing(self) -> float:
+        """Return the processor seconds spent on the request; infinity where the system does not tell."""
+        return self._computed() - self.computed if sys.platform == "linux" else float("inf")
+
+    def _computed(self) -> float:
+        try:
+            return time.clock_gettime((~self.process.pid << 3) | 2)  # clock_getcpuclockid(3)
+        except OSError:
+            return 0.0
+
+    def _send(self) -> None:
+        while self.unsent:
+            try:
+                self.unsent = self.unsent[self.socket.send(self.unsent) :]
+            except BlockingIOError:
+                return
+            except OSError:
+                raise WorkerError from None
 
 
-def _end(process: subprocess.Popen[bytes], pipe: Connection) -> None:
+def environment() -> dict[str, str]:
+    """Return the environment of a worker."""
+    kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+    return {**kept, **ONE_THREAD, "PYTHONPATH": path}
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
     process.kill()
     process.wait()
-    pipe.close()
-
-
-def serve(pipe: Connection) -> None:
-    """Receive what answers, then answer until the pipe closes; runs in the worker's main thread."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not outlive a killed parent
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    make, arguments = pipe.recv()
-    answer = make(*arguments)
-    pipe.send(True)
-    with contextlib.suppress(EOFError):
-        while True:
-            pipe.send(answer(*pipe.recv()))
-
-
-if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])))
+    ours.close()

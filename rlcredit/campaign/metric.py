@@ -7,8 +7,11 @@ from typing import Any
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import differences, flat
 
-OF_TRAINING = ("prompts_per_step", "train_size", "validation_batch", "train", "train_split")
-"""Arguments of a task that do not touch its held-out questions."""
+OF_TRAINING = (
+    *("prompts_per_step", "train_size", "validation_batch", "train", "train_split"),
+    *("unsafe_scorers", "verify_budget"),
+)
+"""Arguments of a task that do not touch its held-out questions, nor which answers to them are right."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,6 +48,10 @@ class Task(LightningDataModule):
         validation_batch: questions answered at a time in validation, per process.
         instruction: what the policy reads; ``{question}`` stands for the question.
         seed: of the order; the questions themselves do not depend on it.
+        unsafe_scorers: let verifiers evaluate answers even where the system cannot lock the processes that do. Where it
+            can (Linux), they are locked whatever is said here.
+        verify_budget: seconds that a batch may lose to slow answers, those beyond a tenth of a second each; what is not
+            judged then counts as unjudged.
 
     """
 
@@ -58,6 +62,8 @@ class Task(LightningDataModule):
         validation_batch: int = 64,
         instruction: str = "{question}",
         seed: int = 0,
+        unsafe_scorers: bool = False,
+        verify_budget: float = 10.0,
     ) -> None:
         super().__init__()
         if "{question}" not in instruction:
@@ -70,7 +76,10 @@ class Task(LightningDataModule):
         self.validation_batch = validation_batch
         self.instruction = instruction
         self.seed = seed
-        self.verifier = MathVerifier()
+        if not verify_budget > 0:
+            raise ValueError(f"data.verify_budget must be positive, got {verify_budget} seconds.")
+        self.unsafe_scorers, self.verify_budget = unsafe_scorers, verify_budget
+        self.verifier = MathVerifier(budget=verify_budget, unsafe=unsafe_scorers)
         self.train_set: list[Example] = []
         self.held_out_set: list[Example] = []
 
@@ -81,6 +90,9 @@ class Task(LightningDataModule):
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Judge each completion against its example."""
         return self.verifier.judge(completions, [example.answer for example in examples])
+
+    def start_verifier(self) -> None:
+        """Start what judges, in the background, so that no step waits for its imports; nothing by default."""
 
     def setup(self, stage: str = "fit") -> None:
         """Read the examples, once; a malformed one fails here, before any weight is loaded."""
@@ -94,6 +106,7 @@ class Task(LightningDataModule):
         As many times P as the module may ask for one rollout, and again for each of its updates.
         """
         assert self.trainer is not None
+        self.start_verifier()
         trainer, module = self.trainer, self.trainer.lightning_module
         rounds, repeats = int(module.rounds), int(module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
         order = PromptOrder(
@@ -110,6 +123,7 @@ class Task(LightningDataModule):
     def val_dataloader(self) -> DataLoader[Prompts]:
         """Yield the held-out questions, every process its share."""
         assert self.trainer is not None
+        self.start_verifier()
         mine = self._numbered(self.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
         return DataLoader(mine, batch_size=self.validation_batch, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
 

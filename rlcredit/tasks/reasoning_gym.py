@@ -3,16 +3,18 @@
 import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from rlcredit.scorers import scorer
+from rlcredit.answers import final_answer
+from rlcredit.jury import Jury
+from rlcredit.scorers import admissible, evaluates, scorer
 from rlcredit.tasks.base import Task, positive
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import split
-from rlcredit.verifiers import Verdict, final_answer
-from rlcredit.workers import Worker
+from rlcredit.verifiers import Verdict, locked_or_allowed, verdict
 
-SCORE_TIMEOUT = 5.0
+SCORE_TIMEOUT = 3.0
 """Seconds that one scoring may take."""
 
 
@@ -56,7 +58,10 @@ class ReasoningGym(Task):
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         size = 50 * (train_size + (self.validation_size or 512))
         self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)
-        self.worker = Worker(scorer, name, self.config)
+        if evaluates(name, self.config):
+            locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
+        self.admissible = partial(admissible, name)
+        self.jury = Jury(scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget)
 
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Generate distinct questions; a hash of the text decides which are held out."""
@@ -75,14 +80,14 @@ class ReasoningGym(Task):
             yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
-        """Ask the data set's own scorer, in a process of its own; what it stumbles or hangs over is not judged."""
-        return [self._verdict(text, example) for text, example in zip(completions, examples, strict=True)]
+        """Ask the data set's own scorer, in locked processes; what it may not see is wrong, and the same asked once."""
+        keys = [(final_answer(text) or "", id(example)) for text, example in zip(completions, examples, strict=True)]
+        cases = {key: example._asdict() for key, example in zip(keys, examples, strict=True)}
+        asked = [key for key, entry in cases.items() if key[0] and self.admissible(key[0], entry)]
+        scores = self.jury.answers([(answer, cases[answer, number]) for answer, number in asked])
+        verdicts = dict(zip(asked, (verdict(score, self.solved_at) for score in scores), strict=True))
+        return [verdicts.get(key, Verdict.WRONG) for key in keys]
 
-    def _verdict(self, completion: str, example: Example) -> Verdict:
-        answer = final_answer(completion)
-        if answer is None:
-            return Verdict.WRONG
-        score = self.worker.ask(answer, example._asdict(), timeout=SCORE_TIMEOUT)
-        if score is None:
-            return Verdict.UNJUDGED
-        return Verdict.RIGHT if score >= self.solved_at else Verdict.WRONG
+    def start_verifier(self) -> None:
+        """Start the process of the scorer, in the background."""
+        self.jury.start()

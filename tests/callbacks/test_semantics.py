@@ -97,7 +97,7 @@ def test_step_without_any_credit_is_a_step_with_a_row_of_metrics(fit):
 
 
 def test_correct_threshold_is_a_parameter_of_the_task(task, monkeypatch):
-    monkeypatch.setattr(task.worker, "ask", lambda *_, **__: 0.7)
+    monkeypatch.setattr(task.jury, "answers", lambda requests: [0.7] * len(requests))
     examples = task.held_out_set[:1]
     assert task.judge(["the answer is 1."], examples) == [Verdict.WRONG]
     monkeypatch.setattr(task, "solved_at", 0.5)

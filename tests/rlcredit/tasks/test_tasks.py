@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from rlcredit.scorers import EVALUATING
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
 from rlcredit.tasks.split import held_out
 from rlcredit.verifiers import Verdict
@@ -57,12 +58,18 @@ def test_a_scorer_that_raises_is_counted_not_zeroed(task):
     assert task.judge(["the answer is 1."], [broken]) == [Verdict.UNJUDGED]
 
 
-def test_a_scorer_that_hangs_is_killed(monkeypatch):
-    monkeypatch.setattr("rlcredit.tasks.reasoning_gym.SCORE_TIMEOUT", 2.0)
+def test_a_scorer_that_hangs_is_killed_and_its_answer_wrong(monkeypatch):
+    monkeypatch.setattr("rlcredit.tasks.reasoning_gym.SCORE_TIMEOUT", 1.0)
+    monkeypatch.setitem(EVALUATING, "countdown", lambda *_: True)
     task = ReasoningGym("countdown", train_size=4, validation_size=2, prompts_per_step=1)
     task.setup()
-    verdicts = task.judge([r"\boxed{9**9**9**9}", r"\boxed{1}"], task.train_set[:2])
-    assert verdicts == [Verdict.UNJUDGED, Verdict.WRONG]
+    verdicts = task.judge([r"\boxed{9**9**9**9}", rf"\boxed{{{task.train_set[1].answer}}}"], task.train_set[:2])
+    assert verdicts == [Verdict.WRONG, Verdict.RIGHT]
+
+
+def test_a_budget_must_be_positive():
+    with pytest.raises(ValueError, match="verify_budget must be positive, got 0"):
+        ReasoningGym("chain_sum", verify_budget=0)
 
 
 @pytest.mark.parametrize("name", ["leg_counting", "gcd", "spell_backward"])

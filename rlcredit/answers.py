@@ -1,0 +1,93 @@
+"""What a completion answers, and which number that is."""
+
+import re
+from fractions import Fraction
+
+_PHRASE = re.compile("the answer is", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)?(\.\d*)?")
+_LONGEST_NUMBER = 200
+"""Characters; what is longer is a loop of the policy, and Python refuses to read integers of thousands of digits."""
+_LATEX_FRACTION = re.compile(r"([+-]?)\\[dt]?frac\{(\d+)\}\{(\d+)\}")
+_EQUALITY = re.compile(r"(?<![<>!\\])=")
+_NAME = re.compile(r"\s*\\?[A-Za-z]+(_\{?\w+\}?)?(\([a-z]\))?\s*")
+
+
+def final_answer(text: str) -> str | None:
+    r"""Return the content of the last ``\boxed{}``; without one, what follows the last "the answer is".
+
+    Example:
+        >>> final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}"), final_answer("The answer is 3.5. Done.")
+        ('\\frac{1}{2}', '3.5')
+        >>> final_answer("I do not know") is None
+        True
+
+    """
+    boxes = [box for box in map(_boxed, text.split(r"\boxed")[1:]) if box is not None]
+    if boxes:
+        return boxes[-1]
+    places = [match.end() for match in _PHRASE.finditer(text)]
+    if not places:
+        return None
+    rest = text[places[-1] :].partition("\n")[0].lstrip(": ")
+    answer = re.split(r"\.(?=\s|$)", rest, maxsplit=1)[0]
+    return answer.strip(" *") or None
+
+
+def _boxed(after: str) -> str | None:
+    r"""Return what a ``\boxed`` holds, given the text after it; None if it never closes."""
+    if not after.startswith("{"):
+        word = after.split(maxsplit=1)[:1]
+        return word[0].strip("$.,") if word and after.startswith(" ") else None
+    depth = 0
+    for brace in re.finditer("[{}]", after):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return after[1 : brace.start()].strip()
+    return None
+
+
+def number(text: str) -> Fraction | None:
+    r"""Read an integer, decimal or fraction exactly; None if it is something else.
+
+    Example:
+        >>> number("1,000") == 1000, number("0.5") == number("2/4"), number("5%") == number(r"\frac{1}{20}")
+        (True, True, True)
+        >>> number("x") is None
+        True
+
+    """
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    text = text.strip().strip("$").strip().replace("\N{MINUS SIGN}", "-")
+    if text.endswith("%"):
+        value = number(text.removesuffix("%").removesuffix("\\"))
+        return None if value is None else value / 100
+    latex = _LATEX_FRACTION.fullmatch(text)
+    top, slash, bottom = ("".join(latex.group(1, 2)), "/", latex[3]) if latex else text.partition("/")
+    parts = [top.strip(), bottom.strip()] if slash else [top]
+    if not all(part.strip("+-.") and _NUMBER.fullmatch(part) for part in parts):
+        return None
+    values = [Fraction(part.replace(",", "")) for part in parts]
+    if len(values) == 1:
+        return values[0]
+    return values[0] / values[1] if values[1] else None
+
+
+def value_sides(answer: str, reference: str) -> tuple[str, str]:
+    r"""Return answer and reference as values, the name in front of an equality sign taken off where the other has none.
+
+    ``x=5`` answers 5. Any other equation answers an equation only: beside a value its answer is empty.
+
+    Example:
+        >>> value_sides("x = 5", "5"), value_sides("5=5", "5"), value_sides("y=2x", "y = 2 x")
+        (('5', '5'), ('', '5'), ('y=2x', 'y = 2 x'))
+
+    """
+    ours, theirs = _EQUALITY.split(answer), _EQUALITY.split(reference)
+    if len(ours) == len(theirs):
+        return answer, reference
+    if len(theirs) == 2 and len(ours) == 1 and _NAME.fullmatch(theirs[0]):
+        return answer, theirs[1].strip()
+    if len(theirs) == 1 and len(ours) == 2 and _NAME.fullmatch(ours[0]):
+        return ours[1].strip(), reference
+    return "", reference

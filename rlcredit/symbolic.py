@@ -1,0 +1,74 @@
+"""Comparison of mathematical expressions by math-verify; a module of its own so that its worker stays small."""
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+from rlcredit.serving import preload, warmed
+
+LATE_IMPORTS = re.findall(
+    r"\S+",
+    """abc assumptions.facts assumptions.handlers.calculus assumptions.handlers.common
+    assumptions.handlers.matrices assumptions.handlers.ntheory assumptions.handlers.order assumptions.handlers.sets
+    assumptions.lra_satask assumptions.predicates.matrices assumptions.predicates.sets assumptions.satask
+    assumptions.wrapper categories codegen.ast combinatorics combinatorics.galois combinatorics.permutations
+    concrete.delta discrete.recurrences integrals.heurisch integrals.manualintegrate integrals.risch
+    logic.algorithms.dpll logic.algorithms.dpll2 logic.algorithms.lra_theory matrices.expressions.applyfunc
+    physics.control.lti physics.matrices physics.units physics.units.util polys.dispersion polys.distributedmodules
+    polys.domains.old_fractionfield polys.domains.old_polynomialring polys.domains.quotientring
+    polys.numberfields.resolvent_lookup sets.handlers.add sets.handlers.functions sets.handlers.issubset
+    sets.handlers.mul sets.handlers.power sets.setexpr tensor.array.array_derivatives
+    tensor.array.expressions.array_expressions tensor.array.expressions.arrayexpr_derivatives
+    tensor.array.expressions.from_array_to_matrix tensor.array.expressions.from_indexed_to_array
+    tensor.array.expressions.from_matrix_to_array tensor.tensor vector""",
+)
+"""Modules of sympy that it imports in the middle of a computation; printers and plots, which nobody asks for, aside."""
+
+_WARM_UP = (("x+1", "1+x"), ("2", r"\frac{1}{2}"), (r"\sqrt{8}", r"2\sqrt{2}"), ("[1,2)", r"\{1,2\}"), ("x<1", "x>1"))
+
+
+def symbolic_judge() -> Callable[[str, str], float | None]:
+    """Return the comparison of mathematical expressions; made in the worker, where math-verify is imported."""
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    preload_sympy()
+    return warmed(symbolic_score, _WARM_UP)
+
+
+def preload_sympy() -> None:
+    """Import what sympy imports late."""
+    preload([f"sympy.{module}" for module in LATE_IMPORTS])
+
+
+def symbolic_score(answer: str, reference: str) -> float | None:
+    """Return 1 for equal expressions, 0 for others, None if the reference itself cannot be read or compared."""
+    import math_verify  # noqa: PLC0415
+
+    gold = _readable(reference)
+    if gold is None:
+        return None  # its text alone has already been compared
+    try:
+        return float(math_verify.verify(gold, _parsed(answer), timeout_seconds=None, raise_on_error=True))
+    except Exception:  # noqa: BLE001  (the answer caused it, if the reference compares with itself)
+        return _fault(lambda: math_verify.verify(gold, gold, timeout_seconds=None, raise_on_error=True))
+
+
+def _readable(reference: str) -> list[Any] | None:
+    try:
+        gold = _parsed(reference)
+    except Exception:  # noqa: BLE001  (whatever a computer algebra system may raise, the reference caused it)
+        return None
+    return None if all(isinstance(expression, str) for expression in gold) else gold
+
+
+def _parsed(text: str) -> list[Any]:
+    from math_verify import parse  # noqa: PLC0415
+
+    return parse(f"${text.strip('$')}$", parsing_timeout=None, raise_on_error=True)  # pyright: ignore[reportArgumentType]
+
+
+def _fault(judged: Callable[[], bool]) -> float | None:
+    try:
+        return 0.0 if judged() else None
+    except Exception:  # noqa: BLE001  (the judge is at fault)
+        return None

@@ -1,0 +1,44 @@
+from errno import EPERM
+
+import pytest
+
+from rlcredit import sandbox
+from rlcredit.jury import Jury
+from rlcredit.scorers import evaluates
+from rlcredit.seccomp import seccomp_filter
+from rlcredit.tasks import ReasoningGym
+from rlcredit.verifiers import MathVerifier, Verdict
+from tests.rlcredit.suspects import FORBIDDEN, attempts
+
+pytestmark = pytest.mark.skipif(not sandbox.available(), reason="needs seccomp")
+
+
+@pytest.fixture(scope="module")
+def jury():
+    return Jury(attempts)
+
+
+@pytest.mark.parametrize("attempt", FORBIDDEN)
+def test_a_locked_process_may_not(jury, attempt):
+    assert jury.answers([(attempt,)]) == [EPERM]
+
+
+def test_the_filter_fits_both_machines():
+    # 4 instructions in front, then per group its calls, a jump, its test and two results, and a refusal at the end.
+    assert len(seccomp_filter(3, "x86_64")) == len(seccomp_filter(3, "aarch64")) == 8 * (4 + 18 + 3 + 2 + 5 + 2 + 5 + 1)
+
+
+def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
+    monkeypatch.setattr(sandbox, "available", lambda: False)
+    with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --data\.init_args\.unsafe_scorers true"):
+        ReasoningGym("countdown", train_size=1, validation_size=1)
+    with pytest.raises(ValueError, match=r"math-verify evaluates .* --data\.init_args\.unsafe_scorers true"):
+        MathVerifier().verdict(r"\boxed{x+1}", "1+x")
+    assert MathVerifier().verdict(r"\boxed{2}", "2") is Verdict.RIGHT
+    ReasoningGym("countdown", train_size=1, validation_size=1, unsafe_scorers=True)
+    ReasoningGym("chain_sum", train_size=1, validation_size=1)
+
+
+def test_composed_data_sets_evaluate_if_a_part_does():
+    assert evaluates("composite", {"datasets": [{"name": "chain_sum"}, {"name": "countdown"}]})
+    assert not evaluates("composite", {"datasets": [{"name": "chain_sum"}]})
