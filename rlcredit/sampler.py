@@ -17,10 +17,10 @@ from rlcredit.functional.masked import masked_mean
 from rlcredit.metrics import PassAtK
 from rlcredit.oracle import Oracle
 from rlcredit.policy import Policy
-from rlcredit.rewards import are, checked, rewards
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.rewards import are, checked, rewards
+from rlcredit.verification.verifiers import Verdict
 
 
 class Sampler(LightningModule):
@@ -125,8 +125,7 @@ class Sampler(LightningModule):
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
             sum_pi_squared=samples.sum_pi_squared,
-            # No verdict is no number; a task that returns something else is found out by it.
-            correct=rewards(right, judged, group).where(are(verdicts, *Verdict), torch.nan).to(self.device),
+            correct=rewards(right, judged, group).to(self.device),
             judged=judged.to(self.device),
             tokens=tokens,
         )

@@ -21,7 +21,7 @@ from tiny_traces import CHAIN_SUM
 from rlcredit.policy import Policy
 from rlcredit.quiet import quiet
 from rlcredit.tasks import Example, ReasoningGym
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 
 PROMPTS, COMPLETIONS, MAX_TOKENS, TEMPERATURE, LR, RANK, ALPHA = 8, 16, 128, 0.7, 5e-4, 16, 32
 

@@ -17,7 +17,7 @@ from rlcredit.functional.masked import masked_mean
 from rlcredit.policy import TINY, Policy
 from rlcredit.quiet import quiet
 from rlcredit.tasks import ReasoningGym
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 
 
 def strategic_share(rows: list[list[str]]) -> float:

@@ -11,7 +11,6 @@ from rlcredit.rollout import Rollout
 REPAIR = {
     "sampling": "The forward pass of the engine overflows; hold the model in bfloat16 or float32.",
     "sampling held-out answers": "The weights have grown too large for the model's precision; lower the learning rate.",
-    "verification": "The task's `judge` must return a Verdict for each completion: RIGHT, WRONG or UNJUDGED.",
     "scoring the reference": "The model overflows without its adapter; hold it in bfloat16 or float32.",
     "the scoring forward": "The model overflows; hold it in bfloat16 or float32, or lower the learning rate.",
 }
@@ -42,12 +41,11 @@ def not_finite(step: int, phase: str, name: str, values: Tensor, counted: Tensor
 
 def rollout_fault(rollout: Rollout) -> NotFinite | None:
     """Return what is not finite in the facts of a rollout, in the order in which they came to be."""
-    step, mask, rows = rollout.step, rollout.mask, rollout.mask.any(-1)
+    step, mask = rollout.step, rollout.mask
     outputs = [
         ("sampling", "log-probabilities", rollout.old_logprobs, mask),
         ("sampling", "entropy values", rollout.entropy, mask),
         ("sampling", "sums of squared probabilities", rollout.sum_pi_squared, mask),
-        ("verification", "rewards", rollout.correct, rows),
         ("scoring the reference", "log-probabilities", rollout.ref_logprobs, mask),
     ]
     faults = (not_finite(step, *output) for output in outputs if output[2] is not None)

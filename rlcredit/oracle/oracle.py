@@ -14,10 +14,10 @@ from rlcredit.functional.uncertainty import tempered_logits
 from rlcredit.oracle.credit import TrueCredit, true_credit
 from rlcredit.oracle.tree import Branch, Tree
 from rlcredit.policy import Policy
-from rlcredit.rewards import are
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Task
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.rewards import are
+from rlcredit.verification.verifiers import Verdict
 
 LOGITS = 2**24
 """Numbers in the logits that exist at one time while it is found out what the noise draws."""

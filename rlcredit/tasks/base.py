@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.verifiers import MathVerifier, Verdict
+from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 
 @dataclass

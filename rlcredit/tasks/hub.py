@@ -6,7 +6,7 @@ from typing import Any
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import disjoint, split
-from rlcredit.verifiers import final_answer
+from rlcredit.verification.verifiers import final_answer
 
 
 class HubDataset(Task):

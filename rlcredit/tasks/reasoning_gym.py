@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from rlcredit.answers import final_answer
-from rlcredit.jury import Jury
-from rlcredit.scorers import admissible, evaluates, scorer
 from rlcredit.tasks.base import Task, positive
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import split
-from rlcredit.verifiers import Verdict, locked_or_allowed, verdict
+from rlcredit.verification.answers import final_answer
+from rlcredit.verification.jury import Jury
+from rlcredit.verification.scorers import admissible, evaluates, scorer
+from rlcredit.verification.verifiers import Verdict, locked_or_allowed, verdict
 
 SCORE_TIMEOUT = 3.0
 """Seconds that one scoring may take."""

@@ -33,7 +33,7 @@ from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.losses import ImportanceSampling
 from rlcredit.metrics import sampling_metrics
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 from tests.callbacks.worked_example import MASK, PLAN, SIGNAL
 from tests.conftest import make_rollout
 

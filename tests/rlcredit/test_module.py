@@ -15,7 +15,7 @@ from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 
 NAMES = [
     "train/solve_rate",

@@ -14,7 +14,7 @@ from rlcredit.oracle import Cost, Oracle
 from rlcredit.oracle.tree import Tree
 from rlcredit.policy import Policy
 from rlcredit.rollout import Rollout
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 
 PAD, A, B, END = range(4)
 HORIZON = 4

@@ -18,11 +18,11 @@ from rlcredit.dynamic_sampling import DynamicSampling, informative, refilled
 from rlcredit.engines.sampling import Sampling
 from rlcredit.losses import ClippedSurrogate, ImportanceSampling, KLPenalty
 from rlcredit.module import PolicyModule
-from rlcredit.rewards import are, rewards
 from rlcredit.rollout import Rollout, concatenated
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.rewards import are, rewards
+from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM, make_rollout
 
 

@@ -16,7 +16,6 @@ from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.policy import Policy, Scores
 from rlcredit.sampler import Sampler
 from rlcredit.tasks import ReasoningGym
-from tests.conftest import CHAIN_SUM
 
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight"
 NO_EPS = partial(torch.optim.AdamW, lr=1e-3, eps=0.0)  # B is zero at first, and the gradient of A: 0 / 0
@@ -103,13 +102,8 @@ class Vague(ReasoningGym):
         return [float("nan") for _ in completions]
 
 
-def vague():
-    return Vague("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
-
-
 CASES = {
     "sampling": (1, r"sampling gives entropy values that .*, 1 of \d+, the first \(nan\) at completion 2, token 1\."),
-    "verification": (0, r"verification gives rewards that are not finite, 16 of 16, .* return a Verdict"),
     "reference": (0, "scoring the reference gives log-probabilities that are not finite"),
     "operator": (1, r"Broken_2 assigning credit gives advantages .*, the first \(nan\) at completion 3, token 0\."),
     "callback": (1, "a callback outside the stack gives advantages that are not finite"),
@@ -126,7 +120,6 @@ def broken(name, fit, monkeypatch, **more):
     if name in spoiled:
         spoiled[name](monkeypatch)
     arguments = {
-        "verification": lambda: {"task": vague()},
         "reference": lambda: {"loss": KLPenalty()},
         "operator": lambda: {"stack": [GRPO(), Broken(at=5), Broken(at=1)]},
         "callback": lambda: {"stack": [GRPO(), Hook("on_train_batch_start", spoil_advantages)]},
@@ -151,7 +144,7 @@ def test_the_first_phase_that_is_not_finite_is_named_and_its_batch_kept(name, fi
     rows = len(content["facts"]["mask"])
     assert rows == len(content["facts"]["tokens"]) == len(content["ledger"]["advantages"]) == 16
     assert len(content["prompts"]) == 2
-    trails = {"sampling": [], "verification": [], "reference": [], "operator": ["GRPO", "Broken"]}
+    trails = {"sampling": [], "reference": [], "operator": ["GRPO", "Broken"]}
     assert [label for label, _ in content["trail"]] == trails.get(name, ["GRPO"])
     assert ("loss" in content) == (name in ("callback", "forward", "loss", "gradient", "optimizer"))
 

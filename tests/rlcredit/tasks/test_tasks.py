@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from rlcredit.scorers import EVALUATING
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
 from rlcredit.tasks.split import held_out
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.scorers import EVALUATING
+from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
 
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.serving import ANSWER, REQUEST
+from rlcredit.verification.serving import ANSWER, REQUEST
 
 START_TIMEOUT = 120.0
 """Seconds."""
@@ -34,7 +34,8 @@ class LateWorkerError(WorkerError):
 class Worker:
     """A process that answers one request at a time, with a number or None.
 
-    It starts when it is made, in the background, and before the first request it is locked (:mod:`rlcredit.sandbox`).
+    It starts when it is made, in the background, and before the first request it is locked
+    (:mod:`rlcredit.verification.sandbox`).
 
     Args:
         make: importable function; called in the process with ``arguments``, it returns what answers requests.
@@ -46,7 +47,7 @@ class Worker:
         self.socket, theirs = socket.socketpair()
         self.socket.setblocking(False)
         # -P: nothing is imported from the folder where the trainer happens to run.
-        command = [sys.executable, "-P", "-m", "rlcredit.serving", str(theirs.fileno()), str(os.getpid())]
+        command = [sys.executable, "-P", "-m", "rlcredit.verification.serving", str(theirs.fileno()), str(os.getpid())]
         with theirs:
             self.process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from typing import Any
 
-from rlcredit import sandbox
+from rlcredit.verification import sandbox
 
 REQUEST = struct.Struct("<QdI")
 """Number, seconds it may take, bytes that follow; those are pickled, by the trainer and for the worker only."""

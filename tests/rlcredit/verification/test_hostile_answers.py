@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from rlcredit import sandbox
-from rlcredit.plain import plain_expression
-from rlcredit.scorers import EVALUATING, admissible, scorer
 from rlcredit.tasks import ReasoningGym
-from rlcredit.verifiers import MathVerifier, Verdict
-from tests.rlcredit.hostile import CODE, HOSTILE
+from rlcredit.verification import sandbox
+from rlcredit.verification.plain import plain_expression
+from rlcredit.verification.scorers import EVALUATING, admissible, scorer
+from rlcredit.verification.verifiers import MathVerifier, Verdict
+from tests.rlcredit.verification.hostile import CODE, HOSTILE
 
 SIZES = {"train_size": 2, "validation_size": 1, "prompts_per_step": 1}
 

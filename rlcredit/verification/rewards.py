@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rlcredit.exits import Ended
 from rlcredit.functional.groups import group_filled
-from rlcredit.verifiers import Verdict
+from rlcredit.verification.verifiers import Verdict
 
 
 def are(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:
@@ -23,18 +24,17 @@ def checked(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Ve
         task: whose class is named in the error.
 
     Raises:
-        TypeError: if one is a bool or a number: any of them would count as wrong.
-        ValueError: if they are not B.
+        Ended: one is a bool or a number, any of which would count as wrong, or they are not B.
 
     """
     name = type(task).__name__
     if strange := [verdict for verdict in verdicts if not isinstance(verdict, Verdict)]:
-        raise TypeError(
-            f"{name}.judge must return a list of rlcredit.verifiers.Verdict, got {strange[0]!r} of type "
+        raise Ended(
+            f"{name}.judge must return a list of rlcredit.verification.verifiers.Verdict, got {strange[0]!r} of type "
             f"{type(strange[0]).__name__}. Return Verdict.RIGHT, Verdict.WRONG or Verdict.UNJUDGED."
         )
     if len(verdicts) != size:
-        raise ValueError(f"{name}.judge must return a verdict for each of {size} completions, got {len(verdicts)}.")
+        raise Ended(f"{name}.judge must return a verdict for each of {size} completions, got {len(verdicts)}.")
     return verdicts
 
 

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from rlcredit.rewards import are, checked, rewards
-from rlcredit.verifiers import Verdict
+from rlcredit.exits import Ended
+from rlcredit.verification.rewards import are, checked, rewards
+from rlcredit.verification.verifiers import Verdict
 
 
 def test_rewards_of_the_unjudged_are_the_mean_of_their_judged_group():
@@ -22,13 +23,11 @@ class Lenient:
 
 @pytest.mark.parametrize("strange", [True, 1.0, "right", None])
 def test_what_is_no_verdict_is_refused_by_the_name_of_the_task(strange):
-    with pytest.raises(
-        TypeError, match=rf"Lenient\.judge must return .* got {strange!r} of type {type(strange).__name__}"
-    ):
+    with pytest.raises(Ended, match=rf"Lenient\.judge must return .* got {strange!r} of type {type(strange).__name__}"):
         checked([Verdict.RIGHT, strange], 2, Lenient())
 
 
 def test_every_completion_needs_a_verdict():
     assert checked([Verdict.RIGHT], 1, Lenient()) == [Verdict.RIGHT]
-    with pytest.raises(ValueError, match=r"Lenient\.judge must return a verdict for each of 2 completions, got 1"):
+    with pytest.raises(Ended, match=r"Lenient\.judge must return a verdict for each of 2 completions, got 1"):
         checked([Verdict.RIGHT], 2, Lenient())

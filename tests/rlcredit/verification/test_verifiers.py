@@ -3,8 +3,8 @@ import signal
 
 import pytest
 
-from rlcredit import symbolic
-from rlcredit.verifiers import MathVerifier, Verdict, exact_verdict, final_answer
+from rlcredit.verification import symbolic
+from rlcredit.verification.verifiers import MathVerifier, Verdict, exact_verdict, final_answer
 
 RIGHT, WRONG, UNJUDGED = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.serving import preload, warmed
+from rlcredit.verification.serving import preload, warmed
 
 LATE_IMPORTS = re.findall(
     r"\S+",

@@ -2,13 +2,13 @@ from errno import EPERM
 
 import pytest
 
-from rlcredit import sandbox
-from rlcredit.jury import Jury
-from rlcredit.scorers import evaluates
-from rlcredit.seccomp import seccomp_filter
 from rlcredit.tasks import ReasoningGym
-from rlcredit.verifiers import MathVerifier, Verdict
-from tests.rlcredit.suspects import FORBIDDEN, attempts
+from rlcredit.verification import sandbox
+from rlcredit.verification.jury import Jury
+from rlcredit.verification.scorers import evaluates
+from rlcredit.verification.seccomp import seccomp_filter
+from rlcredit.verification.verifiers import MathVerifier, Verdict
+from tests.rlcredit.verification.suspects import FORBIDDEN, attempts
 
 pytestmark = pytest.mark.skipif(not sandbox.available(), reason="needs seccomp")
 

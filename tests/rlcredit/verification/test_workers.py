@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from rlcredit.jury import Jury
-from rlcredit.workers import environment
-from tests.rlcredit.suspects import FORGED, deeds, sayings, stillborn
+from rlcredit.verification.jury import Jury
+from rlcredit.verification.workers import environment
+from tests.rlcredit.verification.suspects import FORGED, deeds, sayings, stillborn
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ def test_a_worker_that_cannot_start_is_an_error():
 
 ORPHANS = """
 import os, signal, sys
-from rlcredit.workers import Worker
-from tests.rlcredit.suspects import deeds
+from rlcredit.verification.workers import Worker
+from tests.rlcredit.verification.suspects import deeds
 idle, busy = Worker(deeds), Worker(deeds)
 for worker in (idle, busy):
     while not worker.ready:

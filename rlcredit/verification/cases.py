@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from rlcredit.workers import Worker
+from rlcredit.verification.workers import Worker
 
 NORMAL = 0.1
 """Seconds that a request may take without using up the budget of its batch."""

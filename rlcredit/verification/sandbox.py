@@ -6,7 +6,7 @@ import platform
 import resource
 import sys
 
-from rlcredit.seccomp import REFUSE, SECCOMP, seccomp_filter
+from rlcredit.verification.seccomp import REFUSE, SECCOMP, seccomp_filter
 
 MEMORY = 3 * 2**30
 """Bytes of address space; importing sympy and reasoning-gym takes 0.7 GiB."""

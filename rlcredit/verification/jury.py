@@ -4,8 +4,8 @@ import select
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcredit.cases import Batch, excess
-from rlcredit.workers import LateWorkerError, Worker, WorkerError
+from rlcredit.verification.cases import Batch, excess
+from rlcredit.verification.workers import LateWorkerError, Worker, WorkerError
 
 SIZE = 3
 """Workers, once a batch has lasted: two that answer and one in reserve."""
@@ -20,7 +20,7 @@ class Jury:
     """Answers to batches of requests, by workers that are replaced when they break.
 
     Args:
-        make: see :class:`~rlcredit.workers.Worker`.
+        make: see :class:`~rlcredit.verification.workers.Worker`.
         arguments: of ``make``.
         timeout: seconds that one request may take.
         budget: seconds that the requests of a batch may take together, beyond a tenth of a second each; what has no

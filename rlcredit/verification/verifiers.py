@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 
-from rlcredit import sandbox
-from rlcredit.answers import final_answer, number, value_sides
-from rlcredit.jury import Jury
-from rlcredit.plain import plain_latex
-from rlcredit.symbolic import symbolic_judge
+from rlcredit.verification import sandbox
+from rlcredit.verification.answers import final_answer, number, value_sides
+from rlcredit.verification.jury import Jury
+from rlcredit.verification.plain import plain_latex
+from rlcredit.verification.symbolic import symbolic_judge
 
 
 class Verdict(Enum):
@@ -45,13 +45,14 @@ def _plain(text: str) -> str:
 class MathVerifier:
     """Exact comparison first; what it cannot decide goes to math-verify, in processes that can do nothing else.
 
-    What fails because of the answer is wrong: it cannot be read, is no plain mathematics (:mod:`rlcredit.plain`), or
-    takes two workers down. What fails because of the reference, the judge or the machine is not judged.
+    What fails because of the answer is wrong: it cannot be read, is no plain mathematics
+    (:mod:`rlcredit.verification.plain`), or takes two workers down. What fails because of the
+    reference, the judge or the machine is not judged.
 
     Args:
         timeout: seconds that one comparison may take.
         budget: seconds that a batch may lose to slow comparisons; what is left then is not judged. See
-            :class:`~rlcredit.jury.Jury`.
+            :class:`~rlcredit.verification.jury.Jury`.
         unsafe: compare even where the system cannot lock the processes that do.
 
     """
