@@ -1,25 +1,60 @@
 """Files of checkpoints: which are whole, which is newest, and what one holds; no code in one is ever run."""
 
-import zipfile
+import hashlib
+import os
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 
 LAST = "last.ckpt"
 
+SEAL = b"rlcredit sha256 "
+"""Begins the comment of the archive that a checkpoint is; the digest follows."""
+
+_SEALED = len(SEAL) + 64
+_LENGTH = _SEALED.to_bytes(2, "little")
+"""The field before an archive's comment, which says how long it is."""
+
+
+def save(checkpoint: dict[str, Any], file: BinaryIO) -> None:
+    """Write a checkpoint, and after it the digest of every byte.
+
+    Args:
+        checkpoint: tensors and plain Python.
+        file: open for reading and writing.
+
+    """
+    torch.save(checkpoint, file)
+    file.flush()
+    size = file.seek(0, os.SEEK_END) - len(_LENGTH)
+    digest = _digest(file, size)
+    file.seek(size)
+    file.write(_LENGTH + SEAL + digest)
+
 
 def damage(path: Path) -> str | None:
-    """Say what is wrong with a checkpoint file; None if every part of it has the checksum it was written with."""
+    """Say what is wrong with a checkpoint file; None if every byte is the one that was written."""
     try:
-        with zipfile.ZipFile(path) as parts:
-            broken = parts.testzip()
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, ValueError, OSError) as error:
-        return f"it is cut short or no checkpoint at all ({type(error).__name__})"
-    except Exception as error:  # noqa: BLE001  (a flipped bit in a header can make the reader raise anything)
-        return f"it cannot be read ({type(error).__name__})"
-    return f"the checksum of its part {broken} is wrong" if broken else None
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END) - _SEALED - len(_LENGTH)
+            file.seek(max(size, 0))
+            seal = file.read()
+            if size < 0 or not seal.startswith(_LENGTH + SEAL):
+                return "it is cut short, or no checkpoint of a run"
+            return None if seal.endswith(_digest(file, size)) else "its checksum is wrong"
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+    file.seek(0)
+    found = hashlib.sha256()
+    while size > 0 and (part := file.read(min(size, 2**20))):
+        found.update(part)
+        size -= len(part)
+    return found.hexdigest().encode()
 
 
 def read(path: Path) -> dict[str, Any]:

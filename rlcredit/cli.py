@@ -93,10 +93,17 @@ class CreditCLI(LightningCLI):
         parser.add_argument(
             "--threads", type=int | None, default=None, help="CPU threads of torch; its own choice if null."
         )
+        parser.add_argument(
+            "--unsafe_scorers",
+            type=bool,
+            default=False,
+            help="Judge answers by scorers that evaluate them also where the system cannot lock a process in.",
+        )
         parser.add_lightning_class_args(Checkpoints, "checkpoint")
         parser.add_lightning_class_args(CompletionTable, "completions")
         parser.link_arguments("seed_everything", "model.seed")
         parser.link_arguments("seed_everything", "data.init_args.seed")
+        parser.link_arguments("unsafe_scorers", "data.init_args.unsafe_scorers")
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
@@ -323,10 +330,10 @@ def main(args: list[str] | None = None) -> None:
     try:
         command_line(args)
     except Interrupted as interrupted:
-        tell(f"interrupted by {interrupted} before the first step.")
+        rank_zero_only(tell)(f"interrupted by {interrupted} before the first step.")
         sys.exit(interrupted.status)
     except Ended as ended:
-        tell(f"error: {ended}")
+        rank_zero_only(tell)(f"error: {ended}")
         sys.exit(ended.status)
 
 
@@ -339,6 +346,7 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "condition": str,
         "seed_everything": int,
         "threads": int,
+        "unsafe_scorers": bool,
         "trainer": Trainer,
         "model": PolicyModule,
         "data": Task,

@@ -32,7 +32,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _unfinished(path)
     try:
-        with unfinished.open("wb") as file:
+        with unfinished.open("w+b") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

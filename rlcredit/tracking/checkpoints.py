@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.checkpoint_files import damage
+from rlcredit.checkpoint_files import damage, save
 from rlcredit.exits import NoStorage
 from rlcredit.files import settled, write_durably
 
@@ -30,7 +29,7 @@ class DurableCheckpoints(TorchCheckpointIO):
 
         """
         try:
-            write_durably(Path(path), lambda file: torch.save(checkpoint, file))
+            write_durably(Path(path), lambda file: save(checkpoint, file))
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
             raise NoStorage(
                 f"No checkpoint can be written to {path} ({_reason(error)}), so training stops here instead of losing "

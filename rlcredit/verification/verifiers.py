@@ -101,5 +101,5 @@ def locked_or_allowed(what: str, unsafe: bool) -> None:
         raise ValueError(
             f"{what} evaluates answers of the policy, and this system cannot lock the process that does (Linux with "
             "seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, say "
-            "--data.init_args.unsafe_scorers true."
+            "--unsafe_scorers true."
         )

@@ -16,6 +16,7 @@ from rlcredit.campaign.launchers.local import Local
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.table import Lines, LiveTable
 from rlcredit.campaign.work import Work
+from rlcredit.checkpoint_files import save
 
 STAND_IN = """
 import json, pathlib, sys
@@ -102,21 +103,24 @@ def test_what_is_interrupted_leaves_no_process(work, tmp_path):
     assert work.ledger.of(Cell("good", 0, tmp_path))["state"] == "running"
 
 
-def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
-    import torch
+def written(path, checkpoint):
+    with path.open("w+b") as file:
+        save(checkpoint, file)
 
+
+def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     cell = Cell("grpo", 0, tmp_path)
     assert not runs.continuable(cell, [0, 2, 4])
     last = cell.run.last_checkpoint
     last.parent.mkdir(parents=True)
-    torch.save({"global_step": 2}, last)
+    written(last, {"global_step": 2})
     (cell.folder / "held_out").mkdir()
     (cell.folder / "held_out" / "step_000000.json").write_text("{}")
     assert not runs.continuable(cell, [0, 2, 4])
     (cell.folder / "held_out" / "step_000002.json").write_text("{}")
     assert runs.continuable(cell, [0, 2, 4])
     (cell.folder / "held_out" / "step_000002.json").unlink()
-    torch.save({"global_step": 2, "evaluation_owed": True}, last)
+    written(last, {"global_step": 2, "evaluation_owed": True})
     assert runs.continuable(cell, [0, 2, 4])
     last.write_bytes(last.read_bytes()[:100])
     assert not runs.continuable(cell, [0, 2, 4])

@@ -9,7 +9,7 @@ import pytest
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.values import Family
 from rlcredit.files import file_sha256
-from rlcredit.tracking.held_out import file_name
+from rlcredit.run_folder import RunFolder
 
 STEPS = (0, 50, 100)
 WORTH = {"base": 0.80, "same": 0.80, "good": 0.90, "bad": 0.70}
@@ -49,7 +49,7 @@ class Left:
             metrics[str(step)] = {name: float(value) for name, value in found.items()}
             numbers = {"numbers": list(range(256)), "questions_sha256": "2" * 64}
             outcome = {"step": step, "metrics": metrics[str(step)], **numbers}
-            path = self.root / condition / f"seed{seed}" / file_name(step)
+            path = RunFolder(self.root / condition / f"seed{seed}").evaluation(step)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**outcome, "right": right.astype(int).tolist()}))
         self.ledger["cells"][f"{condition}/seed{seed}"] = {
@@ -63,13 +63,13 @@ class Left:
 
     def change(self, cell, step, **entries):
         """Write other things into an evaluation of a run, which the ledger then records."""
-        path = self.root / cell / file_name(step)
+        path = RunFolder(self.root / cell).evaluation(step)
         path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
     def write(self, record=True):
         """Put the ledger on disk, with the hashes of the files as they are now; return the folder."""
         for name, entry in self.ledger["cells"].items() if record else ():
-            paths = {str(step): self.root / name / file_name(step) for step in STEPS}
+            paths = {str(step): RunFolder(self.root / name).evaluation(step) for step in STEPS}
             entry["held_out_sha256"] = {step: file_sha256(path) for step, path in paths.items()}
         (self.root / "ledger.json").write_text(json.dumps(self.ledger))
         return self.root

@@ -1,0 +1,60 @@
+"""Files of a run: written when the disk takes them, told when they are written."""
+
+import errno
+import json
+import os
+
+import pytest
+
+from rlcredit import artifacts
+from rlcredit.artifacts import publish_table, publish_text, spared
+from rlcredit.record import Record
+from rlcredit.record.journal import entries
+from rlcredit.run_folder import RunFolder
+
+
+class Trainer:
+    def __init__(self, folder):
+        self.default_root_dir, self.loggers = folder, [Record(RunFolder(folder))]
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    return Trainer(tmp_path)
+
+
+def told(trainer):
+    return [entry for entry, _ in entries(RunFolder(trainer.default_root_dir).record)]
+
+
+def test_a_text_and_a_table_are_written_and_told(trainer, tmp_path):
+    publish_text(trainer, "heatmap/a.html", "<p>")
+    publish_table(trainer, "tokens/b.json", [{"token": "é"}])
+    assert (tmp_path / "heatmap" / "a.html").read_text() == "<p>"
+    assert json.loads((tmp_path / "tokens" / "b.json").read_text()) == [{"token": "é"}]
+    assert told(trainer) == [{"file": "heatmap/a.html", "to": "heatmap"}, {"table": "tokens/b.json"}]
+
+
+def test_what_a_full_disk_refuses_is_written_with_what_comes_next(trainer, tmp_path, monkeypatch, capsys):
+    replace = os.replace
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    publish_text(trainer, "first.json", "1")
+    publish_text(trainer, "second.json", "2")
+    assert told(trainer) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["record.jsonl"]
+    monkeypatch.setattr(os, "replace", replace)
+    publish_text(trainer, "third.json", "3")
+    assert [entry["file"] for entry in told(trainer)] == ["first.json", "second.json", "third.json"]
+    assert (tmp_path / "first.json").read_text() == "1"
+    assert artifacts._waiting == {}
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_a_picture_that_cannot_be_written_stops_nothing(tmp_path, capsys):
+    with spared(tmp_path / "signal" / "step.png"):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    assert "Read-only file system" in capsys.readouterr().err

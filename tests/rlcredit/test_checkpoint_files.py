@@ -1,0 +1,90 @@
+"""Files of checkpoints: what is damaged is recognised, named, and passed over."""
+
+import os
+import random
+
+import pytest
+import torch
+
+from rlcredit.checkpoint_files import damage, newest, read, save
+
+
+def written(path, step, weights=1000):
+    with path.open("w+b") as file:
+        save({"global_step": step, "state_dict": {"w": torch.arange(float(weights))}}, file)
+    return path
+
+
+def test_a_whole_checkpoint_is_read(tmp_path):
+    path = written(tmp_path / "step=2.ckpt", 2)
+    assert damage(path) is None
+    assert read(path)["global_step"] == 2
+
+
+def test_every_flipped_bit_of_the_weights_is_recognised(tmp_path):
+    path = written(tmp_path / "step=2.ckpt", 2)
+    whole = path.read_bytes()
+    start = whole.index(torch.arange(1000.0).numpy().tobytes())
+    dice = random.Random(0)
+    for place in dice.sample(range(start, start + 4000), 100):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        assert "checksum" in damage(path)
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, -1000, -1])
+def test_a_truncated_one_is_recognised(tmp_path, length):
+    path = written(tmp_path / "step=2.ckpt", 2)
+    path.write_bytes(path.read_bytes()[:length])
+    assert "cut short" in damage(path)
+    with pytest.raises(ValueError, match=r"step=2\.ckpt is damaged"):
+        read(path)
+
+
+def test_whatever_byte_is_changed_it_is_recognised(tmp_path):
+    path = written(tmp_path / "step=2.ckpt", 2, weights=10)
+    whole, dice = path.read_bytes(), random.Random(1)
+    for place in dice.sample(range(len(whole)), 1000):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=r"step=2\.ckpt is damaged"):
+            read(path)
+
+
+def test_no_code_in_one_is_run(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'pwned'}",)
+
+    path = tmp_path / "last.ckpt"
+    with path.open("w+b") as file:
+        save({"global_step": 1, "evil": Evil()}, file)
+    with pytest.raises(ValueError, match="is not a checkpoint"):
+        read(path)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_newest_that_is_whole_is_found_and_the_damaged_are_named(tmp_path):
+    for place, step in enumerate((2, 4, 6)):
+        os.utime(written(tmp_path / f"step={step}.ckpt", step), (place, place))
+    written(tmp_path / "last.ckpt", 6)
+    assert newest(tmp_path) == (tmp_path / "last.ckpt", [])
+    (tmp_path / "last.ckpt").write_bytes(b"PK")
+    (tmp_path / "step=6.ckpt").write_bytes(b"")
+    os.utime(tmp_path / "step=6.ckpt", (2, 2))
+    path, damaged = newest(tmp_path)
+    assert path == tmp_path / "step=4.ckpt"
+    assert [each.partition(" is damaged")[0] for each in damaged] == [
+        str(tmp_path / "last.ckpt"),
+        str(tmp_path / "step=6.ckpt"),
+    ]
+    assert newest(tmp_path / "nowhere") == (None, [])
+
+
+def test_something_else_is_no_checkpoint(tmp_path):
+    with (tmp_path / "a.ckpt").open("w+b") as file:
+        save([1, 2], file)
+    with pytest.raises(ValueError, match="is not a checkpoint of a run"):
+        read(tmp_path / "a.ckpt")

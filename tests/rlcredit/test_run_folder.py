@@ -1,0 +1,43 @@
+"""The folder of a run: one writer, and nothing of anybody else's removed."""
+
+import pytest
+
+from rlcredit.run_folder import RunFolder
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with (
+        folder.locked(),
+        pytest.raises(ValueError, match=r"another process writes in .*run\. Wait for it or end it"),
+        folder.locked(),
+    ):
+        pass
+    with folder.locked():
+        pass
+
+
+def test_what_a_run_has_left_is_removed_and_nothing_else(tmp_path):
+    folder = RunFolder(tmp_path)
+    for path in (
+        *(folder.config, folder.parameters, folder.record, folder.standing, folder.learning_curve),
+        *(folder.evaluation(20), folder.completions(0), folder.adapter / "adapter_config.json"),
+        *(folder.last_checkpoint, folder.postmortem(3), folder.path / "heatmap" / "GRPO_step_000000.html"),
+        *(folder.log, folder.tracking, folder.declared, tmp_path / "notes.txt", tmp_path / "mine" / "data.json"),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert folder.used
+    folder.clear()
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {"log.txt", "tracking.json", "declared.yaml", "notes.txt", "mine/data.json"}
+    assert not folder.used
+
+
+def test_evaluations_after_a_step_are_forgotten(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.held_out.mkdir()
+    for step in (0, 20, 40):
+        folder.evaluation(step).write_text("{}")
+    folder.forget_after(20)
+    assert folder.evaluated() == [0, 20]
