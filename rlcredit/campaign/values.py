@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from rlcredit.names import folder_name
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
@@ -40,9 +41,6 @@ class Family:
     conditions: tuple[str, ...]
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
 def checked(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values in the types that a declaration has.
 
@@ -61,12 +59,6 @@ def checked(content: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _name(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError(f"{key}: {value!r} names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.")
-    return value
-
-
 def _files(key: str, value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(file, str) for file in listed):
@@ -83,7 +75,7 @@ def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     for name in value:
         if name in RESERVED:
             raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
-    return {_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
+    return {folder_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
 
 
 def _families(key: str, value: Any) -> dict[str, Family]:
@@ -152,10 +144,10 @@ def _settings(key: str, value: Any) -> dict[str, Any]:
 
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "name": _name,
+    "name": folder_name,
     "configs": _files,
     "conditions": _conditions,
-    "baseline": _name,
+    "baseline": folder_name,
     "families": _families,
     "seeds": _seeds,
     "steps": _steps,
