@@ -16,12 +16,13 @@ from lightning.pytorch.utilities import rank_zero_only
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
+from rlcredit import inputs, loggers
+from rlcredit.exits import REFUSED
 from rlcredit.explain import explanation, parameters
 from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.quiet import quiet
-from rlcredit.schema import merged_configs
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
@@ -101,6 +102,17 @@ class CreditCLI(LightningCLI):
         offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
         return {**offered, "explain": {"model", "datamodule"}}
 
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Refuse what the parser accepts and no run could begin with."""
+        super().parse_arguments(parser, args)
+        try:
+            inputs.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+        except ValueError as error:
+            parser.error(str(error))
+
+    def _parse_ckpt_path(self) -> None:
+        """Take nothing from a checkpoint: Lightning would let it change the configuration, class paths included."""
+
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` leaves no trace."""
         config = self.config[str(self.subcommand)]
@@ -120,6 +132,7 @@ class CreditCLI(LightningCLI):
         for logger in trainer.logger if isinstance(trainer.logger, list) else [trainer.logger]:
             if isinstance(logger, Namespace) and logger.class_path == MLFLOW:
                 self._identify(logger.init_args, name, config)
+        self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
 
     def _identify(self, logger: Namespace, name: str, config: Namespace) -> None:
         """Name the MLflow run; a checkpoint of the same run goes on in it, any other begins a new one."""
@@ -211,6 +224,8 @@ class CreditCLI(LightningCLI):
         try:
             super().instantiate_classes()
             self.model.check(self.trainer, self.datamodule)
+            if self.described_loggers:
+                self.trainer.loggers = loggers.made(self.described_loggers)
         except (ValueError, OSError, MisconfigurationException) as error:
             self.parser.error(str(error))
 
@@ -233,7 +248,6 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
     """Run the command line as ``cli`` understands it, and return it for what it has made."""
     quiet()
     sys.path.append(str(Path.cwd()))  # operators of one's own lie beside their configuration
-    ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
         "condition": str,
         "seed_everything": int,
@@ -244,6 +258,11 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "checkpoint": ModelCheckpoint,
         "completions": CompletionTable,
     }
+    try:
+        ReadableParser.given = inputs.given(sys.argv[1:] if args is None else args, ReadableParser.roots)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(REFUSED)
     return cli(
         PolicyModule,
         Task,
