@@ -8,7 +8,6 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from jsonargparse import Namespace
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
@@ -19,10 +18,12 @@ from callbacks.lints import bounds, check_stack
 from rlcredit import inputs, loggers
 from rlcredit.exits import REFUSED
 from rlcredit.explain import explanation, parameters
+from rlcredit.feasible import REFUSALS, reason, refuse_infeasible
 from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.quiet import quiet
+from rlcredit.targets import refuse_targets
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
@@ -167,7 +168,7 @@ class CreditCLI(LightningCLI):
             self.datamodule.setup()
             self._check_policy()
         if self.subcommand != "fit":
-            return super().instantiate_trainer(**kwargs)
+            return self._feasible_trainer(**kwargs)
         identity = RunIdentity(self._run_name(self.config.fit))
         settings["callbacks"] += [
             identity,
@@ -177,12 +178,17 @@ class CreditCLI(LightningCLI):
             progress(),
             Standing(),
         ]
-        trainer = super().instantiate_trainer(**kwargs)
+        trainer = self._feasible_trainer(**kwargs)
         identity.parameters = parameters(trainer, self.model, self.datamodule)
         self._check_continuation(identity.parameters)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(callback, SaveConfig):
                 callback.config, callback.parameters = self.declared, identity.parameters
+        return trainer
+
+    def _feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
+        trainer = super().instantiate_trainer(**kwargs)
+        refuse_infeasible(trainer, self.model, self.datamodule)
         return trainer
 
     @staticmethod
@@ -199,6 +205,7 @@ class CreditCLI(LightningCLI):
             raise ValueError(
                 f"model.policy.path: {path!r} is not `tiny`, no folder with a tokenizer, no hub id in reach: {reason}"
             ) from None
+        refuse_targets(self.model.policy)
 
     def _check_continuation(self, described: dict[str, Any]) -> None:
         """Refuse to continue a run as another one."""
@@ -226,8 +233,8 @@ class CreditCLI(LightningCLI):
             self.model.check(self.trainer, self.datamodule)
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
-        except (ValueError, OSError, MisconfigurationException) as error:
-            self.parser.error(str(error))
+        except REFUSALS as error:
+            self.parser.error(reason(error))
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is."""

@@ -1,5 +1,6 @@
 """What a command line configures, checked before a parser makes anything of it and again after."""
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +10,11 @@ from yaml import YAMLError
 
 from rlcredit import strict_yaml
 from rlcredit.class_paths import guard, refuse_misplaced
+from rlcredit.limits import SEEDS, THREADS
 from rlcredit.names import folder_name
 from rlcredit.passwords import refuse_passwords
 from rlcredit.schema import Roots, merged_configs, words
 
-SEEDS = 2**32
-"""How many there are; numpy takes no larger one."""
-THREADS = 1024
-"""More than any machine has cores; far more, and a system cannot start them."""
 GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys that are mappings of settings; what else they may be is a file that holds one."""
 
@@ -37,7 +35,8 @@ def given(args: Sequence[str], roots: Roots) -> dict[str, Any]:
     for flag, value in itertools.pairwise(["", *words(args)]):
         refuse_passwords(value, flag)
         if value.startswith(("{", "[")):
-            strict_yaml.loaded(value, flag)
+            with contextlib.suppress(strict_yaml.NotYAMLError):  # a text that begins like one
+                strict_yaml.loaded(value, flag)
     merged = merged_configs(args)
     refuse_passwords(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):

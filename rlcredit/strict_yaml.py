@@ -17,6 +17,10 @@ class UnreadableError(ValueError):
     """A text that is no YAML for people; the message says where and what to do."""
 
 
+class NotYAMLError(UnreadableError):
+    """A text that is something else."""
+
+
 class Strict(yaml.SafeLoader):
     """A loader for which a repeated key is an error, not a value that silently disappears, and which stays small."""
 
@@ -83,7 +87,7 @@ def loaded(text: str, name: str = "") -> Any:
     except UnreadableError as error:
         raise UnreadableError(f"{before}{error}") from None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
-        raise UnreadableError(f"{before}not YAML: {' '.join(str(error).split())}.") from None
+        raise NotYAMLError(f"{before}not YAML: {' '.join(str(error).split())}.") from None
 
 
 def text_of(path: Path, limit: int = BYTES) -> str:

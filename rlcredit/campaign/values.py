@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlcredit.limits import SEEDS
 from rlcredit.names import folder_name
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
@@ -99,8 +100,8 @@ def _family(key: str, value: Any) -> Family:
 
 
 def _seeds(key: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value or not all(type(seed) is int and seed >= 0 for seed in value):
-        raise ValueError(f"{key}: expected a list of numbers from 0 on, got {value!r}.")
+    if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
+        raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
         raise ValueError(f"{key}: {repeated[0]} occurs twice; the same run counted twice is no evidence. Remove one.")
     return tuple(value)
