@@ -26,6 +26,20 @@ def write_atomically(path: Path, text: str) -> None:
         os.close(folder)
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file of a name; of one that no file can have, there is none.
+
+    Example:
+        >>> is_file(Path("x" * 300)), is_file(Path("a\\0b"))
+        (False, False)
+
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def file_sha256(path: Path) -> str:
     """Identify a file by its content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,6 +1,5 @@
 """One run by what it leaves: whether it can be continued, where it stands, what came of it."""
 
-import json
 import shutil
 import zipfile
 from collections.abc import Sequence
@@ -12,8 +11,13 @@ import torch
 
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.process import LOG, PROCESS
+from rlcredit.campaign.recorded import held_out_outcome
+from rlcredit.campaign.shapes import stored
 from rlcredit.tracking.held_out import file_name
 from rlcredit.tracking.standing import FILE
+
+NUMBER = (float, type(None))
+STANDING = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
 
 
 def continuable(cell: Cell, evaluations: Sequence[int]) -> bool:
@@ -46,13 +50,13 @@ def cleared(cell: Cell) -> None:
 def outcome(cell: Cell, step: int) -> dict[str, Any] | None:
     """Return a held-out evaluation of a run, None if it has not been made."""
     path = cell.folder / file_name(step)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return held_out_outcome(path) if path.is_file() else None
 
 
 def standing(cell: Cell) -> dict[str, Any]:
     """Return where a run says it is; nothing before it says so."""
     path = cell.folder / FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return stored(path, STANDING, "Remove it.") if path.is_file() else {}
 
 
 def last_words(folder: Path, count: int = 3) -> list[str]:

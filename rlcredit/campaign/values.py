@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlcredit.files import is_file
 from rlcredit.limits import SEEDS
 from rlcredit.names import folder_name
+from rlcredit.strict_yaml import shown
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
@@ -65,8 +67,10 @@ def _files(key: str, value: Any) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(file, str) for file in listed):
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in listed:
-        if not Path(file).is_file():
-            raise ValueError(f"{key}: there is no file {file}; paths start in the working directory, {Path.cwd()}.")
+        if not is_file(Path(file)):
+            raise ValueError(
+                f"{key}: there is no file {shown(file)}; paths start in the working directory, {Path.cwd()}."
+            )
     return tuple(listed)
 
 

@@ -1,7 +1,6 @@
 """What a campaign has left on disk: finished runs as declared, and why others are not among them."""
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rlcredit.campaign.cell import Cell, cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.metric import Metric, held_out_metric, unlike
+from rlcredit.campaign.recorded import fixed_declaration, held_out_outcome
 from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
 from rlcredit.tracking.held_out import file_name
@@ -122,7 +122,7 @@ def collected(root: Path) -> Evidence:
     ledger = Ledger(root)
     if not ledger.fixed:
         raise ValueError(f"{root} holds no campaign: there is no declaration in {ledger.path}.")
-    declaration = Declaration.restored(ledger.content["declaration"])
+    declaration = fixed_declaration(ledger.content, ledger.path)
     configs = ledger.content["configs"]
     evidence = Evidence(
         declaration,
@@ -156,7 +156,7 @@ def _altered(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
-    found = {int(step): json.loads((cell.folder / file_name(int(step))).read_bytes()) for step in entry["metrics"]}
+    found = {int(step): held_out_outcome(cell.folder / file_name(int(step))) for step in entry["metrics"]}
     last = found[max(found)]
     return Run(
         cell.condition,
