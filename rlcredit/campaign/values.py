@@ -69,7 +69,7 @@ def _files(key: str, value: Any) -> tuple[str, ...]:
     for file in listed:
         if not is_file(Path(file)):
             raise ValueError(
-                f"{key}: there is no file {shown(file)}; paths start in the working directory, {Path.cwd()}."
+                f"{key}: there is no file {shown(file)}; paths start in {Path.cwd()}."
             )
     return tuple(listed)
 
