@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import lightning.pytorch as pl
@@ -16,14 +15,14 @@ import callbacks  # noqa: F401  (so that a configuration may name every operator
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
 from rlcredit import inputs, loggers
+from rlcredit.checkpoint_file import read_checkpoint
 from rlcredit.exits import REFUSED
 from rlcredit.explain import explanation, parameters
 from rlcredit.feasible import REFUSALS, reason, refuse_infeasible
-from rlcredit.loading import load_tokenizer
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.quiet import quiet
-from rlcredit.targets import refuse_targets
+from rlcredit.targets import refuse_policy
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.completions import CompletionTable
@@ -151,9 +150,9 @@ class CreditCLI(LightningCLI):
         if not path.is_file():
             self.parser.error(f"ckpt_path: there is no checkpoint {path}.")
         try:
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except (UnpicklingError, RuntimeError, EOFError) as error:
-            self.parser.error(f"ckpt_path: {path} is not a checkpoint ({type(error).__name__}).")
+            return read_checkpoint(path)
+        except ValueError as error:
+            self.parser.error(str(error))
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
@@ -166,7 +165,7 @@ class CreditCLI(LightningCLI):
             raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":
             self.datamodule.setup()
-            self._check_policy()
+            refuse_policy(self.model.policy)
         if self.subcommand != "fit":
             return self._feasible_trainer(**kwargs)
         identity = RunIdentity(self._run_name(self.config.fit))
@@ -194,18 +193,6 @@ class CreditCLI(LightningCLI):
     @staticmethod
     def _run_name(config: Namespace) -> str:
         return f"{config.condition}-seed{config.seed_everything}"
-
-    def _check_policy(self) -> None:
-        """Find out whether there is a policy, before a run is opened for it; the weights are read later."""
-        path = self.model.policy.path
-        try:
-            load_tokenizer(self.model.policy.location)
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ValueError(
-                f"model.policy.path: {path!r} is not `tiny`, no folder with a tokenizer, no hub id in reach: {reason}"
-            ) from None
-        refuse_targets(self.model.policy)
 
     def _check_continuation(self, described: dict[str, Any]) -> None:
         """Refuse to continue a run as another one."""

@@ -72,7 +72,7 @@ def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequ
     if found := re.search(r"unrecognized arguments: (\S+)", message):
         name = found[1].partition("=")[0]
         return f"{name}: no such option.{_meant(name, options)}"
-    key = found[1] if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
+    key = _placed(found[1], given) if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
     if found := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
         return f"{key}: {found[1]}"
     if found := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
@@ -120,12 +120,23 @@ def _essence(key: str, message: str) -> str:
     return f"{key}: {said}" if key else said
 
 
+def _placed(key: str, given: Mapping[str, Any]) -> str:
+    """Return the whole path of a key that a parser names by its end, if only one place ends like it."""
+    parts = tuple(key.split("."))
+    ends = {path for path in paths(given) if path[-len(parts) :] == parts}
+    return _written(ends.pop()) if len(ends) == 1 and parts[0] not in given else key
+
+
+def _written(path: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
 def _unknown_key(name: str, given: Mapping[str, Any], roots: Roots) -> str:
     parts = tuple(name.split("."))
     leaf = parts[-1]
     path = next((path for path in paths(given) if path[-len(parts) :] == parts), parts)
     owner = class_at(path[:-1], given, roots)
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    where = _written(path)
     if owner is None:
         return f"{path[0]}: no such key.{_meant(str(path[0]), list(roots))}"
     allowed = parameters(owner)

@@ -5,22 +5,49 @@ import re
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 
+from rlcredit.loading import load_tokenizer
 from rlcredit.policy import LoRA, Policy
+from rlcredit.strict_yaml import shown
 
 TIMES = 4
 """Of an adapter's weights, in memory: they, their gradients and two moments."""
 
+UNUSABLE = (
+    *(OSError, ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, ImportError),
+    *(AssertionError, StrictDataclassError),
+)
+"""What transformers raises of a description that describes no model."""
 
-def refuse_targets(policy: Policy) -> None:
+
+def refuse_policy(policy: Policy) -> None:
+    """Find out whether there is a policy, before a run is opened for it; the weights are read later.
+
+    Raises:
+        ValueError: there is none, or no layer of it can get the adapter; with the names that exist.
+
+    """
+    try:
+        load_tokenizer(policy.location)
+        layers = _linear_layers(policy.location)
+    except UNUSABLE as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"model.policy.path: {shown(policy.path)!r} is not `tiny`, no folder with a tokenizer and a model, no hub "
+            f"id in reach: {said}"
+        ) from None
+    refuse_targets(policy, layers)
+
+
+def refuse_targets(policy: Policy, layers: dict[str, nn.Linear]) -> None:
     """Refuse names that no layer of the policy has, and a rank for which there is no memory.
 
     Raises:
         ValueError: with the names that exist.
 
     """
-    layers = _linear_layers(policy.location)
     kept = _targeted(layers, policy.lora)
     numbers = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in kept.values())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

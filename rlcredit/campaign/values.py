@@ -68,9 +68,7 @@ def _files(key: str, value: Any) -> tuple[str, ...]:
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in listed:
         if not is_file(Path(file)):
-            raise ValueError(
-                f"{key}: there is no file {shown(file)}; paths start in {Path.cwd()}."
-            )
+            raise ValueError(f"{key}: there is no file {shown(file)}; paths start in {Path.cwd()}.")
     return tuple(listed)
 
 
