@@ -52,6 +52,11 @@ CONFIG: Shape = {
     "model": {"validation": dict, "pass_k": int},
     "trainer": {"logger": (dict, list, bool, type(None))},
 }
+LOGGERS: dict[bool, Shape] = {
+    True: {"class_path": str, "init_args": {"experiment_name": str, "tracking_uri": TEXT_OR_NULL}},
+    False: {"class_path": str},
+}
+"""Those of MLflow, and others."""
 FINISHED: Shape = {
     "seconds": float,
     "metrics": {str: dict.fromkeys(PRIMARY, float)},
@@ -98,6 +103,7 @@ def fixed_declaration(content: Mapping[str, Any], path: Path) -> Declaration:
     problem = mismatch(plain, DECLARATION, "declaration") or _contradiction(plain, configs)
     finished = {name: each for name, each in content["cells"].items() if each.get("state") == "finished"}
     problem = problem or mismatch(configs, {str: CONFIG}, "configs") or mismatch(finished, {str: FINISHED}, "cells")
+    problem = problem or next(filter(None, (_unlogged(name, each) for name, each in (configs or {}).items())), None)
     problem = problem or next(filter(None, (_unevaluated(name, each, plain) for name, each in finished.items())), None)
     if problem:
         raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
@@ -120,6 +126,17 @@ def _contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
         return f"configs has no {missing[0]}"
     if unknown := set(plain) - set(DECLARATION) - {key.removesuffix("?") for key in DECLARATION}:
         return f"declaration.{sorted(unknown)[0]} is no key of a declaration"
+    return None
+
+
+def _unlogged(name: str, config: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with the loggers of a configuration."""
+    given = config["trainer"]["logger"]
+    for each in given if isinstance(given, list) else [given]:
+        if isinstance(each, dict):
+            stored_in = LOGGERS[str(each.get("class_path")).endswith(".MLFlowLogger")]
+            if found := mismatch(each, stored_in, f"configs.{name}.trainer.logger"):
+                return found
     return None
 
 

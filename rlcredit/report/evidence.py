@@ -171,6 +171,9 @@ def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
 def _inconsistent(run: Run, evidence: Evidence) -> Iterator[str]:
     """Say where the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
     for step, right in run.right.items():
+        if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):
+            yield f"step {step}: its metrics are not those that the ledger has recorded"
+            continue
         k = evidence.pass_k(run.condition)
         counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
         for name, value in counted.items():
