@@ -89,6 +89,9 @@ def refuse_values(config: Namespace, roots: Roots) -> None:
         ValueError: with the place and the repair.
 
     """
+    for key in GROUPS:
+        if not isinstance(config[key], Namespace):
+            raise ValueError(f"{key}: expected a mapping of settings, got {_said(config[key])}. {_REPAIRS[key]}")
     refuse_passwords(config.as_dict())
     folder_name("condition", config.condition)
     seed, threads = config.seed_everything, config.threads

@@ -50,7 +50,8 @@ def _inside(node: Any, part: str | int) -> Any:
 def _named(node: Any, base: type) -> type:
     name = node if isinstance(node, str) else node.get("class_path") if isinstance(node, dict) else None
     matches = [cls for cls in subclasses(base) if cls.__name__ == name]
-    return matches[0] if matches else found if isinstance(found := _of_imported(name or ""), type) else base
+    found = matches[0] if matches else _of_imported(name) if isinstance(name, str) else None
+    return found if isinstance(found, type) else base
 
 
 def _of_imported(path: str) -> Any:
@@ -126,6 +127,9 @@ def _configured(given: str) -> dict[str, Any]:
     if content is not None and not isinstance(content, dict):
         raise ValueError(f"{shown(given)}: a configuration is a mapping of keys, got {type(content).__name__}.")
     for path in paths(content):
+        if isinstance(value := _at(content, path), str) and "\0" in value:
+            where = ".".join(map(str, path))
+            raise ValueError(f"{shown(given)}: {where}: holds a null byte, which no name or path may. Remove it.")
         if not isinstance(path[-1], str) and isinstance(_at(content, path[:-1]), dict):
             where = ".".join(map(str, path))
             raise ValueError(f"{shown(given)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it.")

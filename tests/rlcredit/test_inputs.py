@@ -63,6 +63,8 @@ def elsewhere(tmp_path, monkeypatch):
             "condition: '../../x' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.",
         ),
         ("--condition=", "condition: '' names a folder"),
+        ('--config={trainer: "a\\0b"}', "trainer: holds a null byte, which no name or path may. Remove it."),
+        ("--config={data: {class_path: {a: 1}, init_args: {x: 1}}}", "data"),
         ("--condition=" + "x" * 300, "names a folder: at most 100 characters, got 300."),
         ("--model.engine.threads=2147483648", "InProcessEngine expects 1 to 1024 threads, got 2147483648."),
         (
