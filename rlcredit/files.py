@@ -27,10 +27,10 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file of a name; of one that no file can have, there is none.
+    r"""Whether there is a file of a name; of one that no file can have, there is none.
 
     Example:
-        >>> is_file(Path("x" * 300)), is_file(Path("a\\0b"))
+        >>> is_file(Path("x" * 300)), is_file(Path("a\0b"))
         (False, False)
 
     """
