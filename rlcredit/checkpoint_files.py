@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import warnings
+import zipfile
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, BinaryIO
@@ -57,6 +59,16 @@ def _digest(file: BinaryIO, size: int) -> bytes:
     return found.hexdigest().encode()
 
 
+UNREADABLE = (
+    *(UnpicklingError, RuntimeError, EOFError, OSError, ValueError, TypeError, LookupError, AttributeError),
+    *(AssertionError, ArithmeticError, MemoryError, ImportError, zipfile.BadZipFile, NotImplementedError),
+)
+"""What torch raises of bytes that are no checkpoint."""
+
+TYPES = {"state_dict": dict, "parameters": dict, "global_step": int, "run_name": str}
+"""Of the entries that a run is continued by."""
+
+
 def read(path: Path) -> dict[str, Any]:
     """Read a checkpoint without running any code in it.
 
@@ -67,11 +79,19 @@ def read(path: Path) -> dict[str, Any]:
     if problem := damage(path):
         raise ValueError(f"{path} is damaged: {problem}.")
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is not a checkpoint ({type(error).__name__}).") from None
+        with zipfile.ZipFile(path) as packed:
+            if any(part.file_size > part.compress_size for part in packed.infolist()):
+                raise ValueError("its parts are compressed, which no checkpoint's are")
+        with warnings.catch_warnings(action="ignore"):  # of unusual pickles, which the error names
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except UNREADABLE as error:
+        told = f": {error}" if type(error) is ValueError else ""
+        raise ValueError(f"{path} is not a checkpoint ({type(error).__name__}{told}).") from None
     if not isinstance(content, dict) or type(content.get("global_step")) is not int:
         raise ValueError(f"{path} is not a checkpoint of a run.")
+    for name, kind in TYPES.items():
+        if not isinstance(content.get(name, kind()), kind):
+            raise ValueError(f"{path} is not a checkpoint of a run: {name} is {content[name]!r:.80}.")
     return content
 
 

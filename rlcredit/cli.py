@@ -11,17 +11,17 @@ import lightning.pytorch as pl
 import torch
 from jsonargparse import Namespace
 from lightning.fabric.plugins import CheckpointIO
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
+from rlcredit import inputs, loggers
 from rlcredit.checkpoint_files import newest, read
-from rlcredit.exits import Ended
+from rlcredit.exits import REFUSED, Ended
 from rlcredit.explain import explanation, parameters
-from rlcredit.loading import load_tokenizer
+from rlcredit.feasible import REFUSALS, reason, refuse_infeasible
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.notices import tell
@@ -29,7 +29,7 @@ from rlcredit.quiet import quiet
 from rlcredit.record import Destination, Record
 from rlcredit.record.destination import destination
 from rlcredit.run_folder import RunFolder
-from rlcredit.schema import merged_configs
+from rlcredit.targets import refuse_policy
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
@@ -111,6 +111,17 @@ class CreditCLI(LightningCLI):
         offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
         return {**offered, "explain": {"model", "datamodule"}}
 
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Refuse what the parser accepts and no run could begin with."""
+        super().parse_arguments(parser, args)
+        try:
+            inputs.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+        except ValueError as error:
+            parser.error(str(error))
+
+    def _parse_ckpt_path(self) -> None:
+        """Take nothing from a checkpoint: Lightning would let it change the configuration, class paths included."""
+
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` leaves no trace."""
         config = self.config[str(self.subcommand)]
@@ -128,14 +139,15 @@ class CreditCLI(LightningCLI):
         self.to = self._destination(config)
         if self.subcommand != "fit":
             trainer.logger = False
+        self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
 
     def _destination(self, config: Namespace) -> Destination | None:
         """Take Lightning's MLflow logger, which waits for MLflow at every step, out of the configuration."""
-        loggers = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
-        named = [each for each in loggers if isinstance(each, Namespace) and each.class_path == MLFLOW]
+        listed = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
+        named = [each for each in listed if isinstance(each, Namespace) and each.class_path == MLFLOW]
         if not named:
             return None
-        config.trainer.logger = [each for each in loggers if each not in named] or False
+        config.trainer.logger = [each for each in listed if each not in named] or False
         given = named[0].init_args.as_dict()
         try:
             return destination(given, self._run_name(config), tags(config.condition, config.seed_everything))
@@ -178,9 +190,9 @@ class CreditCLI(LightningCLI):
             raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":
             self.datamodule.setup()
-            self._check_policy()
+            refuse_policy(self.model.policy)
         if self.subcommand != "fit":
-            return super().instantiate_trainer(**kwargs)
+            return self._feasible_trainer(**kwargs)
         if not any(isinstance(plugin, CheckpointIO) for plugin in settings["plugins"] or []):
             settings["plugins"] = [*(settings["plugins"] or []), DurableCheckpoints()]
         self.identity = identity = RunIdentity(self._run_name(self.config.fit))
@@ -193,7 +205,7 @@ class CreditCLI(LightningCLI):
             Standing(),
             Interruption(SIGNALS, self._get(self.config_init, "checkpoint")),
         ]
-        trainer = super().instantiate_trainer(**kwargs)
+        trainer = self._feasible_trainer(**kwargs)
         identity.parameters = parameters(trainer, self.model, self.datamodule)
         self._check_continuation(identity.parameters)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
@@ -201,20 +213,14 @@ class CreditCLI(LightningCLI):
                 callback.config, callback.parameters = self.declared, identity.parameters
         return trainer
 
+    def _feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
+        trainer = super().instantiate_trainer(**kwargs)
+        refuse_infeasible(trainer, self.model, self.datamodule)
+        return trainer
+
     @staticmethod
     def _run_name(config: Namespace) -> str:
         return f"{config.condition}-seed{config.seed_everything}"
-
-    def _check_policy(self) -> None:
-        """Find out whether there is a policy, before a run is opened for it; the weights are read later."""
-        path = self.model.policy.path
-        try:
-            load_tokenizer(self.model.policy.location)
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ValueError(
-                f"model.policy.path: {path!r} is not `tiny`, no folder with a tokenizer, no hub id in reach: {reason}"
-            ) from None
 
     def _check_continuation(self, described: dict[str, Any]) -> None:
         """Refuse to continue a run as another one."""
@@ -237,8 +243,10 @@ class CreditCLI(LightningCLI):
         try:
             super().instantiate_classes()
             self.model.check(self.trainer, self.datamodule)
-        except (ValueError, OSError, MisconfigurationException) as error:
-            self.parser.error(str(error))
+            if self.described_loggers:
+                self.trainer.loggers = loggers.made(self.described_loggers)
+        except REFUSALS as error:
+            self.parser.error(reason(error))
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is."""
@@ -341,7 +349,6 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
     """Run the command line as ``cli`` understands it, and return it for what it has made."""
     quiet()
     sys.path.append(str(Path.cwd()))  # operators of one's own lie beside their configuration
-    ReadableParser.given = merged_configs(sys.argv[1:] if args is None else args)
     ReadableParser.roots = {
         "condition": str,
         "seed_everything": int,
@@ -353,6 +360,11 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "checkpoint": Checkpoints,
         "completions": CompletionTable,
     }
+    try:
+        ReadableParser.given = inputs.given(sys.argv[1:] if args is None else args, ReadableParser.roots)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(REFUSED)
     return cli(
         PolicyModule,
         Task,

@@ -62,6 +62,20 @@ def _unfinished(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
+def is_file(path: Path) -> bool:
+    r"""Whether there is a file of a name; of one that no file can have, there is none.
+
+    Example:
+        >>> is_file(Path("x" * 300)), is_file(Path("a\0b"))
+        (False, False)
+
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def file_sha256(path: Path) -> str:
     """Identify a file by its content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()

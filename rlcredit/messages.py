@@ -9,7 +9,12 @@ from typing import Any, NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
 
+from rlcredit.class_paths import MARK
+from rlcredit.passwords import redacted
 from rlcredit.schema import Roots, class_at, parameters, paths, subclasses
+
+LONGEST = 1800
+"""Characters of a message; the list of all operators has about a thousand."""
 
 LISTED = 20
 """Longest list of what is allowed that is still read."""
@@ -33,7 +38,8 @@ class ReadableParser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print what is wrong and how to repair it, and leave with status 2."""
-        print(f"error: {readable(message, self.given, self.roots, list(self._options()))}", file=sys.stderr)
+        said = readable(message, self.given, self.roots, list(self._options()))
+        print(f"error: {_in_one_line(redacted(said))}", file=sys.stderr)
         sys.exit(2)
 
     def _options(self) -> Iterator[str]:
@@ -41,6 +47,12 @@ class ReadableParser(LightningArgumentParser):
             yield from action.option_strings
             for sub in action.choices.values() if isinstance(action.choices, dict) else ():
                 yield from (option for nested in sub._actions for option in nested.option_strings)
+
+
+def _in_one_line(said: str) -> str:
+    """Cut what somebody has given out of the middle, if it is too long to be read."""
+    line = " ".join(said.split("\n"))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
 
 
 def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
@@ -60,7 +72,12 @@ def readable(message: str, given: Mapping[str, Any], roots: Roots, options: Sequ
     if found := re.search(r"unrecognized arguments: (\S+)", message):
         name = found[1].partition("=")[0]
         return f"{name}: no such option.{_meant(name, options)}"
-    key = found[1] if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
+    key = _placed(found[1], given) if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
+    if found := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
+        return f"{key}: {found[1]}"
+    if found := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
+        wanted = base.__name__ if (base := class_at(tuple(key.split(".")), {}, roots)) else "class"
+        return f"{key}: `{found[1]}` is neither a {wanted} nor a function that says it returns one."
     if found := re.search(
         r"(?:Expected a dot import path string: |has no attribute ['\"]|No module named ')([\w.]+)", message
     ):
@@ -103,12 +120,23 @@ def _essence(key: str, message: str) -> str:
     return f"{key}: {said}" if key else said
 
 
+def _placed(key: str, given: Mapping[str, Any]) -> str:
+    """Return the whole path of a key that a parser names by its end, if only one place ends like it."""
+    parts = tuple(key.split("."))
+    ends = {path for path in paths(given) if path[-len(parts) :] == parts}
+    return _written(ends.pop()) if len(ends) == 1 and parts[0] not in given else key
+
+
+def _written(path: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
 def _unknown_key(name: str, given: Mapping[str, Any], roots: Roots) -> str:
     parts = tuple(name.split("."))
     leaf = parts[-1]
     path = next((path for path in paths(given) if path[-len(parts) :] == parts), parts)
     owner = class_at(path[:-1], given, roots)
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    where = _written(path)
     if owner is None:
         return f"{path[0]}: no such key.{_meant(str(path[0]), list(roots))}"
     allowed = parameters(owner)

@@ -1,16 +1,17 @@
 """What a configuration describes: the class behind each of its places, and what that class accepts."""
 
-import contextlib
+import functools
 import inspect
 import itertools
+import operator
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from pydoc import locate
 from typing import Any
 
-import yaml
+from rlcredit.strict_yaml import loaded, read, shown
 
 Roots = Mapping[str, type]
 """The class behind each top-level key of a configuration."""
@@ -49,7 +50,14 @@ def _inside(node: Any, part: str | int) -> Any:
 def _named(node: Any, base: type) -> type:
     name = node if isinstance(node, str) else node.get("class_path") if isinstance(node, dict) else None
     matches = [cls for cls in subclasses(base) if cls.__name__ == name]
-    return matches[0] if matches else found if isinstance(found := locate(name or ""), type) else base
+    found = matches[0] if matches else _of_imported(name) if isinstance(name, str) else None
+    return found if isinstance(found, type) else base
+
+
+def _of_imported(path: str) -> Any:
+    """Return what a dotted path names in a module that has been imported; a message is no reason to import one."""
+    module, _, name = path.rpartition(".")
+    return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 
 def subclasses(base: type) -> Iterator[type]:
@@ -94,15 +102,17 @@ def _first_class(hint: Any) -> type | None:
 
 
 def merged_configs(args: Sequence[str]) -> dict[str, Any]:
-    """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends."""
+    """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends.
+
+    Raises:
+        ValueError: a file that cannot be read as one.
+
+    """
     merged: dict[str, Any] = {}
-    words = list(itertools.chain.from_iterable(_flag_and_value(arg) for arg in args))
-    for flag, value in itertools.pairwise([*words, ""]):
+    for flag, value in itertools.pairwise([*words(args), ""]):
         if flag in ("-c", "--config"):
-            with contextlib.suppress(OSError, yaml.YAMLError):
-                content = yaml.safe_load(Path(value).read_text(encoding="utf-8"))
-                _merge(merged, content if isinstance(content, dict) else {})
-        elif flag.startswith("--") and "." in flag:
+            _merge(merged, _configured(value))
+        elif flag.startswith("--"):
             nested: Any = value
             for part in reversed(flag.removeprefix("--").rstrip("+").split(".")):
                 nested = {part: nested}
@@ -110,9 +120,36 @@ def merged_configs(args: Sequence[str]) -> dict[str, Any]:
     return merged
 
 
-def _flag_and_value(arg: str) -> list[str]:
-    flag, equals, value = arg.partition("=")
-    return [flag, value] if arg.startswith("--") and equals else [arg]
+def _configured(given: str) -> dict[str, Any]:
+    """Return the content of a file, or of a text given in its place."""
+    inline = given.lstrip().startswith("{") or "\n" in given
+    content = loaded(given, "--config") if inline else read(Path(given))
+    if content is not None and not isinstance(content, dict):
+        raise ValueError(f"{shown(given)}: a configuration is a mapping of keys, got {type(content).__name__}.")
+    for path in paths(content):
+        if isinstance(value := _at(content, path), str) and "\0" in value:
+            where = ".".join(map(str, path))
+            raise ValueError(f"{shown(given)}: {where}: holds a null byte, which no name or path may. Remove it.")
+        if not isinstance(path[-1], str) and isinstance(_at(content, path[:-1]), dict):
+            where = ".".join(map(str, path))
+            raise ValueError(f"{shown(given)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it.")
+    return content or {}
+
+
+def _at(node: Any, path: Sequence[str | int]) -> Any:
+    return functools.reduce(operator.getitem, path, node)
+
+
+def words(args: Sequence[str]) -> list[str]:
+    """Return a command line with every flag apart from its value.
+
+    Example:
+        >>> words(["fit", "--threads=2"])
+        ['fit', '--threads', '2']
+
+    """
+    parts = [arg.partition("=") if arg.startswith("--") else (arg, "", "") for arg in args]
+    return [word for flag, equals, value in parts for word in ((flag, value) if equals else (flag,))]
 
 
 def _merge(into: dict[str, Any], other: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """``rlcredit campaign FILE``."""
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
@@ -12,9 +13,14 @@ from rlcredit.campaign.cell import overlay
 from rlcredit.campaign.declaration import Declaration, read
 from rlcredit.campaign.launchers.choice import LAUNCHERS
 from rlcredit.campaign.launchers.launcher import Share
-from rlcredit.campaign.ledger import locked
+from rlcredit.campaign.ledger import begun, locked
 from rlcredit.campaign.start import planned, started
 from rlcredit.files import write_atomically
+from rlcredit.passwords import redacted
+from rlcredit.strict_yaml import shown
+
+PART = 255
+"""Bytes of a name inside a path that file systems take."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say it in one line."""
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {redacted(message)}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -32,10 +38,17 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def path(text: str) -> Path:
+    """Return a path that a file system can have."""
+    if "\0" in text or any(len(os.fsencode(part)) > PART for part in Path(text).parts):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is a name that no file can have.")
+    return Path(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return what the command line of a campaign accepts."""
     made = Parser("rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted.")
-    made.add_argument("file", type=Path, help="the declaration, see docs/campaigns.md")
+    made.add_argument("file", type=path, help="the declaration, see docs/campaigns.md")
     made.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
     made.add_argument("--slots", type=_positive, help="runs at a time; as many as there are GPUs, else cores")
     made.add_argument("--threads", type=_positive, help="of a run; the cores divided among the slots")
@@ -43,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--address", help="HOST:PORT of the Ray cluster; that of RAY_ADDRESS or of this machine if absent"
     )
-    made.add_argument("--folder", type=Path, default=Path("campaigns"), help="where campaigns are kept")
+    made.add_argument("--folder", type=path, default=Path("campaigns"), help="where campaigns are kept")
     return made
 
 
@@ -54,14 +67,14 @@ def main(args: Sequence[str]) -> int:
     try:
         declaration = read(given.file)
         root, settings = given.folder / declaration.name, overlay(declaration.settings)
-        with LAUNCHERS[given.launcher](root, given.address, given.slots) as share:
+        with begun(root), LAUNCHERS[given.launcher](root, given.address, given.slots) as share:
             if given.plan:
                 print(_plan(declaration, root, settings, share, given.threads))
                 return 0
             with locked(root):
                 return started(declaration, root, settings, share, given.threads)
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {redacted(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on with what is missing.", file=sys.stderr)

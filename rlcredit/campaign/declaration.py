@@ -4,14 +4,12 @@ import dataclasses
 import difflib
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from rlcredit import strict_yaml
 from rlcredit.campaign.values import Family, checked
+from rlcredit.passwords import refuse_passwords
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,17 +71,6 @@ class Declaration:
         return cls(**{**plain, **listed, "families": families, "conditions": conditions})
 
 
-class _Strict(yaml.SafeLoader):
-    """YAML in which a key that occurs twice is an error, not a condition that silently disappears."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse repeated keys."""
-        names = Counter(str(key.value) for key, _ in node.value)
-        if repeated := [name for name, count in names.items() if count > 1]:
-            raise ValueError(f"{repeated[0]} occurs twice; the second would replace the first. Rename or remove one.")
-        return super().construct_mapping(node, deep)
-
-
 def read(path: Path) -> Declaration:
     """Read a campaign file.
 
@@ -91,18 +78,12 @@ def read(path: Path) -> Declaration:
         ValueError: with what is wrong in it and the repair.
 
     """
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}.")
+    content = strict_yaml.read(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Strict)  # a SafeLoader
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    try:
+        refuse_passwords(content)
         return declared(content)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{strict_yaml.shown(path)}: {error}") from None
 
 
 def declared(content: Any) -> Declaration:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from rlcredit import strict_yaml
+from rlcredit.campaign.shapes import stored
 from rlcredit.run_folder import RunFolder
 
 Flat = dict[str, Any]
@@ -75,7 +75,7 @@ def run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) 
     config, said = RunFolder(folder).config, RunFolder(folder).parameters
     if missing := [file.name for file in (config, said) if not file.is_file()]:
         return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
-    executed = yaml.safe_load(config.read_text(encoding="utf-8"))
-    instantiated = json.loads(said.read_text(encoding="utf-8"))
+    executed = strict_yaml.read(config)
+    instantiated = stored(said, dict, "Remove the folder of the run; it is then made anew.")
     expected = json.loads(json.dumps(parameters))
     return differences(declared, executed) + [f"instantiated {each}" for each in differences(expected, instantiated)]

@@ -3,15 +3,18 @@
 import contextlib
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.executed import differences
+from rlcredit.campaign.recorded import ledger_content
 from rlcredit.files import write_atomically
 
 FINISHED, FAILED = "finished", "failed"
+LEDGER = "ledger.json"
 
 
 class Ledger:
@@ -27,10 +30,10 @@ class Ledger:
     """
 
     def __init__(self, root: Path) -> None:
-        self.path = root / "ledger.json"
+        self.path = root / LEDGER
         self.content: dict[str, Any] = {"cells": {}}
         if self.path.is_file():
-            self.content = json.loads(self.path.read_text(encoding="utf-8"))
+            self.content = ledger_content(self.path)
 
     @property
     def fixed(self) -> bool:
@@ -71,6 +74,18 @@ class Ledger:
     def finished(self, cell: Cell) -> bool:
         """Whether a run is done and must never be touched again."""
         return self.of(cell).get("state") == FINISHED
+
+
+@contextlib.contextmanager
+def begun(root: Path) -> Iterator[None]:
+    """Leave no folder of a campaign that is refused before anything is fixed in it."""
+    existed = root.exists()
+    try:
+        yield
+    except (ValueError, SystemExit):
+        if not existed and not (root / LEDGER).exists():
+            shutil.rmtree(root, ignore_errors=True)
+        raise
 
 
 @contextlib.contextmanager

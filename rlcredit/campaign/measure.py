@@ -11,6 +11,7 @@ from rlcredit.campaign.launchers.launcher import Launcher
 from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.runs import last_words
+from rlcredit.campaign.shapes import stored
 from rlcredit.files import write_atomically
 from rlcredit.run_folder import RunFolder
 
@@ -19,6 +20,7 @@ ROLLOUTS = 3
 NEVER = 10**9
 
 Seconds = dict[str, float]
+MEASUREMENTS = {str: {"start": float, "step": float, "validation": float}}
 
 
 def by_condition(
@@ -40,7 +42,7 @@ def by_condition(
 
     """
     file, found, place = root / MEASURED, dict[str, Seconds](), (type(launcher).__name__, launcher.threads)
-    known: dict[str, Seconds] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known: dict[str, Seconds] = stored(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
         key = sha256({"cost": resolution.cost, "place": place})
         if key not in known and measure:

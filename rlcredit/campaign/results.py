@@ -4,8 +4,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
+from rlcredit import strict_yaml
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import run_differences, sha256
@@ -39,7 +38,7 @@ def result(
         "metrics": metrics,
         "held_out_sha256": {str(step): file_sha256(cell.run.evaluation(step)) for step in steps},
         "declared_sha256": sha256(declared),
-        "executed_sha256": sha256(yaml.safe_load(config.read_text(encoding="utf-8"))) if config.is_file() else None,
+        "executed_sha256": sha256(strict_yaml.read(config)) if config.is_file() else None,
         "differences": run_differences(cell.folder, declared, parameters),
         "versions": versions(),
         "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

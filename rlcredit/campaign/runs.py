@@ -1,13 +1,17 @@
 """One run by what it leaves: whether it can be continued, where it stands, what came of it."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.cell import Cell
+from rlcredit.campaign.recorded import held_out_outcome
+from rlcredit.campaign.shapes import stored
 from rlcredit.checkpoint_files import newest, read
 from rlcredit.run_folder import RunFolder
+
+NUMBER = (float, type(None))
+STANDING = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
 
 
 def continuable(cell: Cell, evaluations: Sequence[int]) -> bool:
@@ -33,13 +37,13 @@ def continuable(cell: Cell, evaluations: Sequence[int]) -> bool:
 def outcome(cell: Cell, step: int) -> dict[str, Any] | None:
     """Return a held-out evaluation of a run, None if it has not been made."""
     path = cell.run.evaluation(step)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return held_out_outcome(path) if path.is_file() else None
 
 
 def standing(cell: Cell) -> dict[str, Any]:
     """Return where a run says it is; nothing before it says so."""
     path = cell.run.standing
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return stored(path, STANDING, "Remove it.") if path.is_file() else {}
 
 
 def last_words(folder: Path, count: int = 3) -> list[str]:

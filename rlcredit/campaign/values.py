@@ -2,11 +2,15 @@
 
 import dataclasses
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from rlcredit.files import is_file
+from rlcredit.limits import SEEDS
+from rlcredit.names import folder_name
+from rlcredit.strict_yaml import shown
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
@@ -40,9 +44,6 @@ class Family:
     conditions: tuple[str, ...]
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
 def checked(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values in the types that a declaration has.
 
@@ -61,19 +62,13 @@ def checked(content: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _name(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise ValueError(f"{key}: {value!r} names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.")
-    return value
-
-
 def _files(key: str, value: Any) -> tuple[str, ...]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(file, str) for file in listed):
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in listed:
-        if not Path(file).is_file():
-            raise ValueError(f"{key}: there is no file {file}; paths start in the working directory, {Path.cwd()}.")
+        if not is_file(Path(file)):
+            raise ValueError(f"{key}: there is no file {shown(file)}; paths start in {Path.cwd()}.")
     return tuple(listed)
 
 
@@ -83,7 +78,7 @@ def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     for name in value:
         if name in RESERVED:
             raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
-    return {_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
+    return {folder_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
 
 
 def _families(key: str, value: Any) -> dict[str, Family]:
@@ -107,8 +102,8 @@ def _family(key: str, value: Any) -> Family:
 
 
 def _seeds(key: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not value or not all(type(seed) is int and seed >= 0 for seed in value):
-        raise ValueError(f"{key}: expected a list of numbers from 0 on, got {value!r}.")
+    if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
+        raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
         raise ValueError(f"{key}: {repeated[0]} occurs twice; the same run counted twice is no evidence. Remove one.")
     return tuple(value)
@@ -152,10 +147,10 @@ def _settings(key: str, value: Any) -> dict[str, Any]:
 
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "name": _name,
+    "name": folder_name,
     "configs": _files,
     "conditions": _conditions,
-    "baseline": _name,
+    "baseline": folder_name,
     "families": _families,
     "seeds": _seeds,
     "steps": _steps,

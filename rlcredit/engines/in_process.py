@@ -9,6 +9,7 @@ from torch import Tensor
 from rlcredit.engines.noise import inverse_cdf, uniforms
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits, tempered_logits
+from rlcredit.limits import THREADS
 from rlcredit.policy import Policy
 
 ROW_MULTIPLE = 16
@@ -33,8 +34,8 @@ class InProcessEngine:
     def __init__(self, decode_batch_size: int | None = None, threads: int = 1, merge: bool = False) -> None:
         if decode_batch_size is not None and decode_batch_size < 1:
             raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
-        if threads < 1:
-            raise ValueError(f"InProcessEngine expects threads >= 1, got {threads}.")
+        if not 1 <= threads <= THREADS:
+            raise ValueError(f"InProcessEngine expects 1 to {THREADS} threads, got {threads}.")
         self.decode_batch_size, self.threads, self.merge = decode_batch_size, threads, merge
 
     @torch.no_grad()

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.campaign.command import Parser
+from rlcredit.campaign.command import Parser, path
 from rlcredit.campaign.declaration import read
+from rlcredit.passwords import redacted
 from rlcredit.report.evidence import collected
 from rlcredit.report.page import written
 from rlcredit.report.training import store, training_curves
@@ -15,9 +16,9 @@ from rlcredit.report.training import store, training_curves
 def parser() -> argparse.ArgumentParser:
     """Return what the command line of a report accepts."""
     made = Parser("rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG.")
-    made.add_argument("campaign", type=Path, help="its file, or its folder")
-    made.add_argument("--folder", type=Path, default=Path("campaigns"), help="where campaigns are kept")
-    made.add_argument("--out", type=Path, help="where to write; `report` inside the folder if not given")
+    made.add_argument("campaign", type=path, help="its file, or its folder")
+    made.add_argument("--folder", type=path, default=Path("campaigns"), help="where campaigns are kept")
+    made.add_argument("--out", type=path, help="where to write; `report` inside the folder if not given")
     return made
 
 
@@ -33,7 +34,7 @@ def main(args: Sequence[str]) -> int:
         root = given.folder / read(given.campaign).name if given.campaign.is_file() else given.campaign
         evidence = collected(root)
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {redacted(str(error))}", file=sys.stderr)
         return 2
     out, known = given.out or root / "report", store(evidence)
     found = written(evidence, training_curves(evidence, known), out)

@@ -1,7 +1,6 @@
 """What a campaign has left on disk: finished runs as declared, and why others are not among them."""
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from rlcredit.campaign.cell import Cell, cells
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.metric import Metric, held_out_metric, unlike
+from rlcredit.campaign.recorded import fixed_declaration, held_out_outcome
 from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
 
@@ -121,7 +121,7 @@ def collected(root: Path) -> Evidence:
     ledger = Ledger(root)
     if not ledger.fixed:
         raise ValueError(f"{root} holds no campaign: there is no declaration in {ledger.path}.")
-    declaration = Declaration.restored(ledger.content["declaration"])
+    declaration = fixed_declaration(ledger.content, ledger.path)
     configs = ledger.content["configs"]
     evidence = Evidence(
         declaration,
@@ -155,7 +155,7 @@ def _altered(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
-    found = {int(step): json.loads(cell.run.evaluation(int(step)).read_bytes()) for step in entry["metrics"]}
+    found = {int(step): held_out_outcome(cell.run.evaluation(int(step))) for step in entry["metrics"]}
     last = found[max(found)]
     return Run(
         cell.condition,
@@ -170,6 +170,9 @@ def _read(cell: Cell, entry: Mapping[str, Any]) -> Run:
 def _inconsistent(run: Run, evidence: Evidence) -> Iterator[str]:
     """Say where the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
     for step, right in run.right.items():
+        if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):
+            yield f"step {step}: its metrics are not those that the ledger has recorded"
+            continue
         k = evidence.pass_k(run.condition)
         counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
         for name, value in counted.items():

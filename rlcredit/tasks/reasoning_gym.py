@@ -57,7 +57,10 @@ class ReasoningGym(Task):
             raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(known))}.")
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         size = 50 * (train_size + (self.validation_size or 512))
-        self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)
+        try:
+            self.source = reasoning_gym.create_dataset(name, seed=generator_seed, size=size, **self.config)
+        except (AssertionError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"data.config: {name} cannot be made of {self.config}: {error}") from None
         if evaluates(name, self.config):
             locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(admissible, name)

@@ -1,12 +1,14 @@
 """Files of checkpoints: what is damaged is recognised, named, and passed over."""
 
+import io
 import os
 import random
+import zipfile
 
 import pytest
 import torch
 
-from rlcredit.checkpoint_files import damage, newest, read, save
+from rlcredit.checkpoint_files import _LENGTH, SEAL, _digest, damage, newest, read, save
 
 
 def written(path, step, weights=1000):
@@ -83,8 +85,29 @@ def test_the_newest_that_is_whole_is_found_and_the_damaged_are_named(tmp_path):
     assert newest(tmp_path / "nowhere") == (None, [])
 
 
-def test_something_else_is_no_checkpoint(tmp_path):
+def sealed(path, content):
+    """Seal bytes that no run has written, as somebody could who knows how it is done."""
+    path.write_bytes(content[:-2])
+    with path.open("r+b") as file:
+        digest = _digest(file, len(content) - 2)
+        file.seek(0, os.SEEK_END)
+        file.write(_LENGTH + SEAL + digest)
+    return path
+
+
+def test_a_bomb_is_not_unpacked(tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("x/data.pkl", b"\0" * 10**8)
+    with pytest.raises(ValueError, match="its parts are compressed, which no checkpoint's are"):
+        read(sealed(tmp_path / "x.ckpt", buffer.getvalue()))
+
+
+@pytest.mark.parametrize(
+    "content", [[1], {"parameters": [1]}, {"global_step": "1"}, {"global_step": 1, "run_name": 3}, {"state_dict": None}]
+)
+def test_another_structure_is_refused(tmp_path, content):
     with (tmp_path / "a.ckpt").open("w+b") as file:
-        save([1, 2], file)
-    with pytest.raises(ValueError, match="is not a checkpoint of a run"):
+        save(content, file)
+    with pytest.raises(ValueError, match=r"a\.ckpt is not a checkpoint of a run"):
         read(tmp_path / "a.ckpt")

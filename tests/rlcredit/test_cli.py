@@ -162,7 +162,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
     ("arguments", "message"),
     [
         (["--trainr.max_steps=3"], "--trainr.max_steps: no such option. Did you mean `--trainer.max_steps`?"),
-        (["--config=nowhere.yaml"], "File does not exist"),
+        (["--config=nowhere.yaml"], "nowhere.yaml: there is no such file."),
         (
             ["--model.sampling.temprature=1"],
             "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`?",

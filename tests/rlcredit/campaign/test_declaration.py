@@ -73,7 +73,7 @@ def test_the_hash_is_of_the_content_not_of_the_writing():
         ({"conditions": {"grpo": "nowhere.yaml"}}, "conditions.grpo: there is no file nowhere.yaml; paths start in"),
         ({"conditions": {"../grpo": "configs/tiny.yaml"}}, "conditions: '../grpo' names a folder: letters, digits,"),
         ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice; the same run counted twice is no evidence. Remove one."),
-        ({"seeds": 3}, "seeds: expected a list of numbers from 0 on, got 3."),
+        ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),
         ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
         ({"steps": "ten"}, "steps: expected a number of optimizer steps, at least 1, got 'ten'."),
         ({"primary": "train/solve_rate"}, "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k"),

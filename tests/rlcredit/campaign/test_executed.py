@@ -68,6 +68,8 @@ def changed(node, draw, path=""):
         return {key: changed(value, draw, f"{path}.{key}") for key, value in node.items()}
     if isinstance(node, list):
         return [changed(value, draw, path) for value in node]
+    if path == ".condition":
+        return draw(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True).filter(says_something))
     return node if fixed(path, node) else draw(other(node))
 
 

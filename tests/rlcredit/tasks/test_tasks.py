@@ -120,9 +120,10 @@ def test_jsonl_takes_held_out_questions_out_of_training(tmp_path):
     assert len(small.held_out_set) == 1
     assert questions(small.train_set) == questions(task.train_set)
     assert task.train_set[0].metadata == {"level": 3}
-    alone = JSONL(train, validation_size=None)
+    many = write(tmp_path / "c.jsonl", *({"prompt": f"{i}+1", "answer": i + 1} for i in range(100)))
+    alone = JSONL(many, validation_size=None)
     alone.setup()
-    assert questions(alone.train_set) | questions(alone.held_out_set) == {f"{i}+1" for i in range(20)}
+    assert questions(alone.train_set) | questions(alone.held_out_set) == {f"{i}+1" for i in range(100)}
     assert questions(alone.train_set).isdisjoint(questions(alone.held_out_set))
 
 

@@ -1,0 +1,165 @@
+"""What a ledger and a held-out file hold, checked where they are read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.shapes import Shape, mismatch, stored
+from rlcredit.campaign.values import PRIMARY
+from rlcredit.names import folder_name
+from rlcredit.passwords import refuse_passwords
+
+NUMBER_OR_NULL = (float, type(None))
+TEXT_OR_NULL = (str, type(None))
+
+CELL: Shape = {
+    "state?": str,
+    "attempts?": int,
+    "seconds?": float,
+    "status?": int,
+    "primary?": float,
+    "metrics?": {str: {str: float}},
+    "held_out_sha256?": {str: str},
+    "differences?": [str],
+    "versions?": {str: str},
+}
+LEDGER: Shape = {
+    "declaration?": dict,
+    "sha256?": str,
+    "threads?": int,
+    "configs?": {str: dict},
+    "parameters?": {str: dict},
+    "mlflow_run?": TEXT_OR_NULL,
+    "cells": {str: CELL},
+}
+DECLARATION: Shape = {
+    "name": str,
+    "configs": [str],
+    "conditions": {str: [str]},
+    "baseline": str,
+    "seeds": [int],
+    "steps": int,
+    "primary": str,
+    "effect": float,
+    "deviation?": NUMBER_OR_NULL,
+    "exploratory?": bool,
+    "settings?": dict,
+    "families": {str: {"baseline": str, "conditions": [str]}},
+}
+CONFIG: Shape = {
+    "data": {"init_args": dict},
+    "model": {"validation": dict, "pass_k": int},
+    "trainer": {"logger": (dict, list, bool, type(None))},
+}
+LOGGERS: dict[bool, Shape] = {
+    True: {"class_path": str, "init_args": {"experiment_name": str, "tracking_uri": TEXT_OR_NULL}},
+    False: {"class_path": str},
+}
+"""Those of MLflow, and others."""
+FINISHED: Shape = {
+    "seconds": float,
+    "metrics": {str: dict.fromkeys(PRIMARY, float)},
+    "held_out_sha256": {str: str},
+    "differences": [str],
+    "executed_sha256?": TEXT_OR_NULL,
+    "versions": {"git_commit": str, str: str},
+}
+OUTCOME: Shape = {
+    "step": int,
+    "metrics": {str: float},
+    "numbers": [int],
+    "questions_sha256": str,
+    "right": [[int]],
+}
+RESTORE = "Restore it from a copy (MLflow keeps one with the campaign), or remove the folder; then all runs begin anew."
+REMOVE = "Remove it; the run is then made anew."
+
+
+def ledger_content(path: Path) -> dict[str, Any]:
+    """Return what a ledger says.
+
+    Raises:
+        ValueError: it is damaged, or holds a password; with the repair.
+
+    """
+    content = stored(path, LEDGER, RESTORE)
+    refuse_passwords(content, str(path))
+    return content
+
+
+def fixed_declaration(content: Mapping[str, Any], path: Path) -> Declaration:
+    """Return the declaration of a ledger, after all that a report reads of it has been checked.
+
+    Args:
+        content: of the ledger.
+        path: of it, for messages.
+
+    Raises:
+        ValueError: it is damaged; with the repair.
+
+    """
+    plain, configs = content["declaration"], content.get("configs")
+    problem = mismatch(plain, DECLARATION, "declaration") or _contradiction(plain, configs)
+    finished = {name: each for name, each in content["cells"].items() if each.get("state") == "finished"}
+    problem = problem or mismatch(configs, {str: CONFIG}, "configs") or mismatch(finished, {str: FINISHED}, "cells")
+    problem = problem or next(filter(None, (_unlogged(name, each) for name, each in (configs or {}).items())), None)
+    problem = problem or next(filter(None, (_unevaluated(name, each, plain) for name, each in finished.items())), None)
+    if problem:
+        raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
+    return Declaration.restored(plain)
+
+
+def _contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
+    """Say where a declaration contradicts itself or the configurations beside it."""
+    try:
+        for name in (plain["name"], *plain["conditions"]):
+            folder_name("declaration", name)
+    except ValueError as error:
+        return str(error).rstrip(".")
+    compared = [name for each in plain["families"].values() for name in (each["baseline"], *each["conditions"])]
+    if unknown := [name for name in (plain["baseline"], *compared) if name not in plain["conditions"]]:
+        return f"declaration.conditions has no {unknown[0]}"
+    if plain["primary"] not in PRIMARY or not plain["seeds"] or plain["steps"] < 1 or not plain["effect"] > 0:
+        return "declaration is none that could have been accepted"
+    if missing := [name for name in plain["conditions"] if name not in (configs or {})]:
+        return f"configs has no {missing[0]}"
+    if unknown := set(plain) - set(DECLARATION) - {key.removesuffix("?") for key in DECLARATION}:
+        return f"declaration.{sorted(unknown)[0]} is no key of a declaration"
+    return None
+
+
+def _unlogged(name: str, config: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with the loggers of a configuration."""
+    given = config["trainer"]["logger"]
+    for each in given if isinstance(given, list) else [given]:
+        if isinstance(each, dict):
+            stored_in = LOGGERS[str(each.get("class_path")).endswith(".MLFlowLogger")]
+            if found := mismatch(each, stored_in, f"configs.{name}.trainer.logger"):
+                return found
+    return None
+
+
+def _unevaluated(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) -> str | None:
+    """Say what a finished run lacks of its evaluations."""
+    steps = entry["metrics"]
+    if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
+        return f"cells.{name}.metrics: {odd[0]!r} is no step"
+    if str(plain["steps"]) not in steps or set(steps) != set(entry["held_out_sha256"]):
+        return f"cells.{name} has not the same steps in metrics and held_out_sha256, up to {plain['steps']}"
+    return None
+
+
+def held_out_outcome(path: Path) -> dict[str, Any]:
+    """Return a held-out evaluation.
+
+    Raises:
+        ValueError: the file is damaged; with the repair.
+
+    """
+    found = stored(path, OUTCOME, REMOVE)
+    rows, width = found["right"], {len(row) for row in found["right"]}
+    whole = len(rows) == len(found["numbers"]) > 0 and len(width) == 1 and 0 not in width
+    if not whole or not all(verdict in (0, 1) for row in rows for verdict in row):
+        raise ValueError(f"{path} is damaged: `right` has not one row of verdicts for each of `numbers`. {REMOVE}")
+    return found

@@ -1,0 +1,92 @@
+"""What a stored file must look like, and where one does not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rlcredit.strict_yaml import shown, text_of
+
+LONGEST = 2**28
+"""Bytes of a stored file: more than a million questions with sixteen verdicts each."""
+
+Shape = Any
+"""A type, a tuple of types, a list of one shape, ``{str: shape}`` for any keys, shapes by key; ``key?`` may be absent.
+
+A number that should be a float may be an integer, but true is no number.
+"""
+
+
+def stored(path: Path, shape: Shape, repair: str) -> Any:
+    """Return what a JSON file holds.
+
+    Args:
+        path: of the file.
+        shape: that it must have.
+        repair: what to do if it has not.
+
+    Raises:
+        ValueError: names the file, what is wrong in it, and the repair.
+
+    Example:
+        >>> stored(Path("nowhere.json"), dict, "Run it again.")
+        Traceback (most recent call last):
+        rlcredit.strict_yaml.UnreadableError: nowhere.json: there is no such file.
+
+    """
+    text = text_of(path, LONGEST)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"not JSON ({error.msg} at line {error.lineno})" if text.strip() else "empty"
+        raise ValueError(f"{shown(path)} is damaged: {problem}. {repair}") from None
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{shown(path)} is damaged: not JSON that anybody wrote ({error}). {repair}") from None
+    if problem := mismatch(content, shape):
+        raise ValueError(f"{shown(path)} is damaged: {problem}. {repair}")
+    return content
+
+
+def mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
+    """Say where a value has not its shape; nothing if it has.
+
+    Example:
+        >>> mismatch({"cells": {"a": {"seconds": "1"}}}, {"cells": {str: {"seconds?": float}}})
+        "cells.a.seconds is '1', not a number"
+
+    """
+    if isinstance(shape, dict):
+        return _misshapen_mapping(value, shape, place)
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return _said(value, place, "a list")
+        found = (mismatch(each, shape[0], f"{place}[{number}]") for number, each in enumerate(value))
+        return next(filter(None, found), None)
+    types = shape if isinstance(shape, tuple) else (shape,)
+    kinds = (*types, int) if float in types else types
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in types):
+        return _said(value, place, " or ".join(_NAMES[each] for each in types))
+    return None
+
+
+def _misshapen_mapping(value: Any, shape: dict[Any, Shape], place: str) -> str | None:
+    if not isinstance(value, dict):
+        return _said(value, place, "a mapping")
+    every = dict.fromkeys(value, shape[str]) if str in shape else {}
+    wanted = {**every, **{key.removesuffix("?"): each for key, each in shape.items() if key is not str}}
+    for key, each in wanted.items():
+        where = f"{place}.{key}".lstrip(".")
+        if key not in value:
+            if key in shape:
+                return f"{where} is missing"
+        elif found := mismatch(value[key], each, where):
+            return found
+    return None
+
+
+_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a mapping"}
+_NAMES |= {type(None): "null", list: "a list"}
+
+
+def _said(value: Any, place: str, wanted: str) -> str:
+    given = repr(value)
+    return f"{place or 'its content'} is {given if len(given) < 60 else f'{given[:60]} ..'}, not {wanted}"

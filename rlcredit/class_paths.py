@@ -1,0 +1,142 @@
+"""Which classes and functions a configuration may name; what it may not is refused before its code runs."""
+
+import ast
+import contextlib
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jsonargparse
+import jsonargparse._typehints as typehints
+
+from rlcredit.source import definition, derived_from_nothing, located, of_python
+
+MARK = "class path refused: "
+"""Begins every refusal, so that it is found again in the message that a parser builds around it."""
+STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
+
+
+class ClassPathError(ImportError, ValueError):
+    """A path that no place of a configuration accepts; parsers catch the one base or the other."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{MARK}`{path}` {reason}")
+
+
+class _Import:
+    """The import that is guarded."""
+
+    plain: Callable[..., Any] = staticmethod(typehints.import_object)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def guard() -> None:
+    """Have every class path checked before jsonargparse imports it, however it was written.
+
+    All that configurations name goes through one function of it. A mapping where anything is accepted stays a mapping,
+    even one with a ``class_path``.
+    """
+    jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
+    typehints.import_object = imported  # pyright: ignore[reportPrivateImportUsage]
+
+
+def imported(path: Any, *args: Any, **kwargs: Any) -> Any:
+    """Import what a configuration names, unless it is refused."""
+    refuse(path)
+    found = _Import.plain(path, *args, **kwargs)
+    if of_python(getattr(found, "__module__", None) or type(found).__module__):
+        raise ClassPathError(path, STANDARD)
+    return found
+
+
+def refuse(path: Any) -> None:
+    """Refuse a dotted path that cannot name what a configuration describes; nothing is imported to find out.
+
+    Args:
+        path: as it was written; one that is no dotted path is left to the parser.
+
+    Raises:
+        ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
+
+    """
+    if not isinstance(path, str) or "." not in path or not all(part.isidentifier() for part in path.split(".")):
+        return
+    if of_python(path):
+        raise ClassPathError(path, STANDARD)
+    module, rest = located(path)
+    if module is None or module.name in sys.modules:
+        return
+    if len(rest) != 1:
+        raise ClassPathError(path, "is no class or function at the top of a module.")
+    if (found := definition(module, rest[0])) is None:
+        raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.")
+    where, node = found
+    if isinstance(node, ast.ClassDef) and derived_from_nothing(where, node):
+        raise ClassPathError(path, "is derived from nothing that a configuration describes.")
+    if isinstance(node, ast.FunctionDef) and node.returns is None:
+        raise ClassPathError(path, "is a function that does not say what it returns. Annotate it.")
+
+
+def refuse_misplaced(config: Any, hint: Any, key: str = "") -> None:
+    """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
+
+    Args:
+        config: parsed and not instantiated; what it names has been imported.
+        hint: the type of its place; for a group of arguments, their class.
+        key: of its place.
+
+    Raises:
+        ValueError: names the place and what it accepts.
+
+    """
+    if isinstance(config, list):
+        for place, each in enumerate(config):
+            refuse_misplaced(each, hint, f"{key}[{place}]")
+    given = _mapping(config)
+    owner, arguments, inside = next(_classes(hint), None), given, key
+    if isinstance(path := given.get("class_path"), str):
+        owner = _Import.plain(path)
+        _check(path, owner, tuple(_classes(hint)), key)
+        inside = f"{key}.init_args"
+        arguments = {**_mapping(given.get("init_args")), **_mapping(given.get("dict_kwargs"))}
+    hints = _hints(owner)
+    for name, each in arguments.items():
+        if (inner := hints.get(name, hint if owner is None else Any)) is not Any:  # there, mappings stay mappings
+            refuse_misplaced(each, inner, f"{inside}.{name}")
+
+
+def _check(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
+    """Hold a class, or what a function says it returns, against the types of its place."""
+    made = owner if inspect.isclass(owner) else _hints(owner).get("return")
+    if not any(issubclass(cls, bases) for cls in _classes(made)):
+        wanted = " or ".join(base.__name__ for base in bases) or "no class with arguments"
+        raise ValueError(f"{key}: `{path}` is not what this place accepts: {wanted}.")
+
+
+def _mapping(config: Any) -> Mapping[str, Any]:
+    given = vars(config) if isinstance(config, jsonargparse.Namespace) else config
+    return given if isinstance(given, Mapping) else {}
+
+
+def _hints(owner: Any) -> dict[str, Any]:
+    """Return the types of the arguments of a class, its bases' among them, or of a function."""
+    makers = [cls.__init__ for cls in reversed(owner.__mro__)] if inspect.isclass(owner) else [owner] if owner else []
+    found: dict[str, Any] = {}
+    for maker in makers:
+        with contextlib.suppress(NameError, TypeError):
+            found.update(typing.get_type_hints(maker))
+    return found
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    """Yield the classes that a place accepts: inside unions and lists, and what a callable returns."""
+    inner = typing.get_args(hint)
+    if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
+        yield from () if hint.__module__ == "builtins" else (hint,)
+    elif typing.get_origin(hint) is Callable:
+        yield from _classes(inner[-1]) if inner else ()
+    else:
+        for each in inner:
+            yield from _classes(each)

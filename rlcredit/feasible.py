@@ -1,0 +1,90 @@
+"""Whether a configuration could run at all: optimizer, schedule and memory, tried before anything is opened."""
+
+import os
+import traceback
+from pathlib import Path
+
+import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Trainer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from rlcredit.module import PolicyModule
+from rlcredit.tasks import Task
+
+REFUSALS = (
+    *(ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, AssertionError),
+    *(ImportError, OSError, MisconfigurationException),
+)
+"""What constructors raise, ours and others', when they are given values that they cannot use."""
+
+TOKEN = 29
+"""Bytes that every token of a batch takes: number, noise, mask and three statistics."""
+
+TRIED = 1000
+"""Steps of a schedule that are tried, at most."""
+
+
+def reason(error: Exception) -> str:
+    """Say what a constructor said; one that did not mean to speak to people is named with its place.
+
+    Example:
+        >>> reason(ValueError("limit must be positive.")), reason(KeyError("x"))
+        ('limit must be positive.', "KeyError: 'x'")
+
+    """
+    if isinstance(error, ValueError | OSError | MisconfigurationException):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> None:
+    """Refuse an optimizer that cannot step, and batches that memory cannot hold.
+
+    Args:
+        trainer: nothing of it has begun.
+        module: not loaded.
+        task: not loaded.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    _refuse_optimizer(trainer, module)
+    rows = {
+        "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
+        "validation": task.validation_batch * module.validation.completions,
+    }
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name, number in rows.items():
+        tokens = number * getattr(module, name).max_tokens
+        if tokens * TOKEN > memory:
+            raise ValueError(
+                f"model.{name}.max_tokens: {number:,} completions of {getattr(module, name).max_tokens:,} tokens take "
+                f"{tokens * TOKEN / 2**30:,.0f} GiB before any model runs; this machine has {memory / 2**30:,.0f}. "
+                "Lower it, the completions, or the prompts."
+            )
+
+
+def _refuse_optimizer(trainer: Trainer, module: PolicyModule) -> None:
+    """Let the optimizer and its schedule take steps with one weight."""
+    weight = torch.nn.Parameter(torch.zeros(1))
+    weight.grad = torch.zeros(1)
+    device = trainer.strategy.root_device.type
+    key = "model.optimizer"
+    try:
+        optimizer = module.optimizer([weight])
+        key = "model.scheduler"
+        scheduler = module.scheduler(optimizer) if module.scheduler else None
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError("ReduceLROnPlateau follows a metric, and is stepped without one. Use another.")
+        for _ in range(min(max(trainer.max_steps, 1), TRIED) if device == "cpu" else 0):
+            key = "model.optimizer"
+            optimizer.step(lambda: 0.0)
+            key = "model.scheduler"
+            if scheduler:
+                scheduler.step()
+    except REFUSALS as error:
+        raise ValueError(f"{key}: {reason(error)}") from error

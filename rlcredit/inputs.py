@@ -1,0 +1,103 @@
+"""What a command line configures, checked before a parser makes anything of it and again after."""
+
+import contextlib
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from jsonargparse import Namespace, get_loader, set_loader
+from yaml import YAMLError
+
+from rlcredit import strict_yaml
+from rlcredit.class_paths import guard, refuse_misplaced
+from rlcredit.limits import SEEDS, THREADS
+from rlcredit.names import folder_name
+from rlcredit.passwords import refuse_passwords
+from rlcredit.schema import Roots, merged_configs, words
+
+GROUPS = ("trainer", "model", "checkpoint", "completions")
+"""Keys that are mappings of settings; what else they may be is a file that holds one."""
+
+
+def given(args: Sequence[str], roots: Roots) -> dict[str, Any]:
+    """Return what files and flags configure, merged; from here on class paths and texts are checked by themselves.
+
+    Args:
+        args: of the command line.
+        roots: the class behind each top-level key.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    guard()
+    _guard_texts()
+    for flag, value in itertools.pairwise(["", *words(args)]):
+        refuse_passwords(value, flag)
+        if value.startswith(("{", "[")):
+            with contextlib.suppress(strict_yaml.NotYAMLError):  # a text that begins like one
+                strict_yaml.loaded(value, flag)
+    merged = merged_configs(args)
+    refuse_passwords(merged)
+    if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
+        raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
+    for key in GROUPS:
+        if key in roots and not isinstance(merged.get(key, {}), (dict, str)):
+            raise ValueError(f"{key}: expected a mapping of settings, got {_said(merged[key])}. {_REPAIRS[key]}")
+    return merged
+
+
+_REPAIRS = {
+    "trainer": "Write trainer: {max_steps: 100}.",
+    "model": "Write model: {loss: GSPO}.",
+    "checkpoint": "A run always keeps checkpoints; checkpoint: {every_n_train_steps: 20} says how often.",
+    "completions": "A run always keeps completions; completions: {rows: 4} says how many.",
+}
+
+
+def _said(value: Any) -> str:
+    return {list: "a list", bool: str(value).lower(), type(None): "null"}.get(type(value), repr(value)[:80])
+
+
+def _guard_texts() -> None:
+    """Have every text checked that is read as YAML: files inside of files, and values of flags."""
+    plain = get_loader("yaml")
+    if plain is not _checked_text:
+        _Loader.plain = staticmethod(plain)
+        set_loader("yaml", _checked_text, exceptions=(YAMLError, strict_yaml.UnreadableError))
+
+
+class _Loader:
+    """The loader that is guarded."""
+
+    plain: Any
+
+
+def _checked_text(text: str) -> Any:
+    strict_yaml.loaded(text)
+    return _Loader.plain(text)
+
+
+def refuse_values(config: Namespace, roots: Roots) -> None:
+    """Refuse values that a parser accepts and no run could begin with.
+
+    Args:
+        config: parsed, nothing of it instantiated.
+        roots: the class behind each top-level key.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    for key in GROUPS:
+        if not isinstance(config[key], Namespace):
+            raise ValueError(f"{key}: expected a mapping of settings, got {_said(config[key])}. {_REPAIRS[key]}")
+    refuse_passwords(config.as_dict())
+    folder_name("condition", config.condition)
+    seed, threads = config.seed_everything, config.threads
+    if type(seed) is not int or not 0 <= seed < SEEDS:
+        raise ValueError(f"seed_everything: expected a number from 0 to {SEEDS - 1}, got {_said(seed)}.")
+    if threads is not None and not 1 <= threads <= THREADS:
+        raise ValueError(f"threads: expected a number from 1 to {THREADS}, or null for torch's choice, got {threads}.")
+    for key in ("trainer", "model", "data", "checkpoint", "completions"):
+        refuse_misplaced(config.get(key), roots[key], key)

@@ -1,0 +1,33 @@
+"""Loggers that are made last: making one of MLflow's creates its store, which a refused run must not leave behind."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+from lightning.pytorch.loggers import Logger
+
+
+def deferred(configured: Any) -> tuple[Any, Any]:
+    """Return what is to be made later and what a trainer gets now instead.
+
+    Example:
+        >>> deferred(False), deferred(None)
+        ((None, False), (None, None))
+
+    """
+    described = configured if isinstance(configured, list) else [configured]
+    later = any(isinstance(each, Namespace) for each in described)
+    return (configured, False) if later else (None, configured)
+
+
+def made(configured: Any) -> list[Logger]:
+    """Make the loggers that a configuration describes.
+
+    Args:
+        configured: one, or a list, parsed and not instantiated.
+
+    """
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--loggers", type=Iterable[Logger])
+    listed = configured if isinstance(configured, list) else [configured]
+    return vars(parser.instantiate_classes(Namespace(loggers=listed)))["loggers"]

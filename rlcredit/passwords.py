@@ -1,0 +1,50 @@
+"""Addresses that hold a password: what is configured is written down in many places, so none may be in it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_AS_USER = re.compile(r"(?<=://)([^\s/?#@:\[]*):(?!\d{1,5}(?:[/?#\s]|$))\S+@")
+_AS_QUERY = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|pwd|passphrase|secret|token|api_?key)=)[^&;\s'\"]+")
+
+REPAIR = (
+    "holds a password, and what is configured is written into files, logs and MLflow. Put the address into the "
+    "environment variable MLFLOW_TRACKING_URI and write `tracking_uri: null`; or name no password and set "
+    "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text without the passwords of the addresses in it.
+
+    Example:
+        >>> redacted("postgresql://ann:secret@host/runs is closed")
+        'postgresql://ann:***@host/runs is closed'
+        >>> redacted("http://host:5000/?token=abc")
+        'http://host:5000/?token=***'
+
+    """
+    hidden = _AS_USER.sub(r"\1:***@", text)
+    return _AS_QUERY.sub(r"\1***", hidden) if "://" in text else hidden
+
+
+def refuse_passwords(given: Any, key: str = "") -> None:
+    """Refuse a configuration in which an address holds a password, at whatever place.
+
+    Args:
+        given: mappings, lists and values.
+        key: where they stand.
+
+    Raises:
+        ValueError: names the place and the repair, not the password.
+
+    """
+    if isinstance(given, str) and redacted(given) != given:
+        raise ValueError(f"{key}: the address {REPAIR}" if key else f"An address {REPAIR}")
+    if isinstance(given, Mapping):
+        for name, each in given.items():
+            refuse_passwords(str(name), key)
+            refuse_passwords(each, f"{key}.{name}".lstrip("."))
+    elif isinstance(given, list | tuple):
+        for place, each in enumerate(given):
+            refuse_passwords(each, f"{key}[{place}]")

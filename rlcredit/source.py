@@ -1,0 +1,145 @@
+"""Where a dotted path leads, read off the source: no module is imported, so none of its code runs."""
+
+import ast
+import builtins
+import functools
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+Definition = ast.ClassDef | ast.FunctionDef
+LINKS = 8
+"""How many modules in a row may pass a name on."""
+
+
+def located(path: str) -> tuple[ModuleSpec | None, list[str]]:
+    """Return the deepest module on a path and the names that remain behind it.
+
+    Example:
+        >>> module, rest = located("json.decoder.JSONDecoder.decode")
+        >>> module.name, rest
+        ('json.decoder', ['JSONDecoder', 'decode'])
+
+    """
+    parts = path.split(".")
+    spec = _top(parts[0])
+    for place, part in enumerate(parts[1:], start=1):
+        inner = _inside(spec, part) if spec else None
+        if inner is None:
+            return spec, parts[place:]
+        spec = inner
+    return spec, []
+
+
+def _top(name: str) -> ModuleSpec | None:
+    if name in sys.modules:
+        return sys.modules[name].__spec__ or ModuleSpec(name, None)
+    return importlib.util.find_spec(name)
+
+
+def _inside(spec: ModuleSpec, part: str) -> ModuleSpec | None:
+    name = f"{spec.name}.{part}"
+    if name in sys.modules:
+        return sys.modules[name].__spec__
+    if hasattr(sys.modules.get(spec.name), part) or spec.submodule_search_locations is None:
+        return None
+    folders = list(spec.submodule_search_locations)
+    inner = PathFinder.find_spec(part, folders)
+    if inner is None:
+        return None
+    inner.name = name
+    if inner.origin is None:  # a folder without a source would ask its imported parent where it lies
+        inner.submodule_search_locations = [str(Path(folder) / part) for folder in folders]
+    return inner
+
+
+def definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[ModuleSpec, Definition | None] | None:
+    """Return where a name of a module is defined and how; nothing where its source defines no such class or function.
+
+    Args:
+        module: as it was located.
+        name: bound at its top, or passed on there from another module.
+        links: how many modules may still pass it on.
+
+    Returns:
+        The module and the definition; no definition where that module has been imported and can be asked itself.
+
+    """
+    if module.name in sys.modules:
+        return (module, None) if hasattr(sys.modules[module.name], name) else None
+    for node in _statements(module):
+        if isinstance(node, Definition) and node.name == name:
+            return module, node
+    for node in _statements(module) if links else ():
+        if isinstance(node, ast.ImportFrom) and (source := _source(module, node)):
+            passed_on = [
+                alias.name for alias in node.names if alias.name == "*" or (alias.asname or alias.name) == name
+            ]
+            for original in passed_on:
+                if found := definition(source, name if original == "*" else original, links - 1):
+                    return found
+    return None
+
+
+def derived_from_nothing(module: ModuleSpec, cls: ast.ClassDef) -> bool:
+    """Whether all that a class is visibly derived from is Python's own: then it is of no type of ours."""
+    return all(_python_s_own(module, base) for base in cls.bases)
+
+
+def _python_s_own(module: ModuleSpec, base: ast.expr) -> bool:
+    root = next((node.id for node in ast.walk(base) if isinstance(node, ast.Name)), "")
+    for node in _statements(module):
+        if isinstance(node, ast.ClassDef) and node.name == root:
+            return derived_from_nothing(module, node)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name.partition(".")[0]) == root:
+                    origin = alias.name if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
+                    return of_python(origin)
+    return hasattr(builtins, root)
+
+
+def of_python(path: str) -> bool:
+    """Whether a dotted path leads into the standard library.
+
+    Example:
+        >>> of_python("os.path.join"), of_python("torch.optim.AdamW")
+        (True, False)
+
+    """
+    return path.partition(".")[0] in sys.stdlib_module_names
+
+
+def _source(module: ModuleSpec, node: ast.ImportFrom) -> ModuleSpec | None:
+    """Return the module that an import takes its names from."""
+    package = module.name if module.submodule_search_locations is not None else module.name.rpartition(".")[0]
+    name = "." * node.level + (node.module or "")
+    if not name.strip(".") and not package:
+        return None
+    spec, rest = located(importlib.util.resolve_name(name, package))
+    return None if rest else spec
+
+
+def _statements(module: ModuleSpec) -> Sequence[ast.stmt]:
+    return _read(module.origin) if module.origin and module.origin.endswith(".py") else ()
+
+
+@functools.cache
+def _read(file: str) -> Sequence[ast.stmt]:
+    """Return the statements of a source that run when it is imported, those under `if` and `try` among them."""
+    try:
+        return tuple(_flat(ast.parse(Path(file).read_bytes()).body))
+    except (SyntaxError, ValueError, OSError):
+        return ()
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try):
+            for part in (node.body, node.orelse, *([node.finalbody] if isinstance(node, ast.Try) else [])):
+                yield from _flat(part)
+            for handler in node.handlers if isinstance(node, ast.Try) else ():
+                yield from _flat(handler.body)

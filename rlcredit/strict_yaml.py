@@ -1,0 +1,135 @@
+"""YAML as a configuration needs it: no key twice, and nothing that grows when it is read."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+BYTES = 2**20
+"""Of a file; the largest configuration that a run writes has about eight thousand."""
+DEPTH = 40
+NODES = 20_000
+"""With every alias counted as all that it stands for."""
+
+
+class UnreadableError(ValueError):
+    """A text that is no YAML for people; the message says where and what to do."""
+
+
+class NotYAMLError(UnreadableError):
+    """A text that is something else."""
+
+
+class Strict(yaml.SafeLoader):
+    """A loader for which a repeated key is an error, not a value that silently disappears, and which stays small."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Count what is composed, before anything is made of it."""
+        event, self._depth = self.peek_event(), self._depth + 1
+        where = f"line {event.start_mark.line + 1}"
+        if self._depth > DEPTH:
+            raise UnreadableError(f"{where}: nested more than {DEPTH} deep. Write it flatter.")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is None:
+            return None
+        if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
+            raise UnreadableError(f"{where}: an alias inside what it stands for. Write it out.")
+        size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _children(node)))
+        if size > NODES:
+            raise UnreadableError(f"{where}: more than {NODES:,} values, aliases written out. Shorten it.")
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Refuse repeated keys."""
+        names: set[str] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            name = str(key.value)
+            if name in names:
+                where = f"line {key.start_mark.line + 1}: {name} occurs twice"
+                raise UnreadableError(f"{where}; the second would replace the first. Rename or remove one.")
+            names.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [child for pair in node.value for child in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def loaded(text: str, name: str = "") -> Any:
+    """Return what a YAML text says.
+
+    Args:
+        text: of a file or a flag.
+        name: of it, for messages.
+
+    Raises:
+        UnreadableError: it is no YAML, repeats a key, or is larger or deeper than anything meant.
+
+    Example:
+        >>> loaded("{steps: 3, seeds: [0, 1]}")
+        {'steps': 3, 'seeds': [0, 1]}
+
+    """
+    before = f"{shown(name)}: " if name else ""
+    if len(text) > BYTES:
+        raise UnreadableError(f"{before}more than {BYTES:,} characters, which no configuration needs.")
+    try:
+        return yaml.load(text, Strict)  # a SafeLoader
+    except UnreadableError as error:
+        raise UnreadableError(f"{before}{error}") from None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+        raise NotYAMLError(f"{before}not YAML: {' '.join(str(error).split())}.") from None
+
+
+def text_of(path: Path, limit: int = BYTES) -> str:
+    """Return the text of a file.
+
+    Raises:
+        UnreadableError: it is no file, cannot be opened, is longer than ``limit`` bytes, or is not UTF-8.
+
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+        text = content.decode("utf-8")
+    except FileNotFoundError:
+        raise UnreadableError(f"{shown(path)}: there is no such file.") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"{shown(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
+    except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UnreadableError(f"{shown(path)}: cannot be read ({reason}).") from None
+    if len(content) > limit:
+        raise UnreadableError(f"{shown(path)}: longer than {limit:,} bytes.")
+    return text
+
+
+def read(path: Path) -> Any:
+    """Return what a YAML file says.
+
+    Raises:
+        UnreadableError: with the file, the line where there is one, and the repair.
+
+    """
+    return loaded(text_of(path), str(path))
+
+
+def shown(path: object) -> str:
+    """Write a name so that it fits into a message.
+
+    Example:
+        >>> shown(Path("configs/tiny.yaml")), len(shown(Path("x" * 300)))
+        ('configs/tiny.yaml', 100)
+
+    """
+    name = str(path).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    return name if len(name) <= 100 else f"{name[:48]} .. {name[-48:]}"

@@ -1,0 +1,49 @@
+"""Lines that are no questions, each refused with its file and number."""
+
+import pytest
+
+from rlcredit.tasks import JSONL
+
+GOOD = "".join(f'{{"prompt": "{n} + 1 =", "answer": {n + 1}}}\n' for n in range(40)).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"prompt": "caf\xe9", "answer": 1}', "not UTF-8 (invalid continuation byte). Save the file as UTF-8."),
+        (b'{"prompt": "\\ud800", "answer": 1}', "not UTF-8 (surrogates not allowed). Save the file as UTF-8."),
+        (b'{"prompt": "a", "answer": NaN}', "NaN is not a finite number. Write a text, or leave it out."),
+        (b'{"prompt": "a", "answer": 1e999}', "1e999 is not a finite number. Write a text, or leave it out."),
+        (b'{"prompt": "a", "answer": 1, "prompt": "b"}', "field `prompt` occurs twice. Remove one."),
+        (b'{"prompt": "a", "answer": 1, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deep."),
+        (b'{"prompt": "a", "answer": ' + b"9" * 5000 + b"}", "Exceeds the limit"),
+        (b'{"prompt": "' + b"a" * 2**20 + b'", "answer": 1}', "longer than 1,048,576 bytes, which no prompt is."),
+        (b'{"prompt": "a\0', "not JSON (Invalid control character at at column 14)."),
+    ],
+    ids=range(9),
+)
+def test_a_line_that_is_no_question_is_named(tmp_path, line, message):
+    (tmp_path / "train.jsonl").write_bytes(GOOD + line + b"\n")
+    with pytest.raises(ValueError, match=r"train\.jsonl, line 41: ") as refused:
+        JSONL(tmp_path / "train.jsonl").setup()
+    assert message in str(refused.value)
+
+
+def test_training_without_a_held_out_question_is_refused(tmp_path):
+    train, validation = tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
+    train.write_bytes(b'{"prompt": "4 - 1 =", "answer": 3}\n' * 9)
+    validation.write_bytes(b"\n")
+    with pytest.raises(ValueError, match=r"none of its 1 questions is held out: a hash of the text holds out a tenth"):
+        JSONL(train, prompts_per_step=1).setup()
+    with pytest.raises(ValueError, match=r"none of its 1 questions is held out: .*validation.jsonl holds none"):
+        JSONL(train, validation, prompts_per_step=1).setup()
+
+
+def test_a_file_that_is_none_is_named(tmp_path):
+    for name, reason in {
+        "": "Is a directory",
+        "none": "No such file or directory",
+        "x" * 300: "File name too long",
+    }.items():
+        with pytest.raises(ValueError, match=reason):
+            JSONL(tmp_path / name).setup()

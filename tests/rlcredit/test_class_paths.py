@@ -1,0 +1,121 @@
+"""Nothing that a configuration names runs because it is named: every place, five payloads, two commands."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlcredit.class_paths import ClassPathError, refuse
+from rlcredit.cli import main
+
+TINY = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
+HUB = 'import pathlib\npathlib.Path("canary").touch()\ndef found(*args): return None\n'
+OWN = """
+from callbacks import CreditOperator
+class Doubled(CreditOperator, reads="advantages", writes="advantages"):
+    def assign(self, rollout):
+        rollout.advantages = 2 * rollout.advantages
+        return {}
+"""
+PAYLOADS = {
+    "os": '{class_path: os.system, init_args: {command: "touch canary"}}',
+    "subprocess": '{class_path: subprocess.getoutput, init_args: {cmd: "touch canary"}}',
+    "pty": "{class_path: pty.spawn, init_args: {argv: [touch, canary]}}",
+    "module": "{class_path: evil.Bare}",
+    "hub": "{class_path: torch.hub.load, init_args: {repo_or_dir: ., model: found, source: local}}",
+}
+PLACES = {
+    **{f"trainer.{name}": f"trainer: {{{name}: %s}}" for name in ("logger", "strategy", "plugins", "profiler")},
+    **{f"model.{name}": f"model: {{{name}: %s}}" for name in ("loss", "optimizer", "scheduler", "engine", "policy")},
+    **{f"model.{name}.": f"model: {{{name}: %s}}" for name in ("sampling", "validation", "dynamic_sampling")},
+    "trainer.accelerator": "trainer: {accelerator: %s}",
+    "trainer.callbacks": "trainer: {callbacks: [%s]}",
+    "nested loss": "model: {loss: {class_path: KLPenalty, init_args: {loss: %s}}}",
+    "nested stack": "trainer: {callbacks: [{class_path: CounterfactualProbe, init_args: {stacks: {other: [%s]}}}]}",
+    "callable": "trainer: {callbacks: [{class_path: lightning.pytorch.callbacks.LambdaCallback, "
+    "init_args: {on_fit_start: %s}}]}",
+    "task": "data: %s",
+    "free": "data: {init_args: {config: {max_terms: %s}}}",
+    "checkpoint": "checkpoint: %s",
+    "completions": "completions: %s",
+}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rlcredit"])
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("evil.py").write_text(EVIL)
+    Path("hubconf.py").write_text(HUB)
+
+
+@pytest.mark.parametrize("command", ["explain", "fit"])
+@pytest.mark.parametrize("place", PLACES)
+def test_no_place_of_a_configuration_runs_what_it_names(capsys, place, command):
+    for name, payload in PAYLOADS.items():
+        Path("overlay.yaml").write_text(PLACES[place] % payload)
+        with pytest.raises(SystemExit) as stop:
+            main([command, f"--config={TINY}", "--config=overlay.yaml"])
+        said = capsys.readouterr().err
+        assert stop.value.code == 2, (name, said)
+        assert said.startswith("error: ")
+        assert said.count("\n") == 1, said
+    assert sorted(path.name for path in Path().iterdir()) == ["evil.py", "hubconf.py", "overlay.yaml"]
+    assert "evil" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--model.optimizer=os.system"],
+        ["--model.optimizer.class_path", "os.system", "--model.optimizer.init_args.command", "touch canary"],
+        ["--model.scheduler=evil.made"],
+        ["--trainer.callbacks+=evil.Bare"],
+        ['--model.optimizer={"class_path": "os.system", "init_args": {"command": "touch canary"}}'],
+        ["--config=model: {optimizer: {class_path: os.system, init_args: {command: touch canary}}}\n"],
+        ["--model.optimizer=optimizer.yaml"],
+        ["--model=model.yaml"],
+        ["--model.optimizer=torch.os.system"],
+        ["--trainer.callbacks+=evil.inner.Bare"],
+        ["--trainer.callbacks+=evil.Bare.inner"],
+        ["--trainer.callbacks+=antigravity.Antigravity"],
+    ],
+    ids=" ".join,
+)
+def test_however_it_is_written(capsys, flags):
+    Path("optimizer.yaml").write_text(PAYLOADS["os"])
+    Path("model.yaml").write_text(f"optimizer: {PAYLOADS['os']}")
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", f"--config={TINY}", *flags])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith("error: ")
+    assert not Path("canary").exists()
+    assert not {"evil", "antigravity"} & set(sys.modules)
+
+
+def test_operators_beside_the_configuration_are_found(capsys):
+    Path("own.py").write_text(OWN)
+    Path("ours").mkdir()
+    Path("ours/__init__.py").write_text("from own import *\nfrom .deep import Halved\n")
+    Path("ours/deep.py").write_text("import own\nclass Halved(own.Doubled): ...\n")
+    Path("overlay.yaml").write_text("trainer: {callbacks: [GRPO, own.Doubled, ours.Halved]}")
+    main(["explain", f"--config={TINY}", "--config=overlay.yaml"])
+    assert "   2  Doubled" in (said := capsys.readouterr().out)
+    assert "   3  Halved" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("os.path.join", "is Python's own"),
+        ("evil.Bare", "is derived from nothing that a configuration describes"),
+        ("evil.made", "is a function that does not say what it returns"),
+        ("evil.Missing", "is neither a class nor a function in the source of evil"),
+        ("evil.Bare.method", "is no class or function at the top of a module"),
+    ],
+)
+def test_a_refusal_says_why(path, reason):
+    with pytest.raises(ClassPathError, match=reason):
+        refuse(path)

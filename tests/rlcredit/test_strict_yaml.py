@@ -1,0 +1,56 @@
+"""Texts that are no configuration, each refused in one sentence, quickly."""
+
+import time
+
+import pytest
+
+from rlcredit.strict_yaml import BYTES, UnreadableError, loaded, read
+
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps: 1\nname: x\nsteps: 2", "line 3: steps occurs twice; the second would replace the first."),
+        (BOMB, "more than 20,000 values, aliases written out"),
+        ("&a [*a]", "an alias inside what it stands for"),
+        ("[" * 5000 + "]" * 5000, "nested more than 40 deep"),
+        ('{"a":' * 5000 + "1" + "}" * 5000, "nested more than 40 deep"),
+        ("x" * (BYTES + 1), "more than 1,048,576 characters"),
+        ("a: [1", "not YAML: "),
+        ("a\0b", "not YAML: "),
+        ("!!python/object/apply:os.system [touch canary]", "not YAML: "),
+        ("!!bool maybe", "not YAML: "),
+        ("2026-99-99", "not YAML: "),
+    ],
+)
+def test_a_text_that_is_no_configuration_is_refused_at_once(text, message):
+    began = time.perf_counter()
+    with pytest.raises(UnreadableError) as refused:
+        loaded(text, "x.yaml")
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("x.yaml: ")
+    assert time.perf_counter() - began < 2
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
+    (tmp_path / "long.yaml").write_bytes(b"#" * (BYTES + 1))
+    for name, message in {
+        "latin.yaml": "latin.yaml: not UTF-8 at byte 9. Save it as UTF-8.",
+        "long.yaml": "long.yaml: longer than 1,048,576 bytes.",
+        "": "cannot be read (Is a directory).",
+        "x" * 300: "cannot be read (File name too long).",
+        "a\0b": "a\\0b: cannot be read (embedded null byte).",
+        "none.yaml": "none.yaml: there is no such file.",
+    }.items():
+        with pytest.raises(UnreadableError) as refused:
+            read(tmp_path / name)
+        assert str(refused.value).endswith(message)
+
+
+def test_aliases_that_stay_small_are_allowed():
+    assert loaded("a: &a [1, 2]\nb: *a\nc: {<<: {d: 1}, e: 2}") == {"a": [1, 2], "b": [1, 2], "c": {"d": 1, "e": 2}}
