@@ -17,11 +17,12 @@ from lightning.pytorch.utilities import rank_zero_only
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
-from rlcredit import inputs, loggers
 from rlcredit.checkpoint_files import newest, read
 from rlcredit.exits import REFUSED, Ended
 from rlcredit.explain import explanation, parameters
-from rlcredit.feasible import REFUSALS, reason, refuse_infeasible
+from rlcredit.inputs import checks, loggers
+from rlcredit.inputs.feasible import REFUSALS, reason, refuse_infeasible
+from rlcredit.inputs.targets import refuse_policy
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.notices import tell
@@ -29,7 +30,6 @@ from rlcredit.quiet import quiet
 from rlcredit.record import Destination, Record
 from rlcredit.record.destination import destination
 from rlcredit.run_folder import RunFolder
-from rlcredit.targets import refuse_policy
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
@@ -115,7 +115,7 @@ class CreditCLI(LightningCLI):
         """Refuse what the parser accepts and no run could begin with."""
         super().parse_arguments(parser, args)
         try:
-            inputs.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+            checks.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
         except ValueError as error:
             parser.error(str(error))
 
@@ -361,7 +361,7 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "completions": CompletionTable,
     }
     try:
-        ReadableParser.given = inputs.given(sys.argv[1:] if args is None else args, ReadableParser.roots)
+        ReadableParser.given = checks.given(sys.argv[1:] if args is None else args, ReadableParser.roots)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(REFUSED)

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
 
-from rlcredit.class_paths import MARK
-from rlcredit.passwords import redacted
+from rlcredit.inputs.class_paths import MARK
+from rlcredit.inputs.passwords import redacted
 from rlcredit.schema import Roots, class_at, parameters, paths, subclasses
 
 LONGEST = 1800

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.strict_yaml import loaded, read, shown
+from rlcredit.inputs.strict_yaml import loaded, read, shown
 
 Roots = Mapping[str, type]
 """The class behind each top-level key of a configuration."""

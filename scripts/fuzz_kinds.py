@@ -15,11 +15,12 @@ import yaml
 from fuzz_mutations import changed, damaged, text_of
 
 from rlcredit.campaign.declaration import Declaration, read
+from rlcredit.checkpoint_files import save
 from rlcredit.cli import CreditCLI, command_line
 from rlcredit.files import file_sha256
 from rlcredit.report.command import main as report
-from rlcredit.tasks import JSONL
 from rlcredit.run_folder import RunFolder
+from rlcredit.tasks import JSONL
 
 ROOT = Path(__file__).parents[1]
 TINY, CONDITION = ROOT / "configs" / "tiny.yaml", ROOT / "configs" / "conditions" / "grpo_sepa_hicra.yaml"
@@ -203,7 +204,8 @@ def checkpoint(folder: Path) -> dict[str, Any]:
 
 def continued(content: Any, rng: random.Random) -> Attempt:
     """Continue from a changed checkpoint."""
-    torch.save(content if rng.random() < 0.6 else changed(content, rng), "x.ckpt")
+    with Path("x.ckpt").open("w+b") as file:
+        save(content if rng.random() < 0.6 else changed(content, rng), file)
     if rng.random() < 0.6:
         Path("x.ckpt").write_bytes(damaged(Path("x.ckpt").read_bytes(), rng))
     return lambda: _checked(["fit", "--config=sound.yaml", "--ckpt_path=x.ckpt"])

@@ -16,8 +16,8 @@ from rlcredit.campaign.launchers.launcher import Share
 from rlcredit.campaign.ledger import begun, locked
 from rlcredit.campaign.start import planned, started
 from rlcredit.files import write_atomically
-from rlcredit.passwords import redacted
-from rlcredit.strict_yaml import shown
+from rlcredit.inputs.passwords import redacted
+from rlcredit.inputs.strict_yaml import shown
 
 PART = 255
 """Bytes of a name inside a path that file systems take."""

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rlcredit import strict_yaml
 from rlcredit.campaign.values import Family, checked
-from rlcredit.passwords import refuse_passwords
+from rlcredit.inputs import strict_yaml
+from rlcredit.inputs.passwords import refuse_passwords
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit import strict_yaml
 from rlcredit.campaign.shapes import stored
+from rlcredit.inputs import strict_yaml
 from rlcredit.run_folder import RunFolder
 
 Flat = dict[str, Any]

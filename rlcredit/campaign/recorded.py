@@ -7,8 +7,8 @@ from typing import Any
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.shapes import Shape, mismatch, stored
 from rlcredit.campaign.values import PRIMARY
-from rlcredit.names import folder_name
-from rlcredit.passwords import refuse_passwords
+from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.passwords import refuse_passwords
 
 NUMBER_OR_NULL = (float, type(None))
 TEXT_OR_NULL = (str, type(None))

@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from rlcredit import strict_yaml
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.executed import run_differences, sha256
 from rlcredit.campaign.runs import outcome
 from rlcredit.files import file_sha256
+from rlcredit.inputs import strict_yaml
 from rlcredit.tracking.versions import versions
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rlcredit.strict_yaml import shown, text_of
+from rlcredit.inputs.strict_yaml import shown, text_of
 
 LONGEST = 2**28
 """Bytes of a stored file: more than a million questions with sixteen verdicts each."""
@@ -30,7 +30,7 @@ def stored(path: Path, shape: Shape, repair: str) -> Any:
     Example:
         >>> stored(Path("nowhere.json"), dict, "Run it again.")
         Traceback (most recent call last):
-        rlcredit.strict_yaml.UnreadableError: nowhere.json: there is no such file.
+        rlcredit.inputs.strict_yaml.UnreadableError: nowhere.json: there is no such file.
 
     """
     text = text_of(path, LONGEST)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.files import is_file
-from rlcredit.limits import SEEDS
-from rlcredit.names import folder_name
-from rlcredit.strict_yaml import shown
+from rlcredit.inputs.limits import SEEDS
+from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.strict_yaml import shown
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from rlcredit.engines.noise import inverse_cdf, uniforms
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits, tempered_logits
-from rlcredit.limits import THREADS
+from rlcredit.inputs.limits import THREADS
 from rlcredit.policy import Policy
 
 ROW_MULTIPLE = 16

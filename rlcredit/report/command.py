@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rlcredit.campaign.command import Parser, path
 from rlcredit.campaign.declaration import read
-from rlcredit.passwords import redacted
+from rlcredit.inputs.passwords import redacted
 from rlcredit.report.evidence import collected
 from rlcredit.report.page import written
 from rlcredit.report.training import store, training_curves

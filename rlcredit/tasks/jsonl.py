@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.strict_yaml import shown
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.split import disjoint, split

@@ -149,6 +149,10 @@ class Checkpoints(ModelCheckpoint):
         if not self._deciding:
             super()._save_last_checkpoint(trainer, monitor_candidates)
 
+    def _should_remove_checkpoint(self, trainer: Trainer, previous: str, current: str) -> bool:
+        """Keep two, also where Lightning would keep the one that the run has gone on from for ever."""
+        return previous != current and Path(str(self.dirpath)).absolute() in Path(previous).absolute().parents
+
     @staticmethod
     @rank_zero_only
     def _link_checkpoint(trainer: Trainer, filepath: str, linkpath: str) -> None:

@@ -31,6 +31,7 @@ if name == "bad0" or (name == "bad1" and not before):
 (folder / "held_out").mkdir()
 for step in (0, 2):
     outcome = {"step": step, "metrics": {"val/pass_at_1": step / 4}}
+    outcome |= {"numbers": [0], "questions_sha256": "0", "right": [[1]]}
     (folder / "held_out" / f"step_{step:06d}.json").write_text(json.dumps(outcome))
 executed = {"seed_everything": int(words["seed_everything"]), "threads": 1, "lr": 0.1}
 executed["trainer"] = {"default_root_dir": words["trainer.default_root_dir"]}
@@ -115,9 +116,10 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     last.parent.mkdir(parents=True)
     written(last, {"global_step": 2})
     (cell.folder / "held_out").mkdir()
-    (cell.folder / "held_out" / "step_000000.json").write_text("{}")
+    whole = {"step": 0, "metrics": {}, "numbers": [0], "questions_sha256": "0", "right": [[1]]}
+    (cell.folder / "held_out" / "step_000000.json").write_text(json.dumps(whole))
     assert not runs.continuable(cell, [0, 2, 4])
-    (cell.folder / "held_out" / "step_000002.json").write_text("{}")
+    (cell.folder / "held_out" / "step_000002.json").write_text(json.dumps(whole))
     assert runs.continuable(cell, [0, 2, 4])
     (cell.folder / "held_out" / "step_000002.json").unlink()
     written(last, {"global_step": 2, "evaluation_owed": True})

@@ -37,6 +37,7 @@ while condition == "waits" and not before and not pathlib.Path(f"go_{name}").exi
 (folder / "held_out").mkdir()
 for step in (0, 2):
     outcome = {"step": step, "metrics": {"val/pass_at_1": step / 4}}
+    outcome |= {"numbers": [0], "questions_sha256": "0", "right": [[1]]}
     (folder / "held_out" / f"step_{step:06d}.json").write_text(json.dumps(outcome))
 executed = {"seed_everything": int(words["seed_everything"]), "threads": 1, "lr": 0.1}
 executed["trainer"] = {"default_root_dir": words["trainer.default_root_dir"]}

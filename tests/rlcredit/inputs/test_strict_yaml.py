@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rlcredit.strict_yaml import BYTES, UnreadableError, loaded, read
+from rlcredit.inputs.strict_yaml import BYTES, UnreadableError, loaded, read
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi")

@@ -8,9 +8,9 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.loading import load_tokenizer
 from rlcredit.policy import LoRA, Policy
-from rlcredit.strict_yaml import shown
 
 TIMES = 4
 """Of an adapter's weights, in memory: they, their gradients and two moments."""

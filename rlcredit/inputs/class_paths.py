@@ -12,7 +12,7 @@ from typing import Any
 import jsonargparse
 import jsonargparse._typehints as typehints
 
-from rlcredit.source import definition, derived_from_nothing, located, of_python
+from rlcredit.inputs.source import definition, derived_from_nothing, located, of_python
 
 MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""

@@ -8,11 +8,11 @@ from typing import Any
 from jsonargparse import Namespace, get_loader, set_loader
 from yaml import YAMLError
 
-from rlcredit import strict_yaml
-from rlcredit.class_paths import guard, refuse_misplaced
-from rlcredit.limits import SEEDS, THREADS
-from rlcredit.names import folder_name
-from rlcredit.passwords import refuse_passwords
+from rlcredit.inputs import strict_yaml
+from rlcredit.inputs.class_paths import guard, refuse_misplaced
+from rlcredit.inputs.limits import SEEDS, THREADS
+from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.passwords import refuse_passwords
 from rlcredit.schema import Roots, merged_configs, words
 
 GROUPS = ("trainer", "model", "checkpoint", "completions")

@@ -7,7 +7,7 @@ import pytest
 
 from rlcredit.cli import main
 
-TINY = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 SCHEDULER = '--config={"model": {"scheduler": {"class_path": "torch.optim.lr_scheduler.%s", "init_args": %s}}}'
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.class_paths import ClassPathError, refuse
 from rlcredit.cli import main
+from rlcredit.inputs.class_paths import ClassPathError, refuse
 
-TINY = Path(__file__).parents[2] / "configs" / "tiny.yaml"
+TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
 HUB = 'import pathlib\npathlib.Path("canary").touch()\ndef found(*args): return None\n'
 OWN = """

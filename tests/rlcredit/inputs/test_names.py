@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.names import folder_name
+from rlcredit.inputs.names import folder_name
 
 
 @pytest.mark.parametrize(

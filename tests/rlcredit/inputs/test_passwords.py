@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.passwords import redacted, refuse_passwords
+from rlcredit.inputs.passwords import redacted, refuse_passwords
 
 
 @pytest.mark.parametrize(
