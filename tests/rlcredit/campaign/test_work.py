@@ -17,6 +17,7 @@ from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.table import Lines, LiveTable
 from rlcredit.campaign.work import Work
 
+OUTCOME = '{"step": 0, "metrics": {}, "numbers": [0], "questions_sha256": "2", "right": [[1]]}'
 STAND_IN = """
 import json, pathlib, sys
 words = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
@@ -29,7 +30,8 @@ if name == "bad0" or (name == "bad1" and not before):
     sys.exit("CUDA out of memory, or so")
 (folder / "held_out").mkdir()
 for step in (0, 2):
-    outcome = {"step": step, "metrics": {"val/pass_at_1": step / 4}}
+    asked = {"numbers": [0], "questions_sha256": "2", "right": [[1]]}
+    outcome = {"step": step, "metrics": {"val/pass_at_1": step / 4}, **asked}
     (folder / "held_out" / f"step_{step:06d}.json").write_text(json.dumps(outcome))
 executed = {"seed_everything": int(words["seed_everything"]), "threads": 1, "lr": 0.1}
 executed["trainer"] = {"default_root_dir": words["trainer.default_root_dir"]}
@@ -110,9 +112,9 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     cell.checkpoint.parent.mkdir(parents=True)
     torch.save({"global_step": 2}, cell.checkpoint)
     (cell.folder / "held_out").mkdir()
-    (cell.folder / "held_out" / "step_000000.json").write_text("{}")
+    (cell.folder / "held_out" / "step_000000.json").write_text(OUTCOME)
     assert not runs.continuable(cell, [0, 2, 4])
-    (cell.folder / "held_out" / "step_000002.json").write_text("{}")
+    (cell.folder / "held_out" / "step_000002.json").write_text(OUTCOME)
     assert runs.continuable(cell, [0, 2, 4])
     cell.checkpoint.write_bytes(cell.checkpoint.read_bytes()[:100])
     assert not runs.continuable(cell, [0, 2, 4])
