@@ -1,9 +1,6 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
-import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +14,18 @@ from lightning.pytorch.utilities import rank_zero_only
 import callbacks  # noqa: F401  (so that a configuration may name every operator)
 from callbacks.contract import operators
 from callbacks.lints import bounds, check_stack
-from rlcredit.checkpoint_files import newest, read
+from rlcredit.continuation import continued, refuse_another
 from rlcredit.exits import REFUSED, Ended
 from rlcredit.explain import explanation, parameters
 from rlcredit.inputs import checks, loggers
 from rlcredit.inputs.feasible import REFUSALS, reason, refuse_infeasible
 from rlcredit.inputs.targets import refuse_policy
+from rlcredit.lifetime import Lifetime
 from rlcredit.messages import ReadableParser
 from rlcredit.module import PolicyModule
 from rlcredit.notices import tell
 from rlcredit.quiet import quiet
-from rlcredit.record import Destination, Record
+from rlcredit.record import Destination
 from rlcredit.record.destination import destination
 from rlcredit.run_folder import RunFolder
 from rlcredit.tasks import Task
@@ -132,11 +130,17 @@ class CreditCLI(LightningCLI):
         trainer = config.trainer
         if trainer.default_root_dir is None:
             trainer.default_root_dir = str(Path("runs") / self._run_name(config))
-        self.folder = RunFolder(trainer.default_root_dir)
+        folder = RunFolder(trainer.default_root_dir)
         if config.checkpoint.dirpath is None:
-            config.checkpoint.dirpath = str(self.folder.checkpoints)
-        self.continued = {} if self.subcommand == "explain" else self._checkpoint(config)
-        self.to = self._destination(config)
+            config.checkpoint.dirpath = str(folder.checkpoints)
+        saved = Path(config.checkpoint.dirpath)
+        try:
+            path, checkpoint = continued(None if self.subcommand == "explain" else config.ckpt_path, saved)
+            to = self._destination(config)
+        except ValueError as error:
+            self.parser.error(str(error))
+        config.ckpt_path = None if path is None else str(path)
+        self.lifetime = Lifetime(self._run_name(config), folder, saved, path, checkpoint, to)
         if self.subcommand != "fit":
             trainer.logger = False
         self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
@@ -149,35 +153,7 @@ class CreditCLI(LightningCLI):
             return None
         config.trainer.logger = [each for each in listed if each not in named] or False
         given = named[0].init_args.as_dict()
-        try:
-            return destination(given, self._run_name(config), tags(config.condition, config.seed_everything))
-        except ValueError as error:
-            self.parser.error(str(error))
-
-    def _checkpoint(self, config: Namespace) -> dict[str, Any]:
-        """Read the checkpoint that is asked for; nothing if none is."""
-        if config.ckpt_path is None:
-            return {}
-        if config.ckpt_path in ("last", "auto"):
-            path, damaged = newest(Path(config.checkpoint.dirpath))
-            for each in damaged:
-                tell(f"warning: {each}" + (f" Continuing from {path}." if path else ""))
-            if path is None and (damaged or config.ckpt_path == "last"):
-                last = Path(config.checkpoint.dirpath) / self.folder.last_checkpoint.name
-                self.parser.error(f"ckpt_path: there is no {'intact ' if damaged else ''}checkpoint {last}.")
-            config.ckpt_path = None if path is None else str(path)
-            if path is None:
-                return {}
-        else:
-            path = Path(config.ckpt_path)
-        if not path.is_file():
-            self.parser.error(f"ckpt_path: there is no checkpoint {path}.")
-        try:
-            return read(path)
-        except ValueError as error:
-            others, _ = newest(path.parent)
-            offer = f" {others} is intact: continue with --ckpt_path {others}." if others else ""
-            self.parser.error(f"ckpt_path: {error}{offer}")
+        return destination(given, self._run_name(config), tags(config.condition, config.seed_everything))
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
@@ -207,7 +183,7 @@ class CreditCLI(LightningCLI):
         ]
         trainer = self._feasible_trainer(**kwargs)
         identity.parameters = parameters(trainer, self.model, self.datamodule)
-        self._check_continuation(identity.parameters)
+        refuse_another(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(callback, SaveConfig):
                 callback.config, callback.parameters = self.declared, identity.parameters
@@ -221,22 +197,6 @@ class CreditCLI(LightningCLI):
     @staticmethod
     def _run_name(config: Namespace) -> str:
         return f"{config.condition}-seed{config.seed_everything}"
-
-    def _check_continuation(self, described: dict[str, Any]) -> None:
-        """Refuse to continue a run as another one."""
-        before = self.continued.get("parameters", {})
-        for name, value in described.items():
-            if name != "max_steps" and before.get(name, value) != value:
-                raise ValueError(
-                    f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
-                    f"{value!r}. Continue it as it was, or start anew without ckpt_path."
-                )
-        done, updates = self.continued.get("global_step", 0), self.model.updates_per_rollout
-        if done % updates:
-            raise ValueError(
-                f"ckpt_path: the checkpoint was written after step {done}, inside a rollout of {updates} updates, "
-                "which it does not hold. Continue from another one."
-            )
 
     def instantiate_classes(self) -> None:
         """Turn a refused value into one message."""
@@ -253,69 +213,17 @@ class CreditCLI(LightningCLI):
         print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
 
     def _run_subcommand(self, subcommand: str) -> None:
-        """Keep a run's folder to itself, and tell its record how it ended."""
+        """Let the first process keep the folder and the record of a run."""
         if subcommand != "fit" or rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             super()._run_subcommand(subcommand)
             return
         try:
-            with self.folder.locked(), self._recorded():
+            with self.lifetime.lived(self.trainer, self.identity, SIGNALS):
                 super()._run_subcommand(subcommand)
         except ValueError as error:
             if self.identity.record is None:
                 self.parser.error(str(error))
             raise
-
-    @contextmanager
-    def _recorded(self) -> Iterator[None]:
-        """Open the record, and close it with what became of the run."""
-        record, status = self._opened(), "FAILED"
-        try:
-            yield
-            status = "FINISHED"
-        except Interrupted as interrupted:
-            status = "KILLED"
-            tell(f"\ninterrupted by {interrupted} after step {self.trainer.global_step}; {self._way_on()}")
-            raise SystemExit(interrupted.status) from None
-        finally:
-            SIGNALS.over()
-            record.close(status)
-
-    def _opened(self) -> Record:
-        """Go on with the record of the run that is continued, or clear the folder for a new one."""
-        length, step = self.continued.get("record"), self.continued.get("global_step", 0)
-        mine = self.continued.get("run_name") == self._run_name(self.config.fit) and self._inside()
-        former = Destination.saved(self.folder.tracking)
-        if not mine or length is None:
-            length = None
-            if self.folder.used and not self._inside():
-                print(f"{self.folder.path} holds an earlier run, which this one overwrites.")
-                self.folder.clear()
-        else:
-            self.folder.forget_after(step)
-        if self.to and former and former.tracking_uri == self.to.tracking_uri:
-            if length is not None:
-                self.to.run_id, self.to.arrived = former.run_id, min(former.arrived, length)
-            elif former.status is None:
-                self.to.replaces = former.run_id
-        self.identity.record = record = Record(self.folder, length, self.to)
-        self.identity.fresh = length is None
-        self.trainer.loggers = [record, *self.trainer.loggers]
-        return record
-
-    def _inside(self) -> bool:
-        """Whether the checkpoint that is continued lies in the run's own folder."""
-        path = self.config.fit.ckpt_path
-        return path is not None and self.folder.path.resolve() in Path(path).resolve().parents
-
-    def _way_on(self) -> str:
-        """Say how an interrupted run is continued."""
-        path, _ = newest(Path(self.config.fit.checkpoint.dirpath))
-        if path is None:
-            return "nothing has been saved yet, and the same command begins anew."
-        given = [*sys.argv[1:]]
-        if not any(word.startswith("--ckpt_path") for word in given):
-            given += ["--ckpt_path", "last"]
-        return f"to go on from step {read(path)['global_step']}: {shlex.join(['rlcredit', *given])}"
 
     def before_fit(self) -> None:
         """Measure the policy as it comes, and after an interruption what was to be measured when it came."""
@@ -323,9 +231,9 @@ class CreditCLI(LightningCLI):
             return
         if self.config.fit.ckpt_path is None:
             self.trainer.validate(self.model, self.datamodule, verbose=False)
-        elif self.continued.get("evaluation_owed"):
+        elif self.lifetime.checkpoint.get("evaluation_owed"):
             steps = self.trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step
-            steps.total.completed = self.continued["global_step"]  # what the evaluation is named by
+            steps.total.completed = self.lifetime.checkpoint["global_step"]  # what the evaluation is named by
             self.trainer.validate(self.model, self.datamodule, ckpt_path=self.config.fit.ckpt_path, verbose=False)
 
 
@@ -334,15 +242,15 @@ SIGNALS = Signals()
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.exits`."""
-    SIGNALS.heed()
-    try:
-        command_line(args)
-    except Interrupted as interrupted:
-        rank_zero_only(tell)(f"interrupted by {interrupted} before the first step.")
-        sys.exit(interrupted.status)
-    except Ended as ended:
-        rank_zero_only(tell)(f"error: {ended}")
-        sys.exit(ended.status)
+    with SIGNALS.heeded():
+        try:
+            command_line(args)
+        except Interrupted as interrupted:
+            rank_zero_only(tell)(f"interrupted by {interrupted} before the first step.")
+            sys.exit(interrupted.status)
+        except Ended as ended:
+            rank_zero_only(tell)(f"error: {ended}")
+            sys.exit(ended.status)
 
 
 def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:

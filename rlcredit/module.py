@@ -98,6 +98,7 @@ class PolicyModule(GuardedUpdate):
         self.strict_loading = False  # a checkpoint holds the adapter only
         self.needs |= self.loss.needs
         self._kept: Rollout | None = None
+        self._tokens_per_second: float | None = None
         self.between_steps: list[Callable[[], None]] = []
         self.midstep = False
 
@@ -275,12 +276,15 @@ class PolicyModule(GuardedUpdate):
         if batch.update + 1 == self.updates_per_rollout:
             seconds = sum(value for name, value in self.measured.items() if name.startswith("time/"))
             tokens = batch.mask.sum().item() * self.trainer.world_size
-            self._log({"train/tokens_per_second": tokens / seconds}, len(batch.mask))
+            self._tokens_per_second = tokens / seconds
             self._kept = None
+        if self._tokens_per_second is not None:  # of the last whole rollout, also beside updates of the next
+            self._log({"train/tokens_per_second": self._tokens_per_second}, len(batch.mask))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the adapter only; the base weights have not changed."""
         super().on_save_checkpoint(checkpoint)
+        checkpoint["tokens_per_second"] = self._tokens_per_second
         checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in self.learned}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -291,6 +295,7 @@ class PolicyModule(GuardedUpdate):
 
         """
         super().on_load_checkpoint(checkpoint)
+        self._tokens_per_second = checkpoint.get("tokens_per_second")
         learned = {name: weight.shape for name, weight in self.learned.items()}
         saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
         if differing := sorted(name for name in learned.keys() | saved.keys() if learned.get(name) != saved.get(name)):

@@ -133,7 +133,7 @@ def state(folder: Path) -> dict[str, Any]:
     """Return all that a run has left, without times, in a form that can be compared."""
     run = RunFolder(folder / "runs" / "soak-seed0")
     checkpoint = torch.load(run.last_checkpoint, weights_only=True)
-    del checkpoint["record"]  # its length in bytes follows from how many digits times have
+    del checkpoint["record"], checkpoint["tokens_per_second"]  # follow from what the clock says
     # Lightning counts the batches of questions that this process has asked; nothing depends on it.
     asked = {name: value for name, value in checkpoint.pop("loops")["fit_loop"].items() if "val_loop" not in name}
     checkpoint["loops"] = asked

@@ -26,11 +26,14 @@ class Record(Logger):
         length: bytes of an earlier record to go on from, as a checkpoint has noted them; None begins a new one.
         to: where it is delivered; nowhere if None.
 
+    Attributes:
+        fresh: whether it is new.
+
     """
 
     def __init__(self, folder: RunFolder, length: int | None = None, to: Destination | None = None) -> None:
         super().__init__()
-        self.folder, self.to = folder, to
+        self.folder, self.to, self.fresh = folder, to, length is None
         self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
         self.courier: Courier | None = None
         if to is not None and self.journal is not None:

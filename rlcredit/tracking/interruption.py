@@ -1,6 +1,8 @@
 """Signals: what is asked to stop saves what it has learned, says how to go on, and ends with a status that tells."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -40,6 +42,19 @@ class Signals:
     def __init__(self) -> None:
         self.caught: int | None = None
         self.training: Trainer | None = None
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Take the signals over while a command runs, and give them back."""
+        before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
+        self.caught = self.training = None
+        self.heed()
+        try:
+            yield
+        finally:
+            self.over()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def heed(self) -> None:
         """Take the signals over, except those that the process was told to ignore (``nohup``)."""

@@ -74,13 +74,8 @@ def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, dat
 
 @pytest.fixture
 def signals():
-    before = {number: signal.getsignal(number) for number in (*interruption.HEEDED, signal.SIGALRM)}
-    heeding = Signals()
-    heeding.heed()
-    yield heeding
-    heeding.over()
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with (heeding := Signals()).heeded():
+        yield heeding
 
 
 class Training:
@@ -104,12 +99,12 @@ def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
         time.sleep(5)
 
 
-def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored():
+def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored_and_the_others_are_given_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        Signals().heed()
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        with Signals().heeded():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGHUP, before)
-        for number in (*interruption.HEEDED, signal.SIGALRM):
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -1,0 +1,87 @@
+"""From which checkpoint a run goes on, and whether it is the same run that does."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.checkpoint_files import LAST, newest, read
+from rlcredit.notices import tell
+
+
+def continued(asked: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """Return the checkpoint that is asked for, and what it holds; nothing if a run is to begin.
+
+    Args:
+        asked: a file; ``last`` for the newest intact checkpoint of the folder, ``auto`` for that or else none.
+        folder: of the run's checkpoints.
+
+    Raises:
+        ValueError: there is none, or it is damaged; with one that could be continued instead.
+
+    """
+    if asked is None:
+        return None, {}
+    if asked not in ("last", "auto"):
+        path = Path(asked)
+        return path, _read(path)
+    path, damaged = newest(folder)
+    for each in damaged if path else ():
+        tell(f"warning: {each} Continuing from {path}.")
+    if path is not None:
+        return path, _read(path)
+    if asked == "last" or damaged:
+        raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST}. {' '.join(damaged)}".rstrip())
+    return None, {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(f"ckpt_path: there is no checkpoint {path}.")
+    try:
+        return read(path)
+    except ValueError as error:
+        other, _ = newest(path.parent)
+        offer = f" {other} is intact: continue with --ckpt_path {other}." if other else ""
+        raise ValueError(f"ckpt_path: {error}{offer}") from None
+
+
+def refuse_another(checkpoint: Mapping[str, Any], described: Mapping[str, Any], updates: int) -> None:
+    """Refuse to continue a run as another one.
+
+    Args:
+        checkpoint: that is continued; empty if none is.
+        described: what the objects of this run say they are.
+        updates: of a rollout.
+
+    Raises:
+        ValueError: with what differs.
+
+    """
+    before = checkpoint.get("parameters", {})
+    for name, value in described.items():
+        if name != "max_steps" and before.get(name, value) != value:
+            raise ValueError(
+                f"ckpt_path: the checkpoint was made with {name} {before[name]!r}, but the configuration says "
+                f"{value!r}. Continue it as it was, or start anew without ckpt_path."
+            )
+    if (done := checkpoint.get("global_step", 0)) % updates:
+        raise ValueError(
+            f"ckpt_path: the checkpoint was written after step {done}, inside a rollout of {updates} updates, "
+            "which it does not hold. Continue from another one."
+        )
+
+
+def way_on(folder: Path, given: Sequence[str]) -> str:
+    """Say how an interrupted run is continued.
+
+    Args:
+        folder: of its checkpoints.
+        given: to the command line.
+
+    """
+    path, _ = newest(folder)
+    if path is None:
+        return "nothing has been saved yet, and the same command begins anew."
+    more = [] if any(word.startswith("--ckpt_path") for word in given) else ["--ckpt_path", "last"]
+    return f"to go on from step {read(path)['global_step']}: {shlex.join(['rlcredit', *given, *more])}"

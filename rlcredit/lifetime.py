@@ -1,0 +1,86 @@
+"""A run from its first record to its status: whose folder it is, what it goes on from, and how it has ended."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Trainer
+
+from rlcredit.continuation import way_on
+from rlcredit.notices import tell
+from rlcredit.record import Destination, Record
+from rlcredit.run_folder import RunFolder
+from rlcredit.tracking.identity import RunIdentity
+from rlcredit.tracking.interruption import Interrupted, Signals
+
+
+@dataclasses.dataclass
+class Lifetime:
+    """One run.
+
+    Args:
+        name: of the run.
+        folder: of the run.
+        checkpoints: folder of its checkpoints.
+        path: the checkpoint that it goes on from, None if it begins.
+        checkpoint: what that holds.
+        to: where its record is delivered; nowhere if None.
+
+    """
+
+    name: str
+    folder: RunFolder
+    checkpoints: Path
+    path: Path | None
+    checkpoint: Mapping[str, Any]
+    to: Destination | None
+
+    @contextmanager
+    def lived(self, trainer: Trainer, identity: RunIdentity, signals: Signals) -> Iterator[None]:
+        """Keep the folder to this run, open its record, and close it with what has become of the run.
+
+        Raises:
+            ValueError: another process writes in the folder, or the record is not that of the checkpoint.
+            SystemExit: a signal has interrupted the run; it has been said how to go on.
+
+        """
+        with self.folder.locked():
+            record, status = self._opened(), "FAILED"
+            identity.record, identity.fresh = record, record.fresh
+            trainer.loggers = [record, *trainer.loggers]
+            try:
+                yield
+                status = "FINISHED"
+            except Interrupted as interrupted:
+                status = "KILLED"
+                how = way_on(self.checkpoints, sys.argv[1:])
+                tell(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {how}")
+                raise SystemExit(interrupted.status) from None
+            finally:
+                signals.over()
+                record.close(status)
+
+    def _opened(self) -> Record:
+        """Go on with the record of the run that is continued, or clear the folder for a new one."""
+        inside = self.path is not None and self.folder.path.resolve() in self.path.resolve().parents
+        length = self.checkpoint.get("record") if inside and self.checkpoint.get("run_name") == self.name else None
+        former = Destination.saved(self.folder.tracking)
+        if length is not None:
+            self.folder.forget_after(self.checkpoint["global_step"])
+        elif self.folder.used and not inside:
+            print(f"{self.folder.path} holds an earlier run, which this one overwrites.")
+            self.folder.clear()
+        if self.to and former and former.tracking_uri == self.to.tracking_uri:
+            self._take_over(former, self.to, length)
+        return Record(self.folder, length, self.to)
+
+    @staticmethod
+    def _take_over(former: Destination, to: Destination, length: int | None) -> None:
+        """Go on in the MLflow run that the folder has had, or close it if it says that it goes on."""
+        if length is not None:
+            to.run_id, to.arrived = former.run_id, min(former.arrived, length)
+        elif former.status is None:
+            to.replaces = former.run_id
