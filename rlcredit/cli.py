@@ -220,8 +220,8 @@ class CreditCLI(LightningCLI):
         try:
             with self.lifetime.lived(self.trainer, self.identity, SIGNALS):
                 super()._run_subcommand(subcommand)
-        except ValueError as error:
-            if self.identity.record is None:
+        except (ValueError, OSError) as error:
+            if self.identity.record is None:  # nothing has been begun
                 self.parser.error(str(error))
             raise
 

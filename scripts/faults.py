@@ -7,6 +7,7 @@ runs the command and kills it when it enters its third backward pass. ``list`` i
 
 import dataclasses
 import errno
+import inspect
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ import torch
 from callbacks.base import CreditOperator
 from rlcredit import artifacts, files
 from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.engines.sampling import Samples
 from rlcredit.module import PolicyModule
 from rlcredit.record.journal import Journal
 from rlcredit.record.logger import Record
@@ -74,12 +76,22 @@ def _signalled(name: str) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.Signals[name])
 
 
+def _spoiled(result: Any) -> Any:
+    """Make a tensor, or the log-probabilities of samples, no numbers; leave anything else as it is."""
+    if isinstance(result, torch.Tensor) and result.is_floating_point():
+        return result * torch.nan
+    if isinstance(result, Samples):
+        result.logprobs = result.logprobs * torch.nan
+    return result
+
+
 ACTIONS: dict[str, Callable[[], None]] = {
     "kill": _kill,
     "raise": _raise,
     "full": _full,
     "hang": lambda: time.sleep(10**6),
     "slow": lambda: time.sleep(1.0),
+    "nan": lambda: None,
     **{name: _signalled(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
 }
 
@@ -108,16 +120,19 @@ class Fault:
     def install(self, note: Path | None = None) -> None:
         """Wrap the function of the phase in this process; ``note`` is a file made when the fault happens."""
         owner, name = PHASES[self.phase]
-        raw = vars(owner)[name]
+        raw = inspect.getattr_static(owner, name)
         function, calls = getattr(owner, name), 0
 
         def faulty(*arguments: Any, **named: Any) -> Any:
             nonlocal calls
             calls += 1
-            if calls == self.call:
-                if note is not None:
-                    note.touch()
-                ACTIONS[self.action]()
+            if calls != self.call:
+                return function(*arguments, **named)
+            if note is not None:
+                note.touch()
+            if self.action == "nan":
+                return _spoiled(function(*arguments, **named))
+            ACTIONS[self.action]()
             return function(*arguments, **named)
 
         setattr(owner, name, staticmethod(faulty) if isinstance(raw, staticmethod) else faulty)

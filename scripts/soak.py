@@ -17,6 +17,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import sys
@@ -270,13 +271,13 @@ def fresh(home: Path, folder: Path) -> Path:
     return folder
 
 
-def references(home: Path) -> None:
+def references(home: Path, stacks: Sequence[str]) -> None:
     """Run every stack without a fault, twice; a reference that differs from itself is none."""
     from rlcredit.record.database import make  # noqa: PLC0415
 
     home.mkdir(parents=True, exist_ok=True)
     make(f"sqlite:///{home / 'mlflow.db'}")
-    for stack in STACKS:
+    for stack in stacks:
         states = []
         for number in range(2):
             folder = fresh(home, home / "references" / f"{stack}{number}")
@@ -288,7 +289,7 @@ def references(home: Path) -> None:
         torch.save(states[0], home / f"{stack}.pt")
 
 
-def matrix() -> list[tuple[str, str, list[Fault]]]:
+def matrix(stacks: Sequence[str]) -> list[tuple[str, str, list[Fault]]]:
     """Return every phase of every stack at three places: at its first call, in the middle, and near the end."""
     calls = {"question": (1, 2, 4), "held_out": (1, 2, 4), "checkpoint": (1, 2, 3), "checkpoint_named": (1, 2, 3)}
     calls |= {"checkpoint_removed": (1, 1, 1), "replaced": (4, 14, 30), "deliver": (1, 2, 4), "upload": (1, 3, 4)}
@@ -296,22 +297,22 @@ def matrix() -> list[tuple[str, str, list[Fault]]]:
     calls |= {"decode": (2, 5, 9), "verify": (2, 5, 9), "credit": (1, 3, 6), "record": (2, 9, 16), "table": (1, 4, 7)}
     return [
         (f"{phase}:{call}:{stack}", stack, [Fault(phase, "kill", call)])
-        for stack in STACKS
+        for stack in stacks
         for phase in MATRIX
         for call in dict.fromkeys(calls.get(phase, (1, 3, 6)))
     ]
 
 
-HARMFUL = ("kill", "kill", "kill", "kill", "raise", "SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP", "full", "slow")
+HARMFUL = ("kill", "kill", "kill", "kill", "raise", "SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP", "full", "slow", "nan")
 
 
-def chains(faults: int, seed: int) -> list[tuple[str, str, list[Fault]]]:
+def chains(faults: int, seed: int, stacks: Sequence[str]) -> list[tuple[str, str, list[Fault]]]:
     """Return chains of one to four random faults each, of so many faults together."""
     dice, every, count = random.Random(seed), [], 0
     while count < faults:
         length = min(dice.randint(1, 4), faults - count)
         chosen = [Fault(dice.choice(list(PHASES)), dice.choice(HARMFUL), dice.randint(1, 12)) for _ in range(length)]
-        every.append((f"chain:{seed}:{len(every)}", dice.choice(list(STACKS)), chosen))
+        every.append((f"chain:{seed}:{len(every)}", dice.choice(list(stacks)), chosen))
         count += length
     return every
 
@@ -349,7 +350,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", default="", help="cases whose name matches this regular expression")
+    parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--home", type=Path, default=Path("soak"))
     parser.add_argument("--out", type=Path, help="a file that gets a line of JSON for every case")
     given = parser.parse_args(words)
@@ -360,9 +362,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
     import rlcredit.cli  # noqa: F401, PLC0415
 
-    references(_home)
-    planned = matrix() if given.kind == "matrix" else chains(given.faults, given.seed)
-    planned = [each for each in planned if given.only in each[0]]
+    references(_home, given.stacks)
+    planned = matrix(given.stacks) if given.kind == "matrix" else chains(given.faults, given.seed, given.stacks)
+    planned = [each for each in planned if re.search(given.only, each[0])]
     done, began = [], time.monotonic()
     with multiprocessing.get_context("fork").Pool(given.jobs, maxtasksperchild=50) as pool:
         for each in pool.imap_unordered(_work, planned):
@@ -377,6 +379,8 @@ def main(words: Sequence[str] | None = None) -> int:
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"\n{sum(each.well for each in done)} of {len(done)} cases ended well; {faults} faults happened; ", end="")
     print(f"{time.monotonic() - began:.0f} s, largest process {largest} MiB")
+    if given.kind == "matrix":
+        return 0 if all(each.well and each.attempts[0].happened for each in done) else 1
     return 0 if all(each.well for each in done) else 1
 
 

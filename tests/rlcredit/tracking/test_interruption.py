@@ -56,7 +56,7 @@ def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, database
 
 def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database):
     status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
-    assert status == 143
+    assert status == 143, err
     assert way_on(err)[1] == "2"
     held_out = tmp_path / "runs" / "grpo-seed0" / "held_out"
     assert sorted(path.name for path in held_out.iterdir()) == ["step_000000.json"]

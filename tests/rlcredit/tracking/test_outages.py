@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -142,3 +143,35 @@ def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_pat
     assert run(tmp_path, *STEPS, "--ckpt_path=last")[0] == 0
     assert record(tmp_path) == [0, 1, 2, 3]
     assert json.loads((folder / "tracking.json").read_text())["status"] == "FINISHED"
+
+
+def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
+    (tmp_path / "runs").write_text("a file")
+    status, _, err = run(tmp_path, *STEPS)
+    assert status == 2
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert "runs" in err
+
+
+def test_two_runs_do_not_write_in_one_folder(tmp_path, database):
+    first = started(tmp_path, "--trainer.max_steps=400")
+    while not (tmp_path / "runs" / "grpo-seed0" / "record.jsonl").exists():
+        time.sleep(0.05)
+    status, _, err = run(tmp_path, *STEPS)
+    assert status == 2
+    assert "another process writes in runs/grpo-seed0." in err
+    first.send_signal(signal.SIGTERM)
+    assert ended(first)[0] == 143
+
+
+def test_a_run_begun_anew_in_a_used_folder_keeps_nothing_of_the_former(tmp_path, database):
+    assert run(tmp_path, *STEPS)[0] == 0
+    status, out, err = run(tmp_path, "--trainer.max_steps=2", fault="decode:kill:2")
+    assert status == -9, err
+    assert "holds an earlier run, which this one overwrites" in out
+    folder = tmp_path / "runs" / "grpo-seed0"
+    assert not (folder / "adapter").exists()
+    assert not list((folder / "checkpoints").glob("*.ckpt"))
+    status, _, err = run(tmp_path, *STEPS, "--ckpt_path=last")
+    assert (status, err.count("there is no checkpoint")) == (2, 1)
