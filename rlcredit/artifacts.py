@@ -89,6 +89,11 @@ def spared(path: Path) -> Iterator[None]:
 def _write(path: Path, text: str, written: Callable[[], None]) -> None:
     """Write what was refused before, and this; what the disk refuses now is tried again with the next."""
     _waiting[path] = (text, written)
+    settle()
+
+
+def settle() -> list[Path]:
+    """Write what the disk has refused before; return what it still refuses."""
     for each, (content, tell) in list(_waiting.items()):
         try:
             write_atomically(each, content)
@@ -99,6 +104,7 @@ def _write(path: Path, text: str, written: Callable[[], None]) -> None:
             continue
         del _waiting[each]
         tell()
+    return list(_waiting)
 
 
 def _records(trainer: Trainer) -> list[Record]:

@@ -98,9 +98,9 @@ def read(path: Path) -> dict[str, Any]:
 def newest(folder: Path) -> tuple[Path | None, list[str]]:
     """Return the newest checkpoint of a folder that is intact, and what is wrong with those newer than it.
 
-    ``last.ckpt`` comes before all others, which come by the time they were written.
+    They come by the time they were written, ``last.ckpt`` before the one whose second name it is.
     """
-    found = sorted(folder.glob("*.ckpt"), key=lambda path: (path.name == LAST, path.stat().st_mtime_ns), reverse=True)
+    found = sorted(folder.glob("*.ckpt"), key=lambda path: (path.stat().st_mtime_ns, path.name == LAST), reverse=True)
     damaged: list[str] = []
     for path in found:
         if (problem := damage(path)) is None:

@@ -151,6 +151,8 @@ class CreditCLI(LightningCLI):
         named = [each for each in listed if isinstance(each, Namespace) and each.class_path == MLFLOW]
         if not named:
             return None
+        if len(named) > 1:
+            raise ValueError("trainer.logger: a run has one record in MLflow. Keep one MLFlowLogger of the list.")
         config.trainer.logger = [each for each in listed if each not in named] or False
         given = named[0].init_args.as_dict()
         return destination(given, self._run_name(config), tags(config.condition, config.seed_everything))

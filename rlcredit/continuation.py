@@ -83,5 +83,21 @@ def way_on(folder: Path, given: Sequence[str]) -> str:
     path, _ = newest(folder)
     if path is None:
         return "nothing has been saved yet, and the same command begins anew."
-    more = [] if any(word.startswith("--ckpt_path") for word in given) else ["--ckpt_path", "last"]
-    return f"to go on from step {read(path)['global_step']}: {shlex.join(['rlcredit', *given, *more])}"
+    words = shlex.join(["rlcredit", *_without_checkpoint(given), "--ckpt_path", "last"])
+    return f"to go on from step {read(path)['global_step']}: {words}"
+
+
+def _without_checkpoint(given: Sequence[str]) -> list[str]:
+    """Return a command line without the checkpoint that it has gone on from.
+
+    Example:
+        >>> _without_checkpoint(["fit", "--ckpt_path", "a.ckpt", "--threads=1", "--ckpt_path=last"])
+        ['fit', '--threads=1']
+
+    """
+    before = ["", *given]
+    return [
+        word
+        for flag, word in zip(before, given, strict=False)
+        if flag != "--ckpt_path" and word != "--ckpt_path" and not word.startswith("--ckpt_path=")
+    ]

@@ -39,13 +39,23 @@ def _delivered(run: RunFolder) -> int:
         print(f"error: {run.tracking} cannot be read.", file=sys.stderr)
         return FAILED
     try:
+        assert to.address
         with run.locked():
-            delivery = Delivery(run, to)
-            delivery.bring()
-            delivery.end(to.status or "KILLED")
-    except Exception as error:  # noqa: BLE001  (whatever a tracker may raise, its name is what there is to say)
-        reason = str(error) if isinstance(error, ValueError) else type(error).__name__
-        print(f"error: {run.path}: MLflow at {to.shown} has not taken it ({reason}).", file=sys.stderr)
+            return _brought(run, to)
+    except ValueError as error:
+        print(f"error: {run.path}: {error}", file=sys.stderr)
         return FAILED
-    print(f"{run.path}: all of it is in MLflow, run {to.run_id}.")
+
+
+def _brought(run: RunFolder, to: Destination) -> int:
+    former = to.run_id
+    try:
+        delivery = Delivery(run, to)
+        delivery.bring()
+        delivery.end(to.status or "KILLED")
+    except Exception as error:  # noqa: BLE001  (whatever a tracker may raise; its words may hold an address)
+        print(f"error: {run.path}: MLflow at {to.shown} has not taken it ({type(error).__name__}).", file=sys.stderr)
+        return FAILED
+    anew = " (a new one: what it had before is not there, or is ahead of the record)" if former != to.run_id else ""
+    print(f"{run.path}: all of it is in MLflow, run {to.run_id}{anew if former else ''}.")
     return FINISHED

@@ -1,5 +1,6 @@
 """A run from its first record to its status: whose folder it is, what it goes on from, and how it has ended."""
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,8 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
+from rlcredit.artifacts import settle
+from rlcredit.checkpoint_files import damage, read
 from rlcredit.continuation import way_on
 from rlcredit.notices import tell
 from rlcredit.record import Destination, Record
@@ -55,32 +58,47 @@ class Lifetime:
                 yield
                 status = "FINISHED"
             except Interrupted as interrupted:
+                signals.over()
                 status = "KILLED"
                 how = way_on(self.checkpoints, sys.argv[1:])
                 tell(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {how}")
                 raise SystemExit(interrupted.status) from None
             finally:
                 signals.over()
-                record.close(status)
+                settle()
+                with contextlib.suppress(Interrupted):  # a signal now ends the wait for MLflow, and no more
+                    record.close(status)
 
     def _opened(self) -> Record:
         """Go on with the record of the run that is continued, or clear the folder for a new one."""
-        inside = self.path is not None and self.folder.path.resolve() in self.path.resolve().parents
+        homes = {self.folder.path.resolve(), self.checkpoints.resolve()}
+        inside = self.path is not None and bool(homes & set(self.path.resolve().parents))
         length = self.checkpoint.get("record") if inside and self.checkpoint.get("run_name") == self.name else None
         former = Destination.saved(self.folder.tracking)
-        if length is not None:
-            self.folder.forget_after(self.checkpoint["global_step"])
-        elif self.folder.used and not inside:
+        if length is None and self.folder.used and not inside:
             print(f"{self.folder.path} holds an earlier run, which this one overwrites.")
             self.folder.clear()
+            for path in self.checkpoints.glob("*.ckpt"):
+                path.unlink()
         if self.to and former and former.tracking_uri == self.to.tracking_uri:
             self._take_over(former, self.to, length)
-        return Record(self.folder, length, self.to)
+        record = Record(self.folder, length, self.to)
+        if length is not None:
+            self._go_back(self.checkpoint["global_step"])
+        return record
+
+    def _go_back(self, step: int) -> None:
+        """Forget what came after the step that the run goes on from."""
+        self.folder.forget_after(step)
+        for path in self.checkpoints.glob("*.ckpt"):
+            if damage(path) is None and read(path)["global_step"] > step:
+                path.unlink()
 
     @staticmethod
     def _take_over(former: Destination, to: Destination, length: int | None) -> None:
         """Go on in the MLflow run that the folder has had, or close it if it says that it goes on."""
+        to.closes, to.removes = former.closes, former.removes
         if length is not None:
             to.run_id, to.arrived = former.run_id, min(former.arrived, length)
-        elif former.status is None:
-            to.replaces = former.run_id
+        elif former.run_id is not None:
+            to.closes.append(former.run_id)

@@ -59,7 +59,8 @@ class PolicyModule(GuardedUpdate):
     Attributes:
         between_steps: called before prompts are answered, when everything of the step before has been logged and
             evaluated and nothing of the next has begun.
-        midstep: whether weights, optimizer or callbacks may have changed since the last whole step.
+        midstep: whether something is half done that a checkpoint or the record would lack.
+        evaluating: whether the evaluation after the last step has begun and not been recorded.
 
     """
 
@@ -100,7 +101,7 @@ class PolicyModule(GuardedUpdate):
         self._kept: Rollout | None = None
         self._tokens_per_second: float | None = None
         self.between_steps: list[Callable[[], None]] = []
-        self.midstep = False
+        self.midstep = self.evaluating = False
 
     def check(self, trainer: Trainer, task: Task) -> None:
         """Refuse a trainer or data under which credit would see a part of a batch, or a run could not be continued.
@@ -158,9 +159,10 @@ class PolicyModule(GuardedUpdate):
         """Answer the prompts with the current policy, so that callbacks meet a rollout; or bring back the one kept."""
         if not self.trainer.training:
             return batch
-        self.midstep = False
+        self.midstep = True  # while a checkpoint is written, signals wait
         for waiting in self.between_steps:
             waiting()
+        self.midstep = False
         update = self.global_step % self.updates_per_rollout
         if update == 0:
             self._kept = self.rollout(batch)
@@ -174,8 +176,17 @@ class PolicyModule(GuardedUpdate):
         return self._kept
 
     def on_validation_start(self) -> None:
-        """Note that the step before is whole."""
-        self.midstep = False
+        """Note that the step before is whole, and that its evaluation is not."""
+        self.midstep, self.evaluating = False, True
+
+    def on_validation_epoch_end(self) -> None:
+        """Let signals wait until the evaluation has been recorded."""
+        super().on_validation_epoch_end()
+        self.midstep = True
+
+    def on_validation_end(self) -> None:
+        """Note that the evaluation is whole."""
+        self.midstep = self.evaluating = False
 
     def on_train_end(self) -> None:
         """Note that the last step is whole."""

@@ -1,5 +1,6 @@
 """Things that people are told once, however often they happen."""
 
+import contextlib
 import sys
 
 _told: set[str] = set()
@@ -25,4 +26,5 @@ def again(kind: str) -> None:
 
 def tell(sentence: str) -> None:
     """Say something about the run that is no part of its output."""
-    print(sentence, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+        print(sentence, file=sys.stderr, flush=True)

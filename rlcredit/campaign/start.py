@@ -124,6 +124,9 @@ def started(declaration: Declaration, root: Path, settings: str, share: Share, t
     except KeyboardInterrupt:
         parent.close("KILLED", ledger.path)
         raise
+    except Exception:
+        parent.close("FAILED", ledger.path)
+        raise
     return _concluded(ledger, every, parent)
 
 

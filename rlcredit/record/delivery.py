@@ -43,8 +43,9 @@ class Delivery:
         if self.store is None:
             self.store = self._opened()
         points: list[tuple[str, float, int, int]] = []
+        waiting: set[Point] = set()
         for entry, place in entries(self.folder.record, self.place):
-            points += self._points(entry)
+            points += self._points(entry, waiting)
             if len(points) >= BATCH or "metrics" not in entry:
                 self._send(points, entry, place)
                 points = []
@@ -60,16 +61,19 @@ class Delivery:
         store = Store(self.to)
         held, former = store.points(), self.to.run_id
         ahead = held is not None and not held <= set(self._recorded())
+        if ahead and former is not None:
+            self.to.removes.append(former)
+            self._save()  # whatever happens to the next requests, somebody will know of it
         if held is None or ahead:
             self.to.run_id, self.to.arrived = store.create(), 0
             self._save()
         else:
             store.running()
-        if ahead and former is not None:
-            store.remove(former)
-        if self.to.replaces is not None:
-            store.close(self.to.replaces)
-            self.to.replaces = None
+        for listed, finish in ((self.to.removes, store.remove), (self.to.closes, store.close)):
+            for run_id in list(listed):
+                finish(run_id)
+                listed.remove(run_id)
+        self._save()
         self.held = held if held is not None and not ahead else set()
         self.place = 0
         return store
@@ -78,13 +82,15 @@ class Delivery:
         for entry, _ in entries(self.folder.record):
             yield from ((accepted(name), entry["step"]) for name in entry.get("metrics", {}))
 
-    def _points(self, entry: Entry) -> list[tuple[str, float, int, int]]:
-        named = ((accepted(name), value) for name, value in entry.get("metrics", {}).items())
-        return [
-            (name, value, entry["time"], entry["step"])
-            for name, value in named
-            if (name, entry["step"]) not in self.held
-        ]
+    def _points(self, entry: Entry, waiting: set[Point]) -> list[tuple[str, float, int, int]]:
+        """Return the points of a line that MLflow does not hold and that do not wait to be sent."""
+        found = []
+        for name, value in entry.get("metrics", {}).items():
+            point = (accepted(name), entry["step"])
+            if point not in self.held and point not in waiting:
+                waiting.add(point)
+                found.append((point[0], value, entry["time"], entry["step"]))
+        return found
 
     def _send(self, points: list[tuple[str, float, int, int]], entry: Entry, place: int) -> None:
         assert self.store is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.files import replaced
+from rlcredit.record.database import SQLITE
 
 _saving = threading.Lock()
 
@@ -27,7 +28,8 @@ class Destination:
         run_id: of the run, None until it has been made.
         arrived: bytes of the record whose files have arrived.
         status: how the run has ended; None while it goes on.
-        replaces: the run of an earlier attempt in the same folder, which may still say that it goes on.
+        closes: runs of earlier attempts in the same folder, which may still say that they go on.
+        removes: runs that this one has replaced, which are still to be deleted.
 
     """
 
@@ -39,7 +41,8 @@ class Destination:
     run_id: str | None = None
     arrived: int = 0
     status: str | None = None
-    replaces: str | None = None
+    closes: list[str] = dataclasses.field(default_factory=list)
+    removes: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -81,6 +84,17 @@ IDLE = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None
 """Its other arguments, at the values at which they change nothing."""
 
 
+CONTEXT = "MLFLOW_RUN_CONTEXT"
+"""The variable from which MLflow takes tags of new runs."""
+
+
+def _placed(address: str | None) -> str | None:
+    """Return an address that means the same in every working directory."""
+    if address is None or not address.startswith(SQLITE) or address.startswith(f"{SQLITE}/"):
+        return address
+    return f"{SQLITE}{Path(address.removeprefix(SQLITE)).resolve()}"
+
+
 def destination(given: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> Destination:
     """Return where the record of a run goes, from the arguments of an MLFlowLogger.
 
@@ -99,9 +113,10 @@ def destination(given: Mapping[str, Any], name: str, tags: Mapping[str, str]) ->
                 f"trainer.logger.init_args.{argument}: a run delivers its record, its files and its adapter itself, "
                 f"and has no use for it. Remove it. It uses {', '.join(sorted(OURS))}."
             )
-    told = {key: str(value) for key, value in {**tags, **(given.get("tags") or {})}.items()}
+    nested = json.loads(os.environ.get(CONTEXT, "{}"))  # a run that is delivered later still belongs to its campaign
+    told = {key: str(value) for key, value in {**nested, **tags, **(given.get("tags") or {})}.items()}
     return Destination(
-        tracking_uri=given.get("tracking_uri"),
+        tracking_uri=_placed(given.get("tracking_uri")),
         experiment_name=given.get("experiment_name", "rlcredit"),
         run_name=given.get("run_name") or name,
         tags=told,

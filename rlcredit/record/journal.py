@@ -33,6 +33,8 @@ class Journal:
                 f"{path} holds {held} bytes of the {length} that the checkpoint has seen. Continue with the run folder "
                 "that the checkpoint lies in, or begin anew without --ckpt_path."
             )
+        if length and os.pread(self._file, 1, length - 1) != b"\n":
+            raise ValueError(f"{path} is not the record that the checkpoint has seen. Begin anew without --ckpt_path.")
         self.length = _whole(path) if length is None else length
         self._waiting: list[bytes] = []
         os.ftruncate(self._file, self.length)

@@ -1,5 +1,6 @@
 """What Lightning and the callbacks tell of a run: into its folder at once, to MLflow as soon as MLflow takes it."""
 
+import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +38,7 @@ class Record(Logger):
         self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
         self.courier: Courier | None = None
         if to is not None and self.journal is not None:
-            to.save(folder.tracking)
+            self._save(to)
             self.courier = Courier(Delivery(folder, to))
             self.courier.start()
 
@@ -85,13 +86,18 @@ class Record(Logger):
         if self.courier is None or self.to is None:
             return
         self.to.status = status
+        self._save(self.to)
         arrived = self.courier.close(status, PATIENCE[status])
-        self.to.save(self.folder.tracking)
+        self._save(self.to)
         if not arrived:
             tell(
                 f"MLflow at {self.to.shown} has not taken all of this run yet; nothing is lost. "
                 f"`rlcredit deliver {self.folder.path}` brings it there."
             )
+
+    def _save(self, to: Destination) -> None:
+        with contextlib.suppress(OSError):  # a full disk must not hide how the run has ended
+            to.save(self.folder.tracking)
 
     def _tell(self, **entry: Any) -> None:
         if self.journal is not None:

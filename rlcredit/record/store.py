@@ -37,20 +37,22 @@ class Store:
 
     def points(self) -> set[Point] | None:
         """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
+        run_id = self.destination.run_id
+        if run_id is None or (run := self._active(run_id)) is None:
+            return None
+        return {(key, m.step) for key in run.data.metrics for m in self.client.get_metric_history(run_id, key)}
+
+    def _active(self, run_id: str) -> Any:
+        """Return a run; None if there is none of this id, or it was deleted."""
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
-        run_id = self.destination.run_id
-        if run_id is None:
-            return None
         try:
             run = self.client.get_run(run_id)
         except MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return None
             raise
-        if run.info.lifecycle_stage == "deleted":
-            return None
-        return {(key, m.step) for key in run.data.metrics for m in self.client.get_metric_history(run_id, key)}
+        return None if run.info.lifecycle_stage == "deleted" else run
 
     def create(self) -> str:
         """Make the run, and its experiment if need be; return its id."""
@@ -75,12 +77,14 @@ class Store:
 
     def close(self, run_id: str) -> None:
         """Say of an earlier run that it was killed, if it says that it goes on; nobody else ever will."""
-        if self.client.get_run(run_id).info.status == "RUNNING":
+        run = self._active(run_id)
+        if run is not None and run.info.status == "RUNNING":
             self.client.set_terminated(run_id, "KILLED")
 
     def remove(self, run_id: str) -> None:
         """Put a run that this one has replaced among MLflow's deleted ones, from which it could be restored."""
-        self.client.delete_run(run_id)
+        if self._active(run_id) is not None:
+            self.client.delete_run(run_id)
 
     def parameters(self, values: Mapping[str, Any]) -> None:
         """Name the parameters of the run, once; MLflow lets none change."""

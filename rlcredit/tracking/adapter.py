@@ -5,6 +5,7 @@ import shutil
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
+from safetensors import SafetensorError
 
 from rlcredit.artifacts import publish, run_folder
 from rlcredit.exits import NoStorage
@@ -30,9 +31,10 @@ class SaveAdapter(Callback):
             pl_module.policy.save_adapter(unfinished)
             shutil.rmtree(path, ignore_errors=True)
             os.replace(unfinished, path)
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(unfinished, ignore_errors=True)
             raise NoStorage(
-                f"The adapter cannot be written to {path} ({error.strerror or error}). Make room, then continue with "
+                f"The adapter cannot be written to {path} ({error}). Make room, then continue with "
                 "--ckpt_path last, which writes it."
             ) from error
         publish(trainer, path, "adapter")

@@ -31,6 +31,7 @@ class DurableCheckpoints(TorchCheckpointIO):
         try:
             write_durably(Path(path), lambda file: save(checkpoint, file))
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+            _raise_signal(error)
             raise NoStorage(
                 f"No checkpoint can be written to {path} ({_reason(error)}), so training stops here instead of losing "
                 "what it learns. Make room, then continue with --ckpt_path last."
@@ -86,7 +87,7 @@ class Checkpoints(ModelCheckpoint):
         """Be asked between any two steps."""
         super().setup(trainer, pl_module, stage)
         if stage == "fit":
-            pl_module.between_steps.append(lambda: self.save_if_due(trainer))  # pyright: ignore
+            pl_module.between_steps.insert(0, lambda: self.save_if_due(trainer))  # pyright: ignore
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -129,7 +130,7 @@ class Checkpoints(ModelCheckpoint):
         """Say where Lightning's loops were right after the step: from there it knows how to go on with the next."""
         if self._loops is not None:
             checkpoint["loops"] = self._loops
-        checkpoint["evaluation_owed"] = trainer.validating
+        checkpoint["evaluation_owed"] = pl_module.evaluating
 
     @contextmanager
     def _only_deciding(self) -> Iterator[None]:
@@ -166,6 +167,14 @@ class Checkpoints(ModelCheckpoint):
         os.replace(unfinished, named)
         unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
         settled(named.parent)
+
+
+def _raise_signal(error: BaseException) -> None:
+    """Raise the signal that torch, which was writing, has made an error of."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if not isinstance(error, Exception):
+            raise error
 
 
 def _reason(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.artifacts import settle
 from rlcredit.exits import NoStorage
 from rlcredit.record import Record
 from rlcredit.tracking.versions import versions
@@ -44,10 +45,14 @@ class RunIdentity(Callback):
         """Remember the run, what it was, and how much it had told.
 
         Raises:
-            NoStorage: the disk does not take the record.
+            NoStorage: the disk does not take the record, or a file from before.
 
         """
         checkpoint["run_name"], checkpoint["parameters"] = self.name, self.parameters
+        if waiting := settle():
+            raise NoStorage(
+                f"{waiting[0]} cannot be written. Training stops here: no checkpoint would hold without it."
+            )
         try:
             checkpoint["record"] = self.record.sync() if self.record is not None else None
         except OSError as error:

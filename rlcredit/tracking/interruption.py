@@ -96,6 +96,7 @@ class Interruption(Callback):
 
     def __init__(self, signals: Signals, checkpoints: Checkpoints) -> None:
         self.signals, self.checkpoints = signals, checkpoints
+        self.agreed = False
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Be asked between any two steps."""
@@ -105,6 +106,10 @@ class Interruption(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the signals back from Lightning, whose handler of SIGTERM ends a run with status 0."""
         self.signals.training = trainer
+        self.signals.heed()
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the signals back also in the evaluation before training."""
         self.signals.heed()
 
     def on_validation_batch_start(
@@ -117,7 +122,9 @@ class Interruption(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Save the last whole step, and whether its evaluation is still owed."""
         inside = trainer.global_step % pl_module.updates_per_rollout  # pyright: ignore
-        if isinstance(exception, Interrupted) and not (pl_module.midstep or inside):
+        alone = several() and not self.agreed  # the others do not save, and one of several cannot
+        if isinstance(exception, Interrupted) and not (pl_module.midstep or inside or alone):
+            self.signals.over()  # a checkpoint that has been begun is finished
             self.checkpoints.save(trainer)
 
     def _stop_if_asked(self, trainer: Trainer) -> None:
@@ -125,4 +132,6 @@ class Interruption(Callback):
             return
         asked = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
         if summed(asked):  # of whatever process
+            self.agreed = True
+            trainer.lightning_module.midstep = False  # pyright: ignore[reportArgumentType]
             raise Interrupted(self.signals.caught or signal.SIGTERM)

@@ -92,7 +92,7 @@ def test_a_run_begun_anew_closes_the_one_it_replaces(folder, address):
     told(folder, 1)
     first, second = to(address), to(address)
     Delivery(folder, first).bring()
-    second.replaces = first.run_id
+    second.closes = [first.run_id, "0" * 32]  # and one that is not there any more
     delivery = Delivery(folder, second)
     delivery.bring()
     delivery.end("FINISHED")
