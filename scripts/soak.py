@@ -135,6 +135,7 @@ def state(folder: Path) -> dict[str, Any]:
     run = RunFolder(folder / "runs" / "soak-seed0")
     checkpoint = torch.load(run.last_checkpoint, weights_only=True)
     del checkpoint["record"], checkpoint["tokens_per_second"]  # follow from what the clock says
+    del checkpoint["epoch"]  # one more once training is over; Lightning writes it and does not read it
     # Lightning counts the batches of questions that this process has asked; nothing depends on it.
     asked = {name: value for name, value in checkpoint.pop("loops")["fit_loop"].items() if "val_loop" not in name}
     checkpoint["loops"] = asked

@@ -13,7 +13,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.checkpoint_files import damage, save
+from rlcredit.checkpoint_files import LAST, damage, save
 from rlcredit.exits import NoStorage
 from rlcredit.files import settled, write_durably
 
@@ -82,6 +82,7 @@ class Checkpoints(ModelCheckpoint):
         )
         self._due = self._deciding = False
         self._loops: dict[str, Any] | None = None
+        self._owed_at: int | None = None
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Be asked between any two steps."""
@@ -112,6 +113,18 @@ class Checkpoints(ModelCheckpoint):
         if trainer.global_step:
             self.save(trainer)
 
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember where Lightning's loops were, and at which step an evaluation was owed."""
+        self._loops, self._last_global_step_saved = copy.deepcopy(checkpoint["loops"]), checkpoint["global_step"]
+        self._owed_at = checkpoint["global_step"] if checkpoint.get("evaluation_owed") else None
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Save once more where nothing but the last evaluation was missing, which has been made by now."""
+        if self._owed_at is not None and self._owed_at == trainer.global_step:
+            self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
+            if self.save_last:
+                self._link_checkpoint(trainer, self.best_model_path, str(Path(str(self.dirpath)) / LAST))
+
     def save_if_due(self, trainer: Trainer) -> None:
         """Save if the step before asked for it."""
         if self._due:
@@ -120,6 +133,7 @@ class Checkpoints(ModelCheckpoint):
     def save(self, trainer: Trainer) -> None:
         """Save the state after the last step, once."""
         self._due = False
+        self._owed_at = None
         if self._loops is None or self._last_global_step_saved == trainer.global_step:
             return
         candidates = self._monitor_candidates(trainer)

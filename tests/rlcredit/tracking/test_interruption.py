@@ -65,6 +65,16 @@ def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database
     assert record(tmp_path) == [0, 1, 2, 3]
 
 
+def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, database):
+    assert run(tmp_path, "--trainer.max_steps=2", fault="question:SIGTERM:2")[0] == 143
+    last = tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt"
+    assert read(last)["evaluation_owed"] is True
+    status, _, err = run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto")
+    assert status == 0, err
+    assert read(last)["evaluation_owed"] is False
+    assert (tmp_path / "runs" / "grpo-seed0" / "held_out" / "step_000002.json").exists()
+
+
 def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, database):
     status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
     assert status == 130
