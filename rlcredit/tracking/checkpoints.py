@@ -121,6 +121,7 @@ class Checkpoints(ModelCheckpoint):
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save once more where nothing but the last evaluation was missing, which has been made by now."""
         if self._owed_at is not None and self._owed_at == trainer.global_step:
+            self.current_score = self.best_model_score  # which Lightning does not restore
             self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
             if self.save_last:
                 self._link_checkpoint(trainer, self.best_model_path, str(Path(str(self.dirpath)) / LAST))
