@@ -7,7 +7,6 @@ import pytest
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.ledger import Ledger, begun
 from rlcredit.campaign.runs import outcome, standing
-from rlcredit.tracking.held_out import file_name
 
 OUTCOME = {
     "step": 5,
@@ -52,7 +51,7 @@ def test_a_ledger_with_a_password_is_refused(tmp_path):
 )
 def test_a_damaged_evaluation_is_named(tmp_path, change):
     cell = Cell("grpo", 0, tmp_path)
-    path = cell.folder / file_name(5)
+    path = cell.run.evaluation(5)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(OUTCOME))
     assert outcome(cell, 5) == OUTCOME

@@ -30,9 +30,9 @@ def test_the_filter_fits_both_machines():
 
 def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
     monkeypatch.setattr(sandbox, "available", lambda: False)
-    with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --data\.init_args\.unsafe_scorers true"):
+    with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --unsafe_scorers true"):
         ReasoningGym("countdown", train_size=1, validation_size=1)
-    with pytest.raises(ValueError, match=r"math-verify evaluates .* --data\.init_args\.unsafe_scorers true"):
+    with pytest.raises(ValueError, match=r"math-verify evaluates .* --unsafe_scorers true"):
         MathVerifier().verdict(r"\boxed{x+1}", "1+x")
     assert MathVerifier().verdict(r"\boxed{2}", "2") is Verdict.RIGHT
     ReasoningGym("countdown", train_size=1, validation_size=1, unsafe_scorers=True)
