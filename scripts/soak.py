@@ -179,7 +179,8 @@ def _mlflow(folder: Path) -> Any:
 
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
     runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
-    finished = [run for run in runs if run.info.status != "KILLED"]
+    # An attempt that ended before its first checkpoint is closed as what it was; the next begins a run of its own.
+    finished = [run for run in runs if run.info.status not in ("KILLED", "FAILED")]
     found = []
     for run in finished:
         histories = {key: client.get_metric_history(run.info.run_id, key) for key in sorted(run.data.metrics)}
