@@ -1,8 +1,10 @@
 """Files that are whole or not there at all, whatever kills the process that writes them."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -74,6 +76,23 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep every other process that asks for this lock out; the system unlocks it when this one ends, however it ends.
+
+    Args:
+        path: of a file that is nothing but the lock; its folder is made if need be.
+
+    Raises:
+        BlockingIOError: another process has it.
+
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def file_sha256(path: Path) -> str:

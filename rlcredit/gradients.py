@@ -52,7 +52,7 @@ def _own_gradients(
     trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
 ) -> list[dict[str, Tensor]]:
     """Of this process alone."""
-    weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+    weights = module.learned
     every, found = copy.copy(rollout), []
     every.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
     with torch.enable_grad(), trainer.precision_plugin.forward_context():

@@ -1,11 +1,14 @@
 """What lies in the folder of a run, and what each thing is called."""
 
 import contextlib
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from rlcredit.files import locked
+
+LAST = "last.ckpt"
+"""The second name of the newest checkpoint."""
 
 _STEP = "step_{:06d}"
 
@@ -106,7 +109,7 @@ class RunFolder:
     @property
     def last_checkpoint(self) -> Path:
         """The newest of them."""
-        return self.checkpoints / "last.ckpt"
+        return self.checkpoints / LAST
 
     # Who writes here.
 
@@ -145,14 +148,11 @@ class RunFolder:
             ValueError: another process writes here.
 
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self.lock.open("a") as file:
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked(self.lock))
             except BlockingIOError:
                 raise ValueError(
                     f"another process writes in {self.path}. Wait for it or end it, or choose another --condition."
                 ) from None
-            file.truncate(0)
-            os.write(file.fileno(), f"{os.getpid()}\n".encode())
             yield

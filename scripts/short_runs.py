@@ -13,15 +13,19 @@ from rlcredit.tasks import Task
 def train(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
     """Train on the CPU for some steps; nothing is logged, evaluated or kept. More arguments are the trainer's."""
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(
-            max_steps=steps,
-            accelerator="cpu",
-            logger=False,
-            limit_val_batches=0,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            default_root_dir=folder,
-            callbacks=list(callbacks),
-            **more,
-        ).fit(module, task)
+        silent(steps, callbacks, default_root_dir=folder, **more).fit(module, task)
+
+
+def silent(steps: int, callbacks: Sequence[Callback], **more: Any) -> Trainer:
+    """Return a trainer on the CPU that logs, evaluates and keeps nothing. More arguments are its own."""
+    return Trainer(
+        max_steps=steps,
+        accelerator="cpu",
+        logger=False,
+        limit_val_batches=0,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=list(callbacks),
+        **more,
+    )

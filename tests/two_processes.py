@@ -5,7 +5,8 @@ import sys
 from functools import partial
 
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
+from short_runs import silent
 from tiny_traces import CHAIN_SUM
 
 from callbacks.base import CreditOperator
@@ -62,20 +63,8 @@ def main() -> None:
         skip_not_finite=2,
     )
     task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=4)
-    trainer = Trainer(
-        max_steps=4,
-        accelerator="cpu",
-        devices=2,
-        strategy="ddp",
-        logger=False,
-        limit_val_batches=0,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-        default_root_dir=sys.argv[1],
-        callbacks=[GRPO(), Broken(), Said()],
-    )
+    ddp = {"devices": 2, "strategy": "ddp", "use_distributed_sampler": False}
+    trainer = silent(4, [GRPO(), Broken(), Said()], default_root_dir=sys.argv[1], **ddp)
     try:
         trainer.fit(module, task)
     except Ended as ended:

@@ -1,13 +1,13 @@
 """What a campaign has declared and done, on disk, whole at every moment."""
 
 import contextlib
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlcredit import files
 from rlcredit.campaign.cell import Cell
 from rlcredit.campaign.executed import differences
 from rlcredit.campaign.recorded import ledger_content
@@ -96,10 +96,9 @@ def locked(root: Path) -> Iterator[None]:
         ValueError: another one is at work.
 
     """
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("w") as file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.enter_context(files.locked(root / "lock"))
         except BlockingIOError:
             raise ValueError(f"another process runs the campaign in {root}. Wait for it, or end it first.") from None
         yield

@@ -11,9 +11,8 @@ from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.notices import once
 from rlcredit.record.database import make
-
-CONTEXT = "MLFLOW_RUN_CONTEXT"
-"""MLflow takes the tags of a new run from this variable too: nesting is no part of a run's configuration."""
+from rlcredit.record.destination import CONTEXT
+from rlcredit.record.store import experiment
 
 
 class Parent:
@@ -42,8 +41,7 @@ class Parent:
         make(mlflow["tracking_uri"] or "")
         client = MlflowClient(mlflow["tracking_uri"])
         # Made here, by one process: runs that begin together would all want to make them.
-        known = client.get_experiment_by_name(mlflow["experiment_name"])
-        self.experiment = known.experiment_id if known else client.create_experiment(mlflow["experiment_name"])
+        self.experiment = experiment(client, mlflow["experiment_name"])
         if self.run_id is None:
             tags = {**self.tags, "declaration_sha256": declaration.sha256}
             self.run_id = client.create_run(self.experiment, tags=tags, run_name=declaration.name).info.run_id

@@ -32,8 +32,3 @@ def first_not_finite(named: Iterable[tuple[str, Tensor]]) -> str | None:
 
     """
     return next((name for name, values in named if not is_finite(values)), None)
-
-
-def total_norm(tensors: list[Tensor]) -> Tensor:
-    """Return the Euclidean norm of all entries together, a scalar; not finite if one of them is not."""
-    return torch.nn.utils.get_total_norm(tensors)

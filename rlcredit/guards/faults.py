@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from rlcredit.exits import NotFinite, TwoPolicies
-from rlcredit.functional.finite import first_not_finite, total_norm
+from rlcredit.functional.finite import first_not_finite
 from rlcredit.rollout import Rollout
 
 REPAIR = {
@@ -79,7 +80,7 @@ def disagreement(step: int, divergence: float, metrics: Mapping[str, Tensor], to
 
 def weight_fault(step: int, weights: Mapping[str, Tensor], after: str) -> NotFinite | None:
     """Return the fault of weights that are not finite, after whatever has changed them last."""
-    if total_norm(list(weights.values())).isfinite() or not (first := first_not_finite(weights.items())):
+    if get_total_norm(list(weights.values())).isfinite() or not (first := first_not_finite(weights.items())):
         return None
     return NotFinite(
         f"Step {step}: {after} leaves weights that are not finite, {first} first. Lower the learning rate, or raise "

@@ -3,9 +3,9 @@
 from typing import Any
 
 import torch
+from torch.nn.utils import get_total_norm
 
 from rlcredit.exits import Ended, NotFinite
-from rlcredit.functional.finite import total_norm
 from rlcredit.functional.processes import anywhere
 from rlcredit.guards.faults import weight_fault
 from rlcredit.guards.guarded import Guarded
@@ -50,7 +50,7 @@ class GuardedUpdate(Guarded):
         """Log the gradient norm before Lightning clips it; drop gradients, or stop, where something is wrong."""
         update, learned = self._update, self.learned
         assert update is not None
-        update.norm = total_norm([weight.grad for weight in learned.values() if weight.grad is not None])
+        update.norm = get_total_norm([weight.grad for weight in learned.values() if weight.grad is not None])
         tolerance = self.tolerance if update.rollout.update == 0 else torch.inf
         # A scaler of half-precision gradients skips steps that overflow; without one, nothing may.
         fault = update.fault(learned, self.trainer.precision == "16-mixed", tolerance)

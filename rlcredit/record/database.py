@@ -1,13 +1,12 @@
 """An MLflow database that is whole or not there: MLflow makes its tables one by one, and a kill leaves half of them."""
 
-import fcntl
+import contextlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from rlcredit.files import settled
+from rlcredit.files import locked, settled
 
 SQLITE = "sqlite:///"
 PATIENCE = 60.0
@@ -24,7 +23,6 @@ def make(address: str) -> None:
     path = Path(address.removeprefix(SQLITE))
     if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_name(f".{path.name}.making")):
         if not path.exists():
             unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -40,13 +38,13 @@ def _made(address: str) -> None:
     SqlAlchemyStore(address, "./mlruns")._dispose_engine()
 
 
-@contextmanager
+@contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("a") as file:
-        until = time.monotonic() + PATIENCE
+    until = time.monotonic() + PATIENCE
+    with contextlib.ExitStack() as held:
         while True:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held.enter_context(locked(lock))
                 break
             except BlockingIOError:
                 if time.monotonic() > until:

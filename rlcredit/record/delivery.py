@@ -75,7 +75,6 @@ class Delivery:
                 listed.remove(run_id)
         self._save()
         self.held = held if held is not None and not ahead else set()
-        self.place = 0
         return store
 
     def _recorded(self) -> Iterator[Point]:

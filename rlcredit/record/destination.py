@@ -83,9 +83,8 @@ OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifa
 IDLE = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
 """Its other arguments, at the values at which they change nothing."""
 
-
 CONTEXT = "MLFLOW_RUN_CONTEXT"
-"""The variable from which MLflow takes tags of new runs."""
+"""The variable from which MLflow takes tags of new runs: nesting is no part of a run's configuration."""
 
 
 def _placed(address: str | None) -> str | None:

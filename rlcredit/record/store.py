@@ -59,13 +59,8 @@ class Store:
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
         to = self.destination
-        known = self.client.get_experiment_by_name(to.experiment_name)
-        if known is None or known.lifecycle_stage == "deleted":
-            experiment = self.client.create_experiment(to.experiment_name, artifact_location=to.artifact_location)
-        else:
-            experiment = known.experiment_id
-        tags = resolve_tags(dict(to.tags))
-        return self.client.create_run(experiment, tags=tags, run_name=to.run_name).info.run_id
+        home = experiment(self.client, to.experiment_name, to.artifact_location)
+        return self.client.create_run(home, tags=resolve_tags(dict(to.tags)), run_name=to.run_name).info.run_id
 
     def running(self) -> None:
         """Say that the run goes on."""
@@ -128,6 +123,14 @@ class Store:
 
 TABLES = "mlflow.loggedArtifacts"
 """The tag by which MLflow's pages know which artifacts are tables."""
+
+
+def experiment(client: Any, name: str, artifact_location: str | None = None) -> str:
+    """Return the id of an experiment, which is made if there is none of this name."""
+    known = client.get_experiment_by_name(name)
+    if known is None or known.lifecycle_stage == "deleted":
+        return client.create_experiment(name, artifact_location=artifact_location)
+    return known.experiment_id
 
 
 def accepted(name: str) -> str:

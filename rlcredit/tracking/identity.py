@@ -24,7 +24,6 @@ class RunIdentity(Callback):
 
     Attributes:
         record: of the run, once it has been opened.
-        fresh: whether nothing has been recorded before.
         parameters: shown beside the run; the full configuration is an artifact.
 
     """
@@ -32,13 +31,12 @@ class RunIdentity(Callback):
     def __init__(self, name: str) -> None:
         self.name = name
         self.record: Record | None = None
-        self.fresh = True
         self.parameters: dict[str, Any] = {}
 
     @rank_zero_only
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Name the parameters."""
-        if self.record is not None and self.fresh:
+        if self.record is not None and self.record.fresh:
             self.record.log_hyperparams(self.parameters)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlcredit.verification.plain import plain_expression, short
 from rlcredit.verification.serving import warmed
-from rlcredit.verification.symbolic import preload_sympy
+from rlcredit.verification.symbolic import fault, preload_sympy
 
 _FUNCTIONS = frozenset(
     (
@@ -97,13 +97,7 @@ def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]],
         try:
             return float(source.score_answer(answer, entry))
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            return _fault(entry)
-
-    def _fault(entry: dict[str, Any]) -> float | None:
-        try:
-            return 0.0 if source.score_answer(entry["answer"], entry) > 0 else None
-        except Exception:  # noqa: BLE001  (the judge is at fault)
-            return None
+            return fault(lambda: source.score_answer(entry["answer"], entry) > 0)
 
     if evaluates(name, config):
         preload_sympy()

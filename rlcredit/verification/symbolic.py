@@ -50,7 +50,7 @@ def symbolic_score(answer: str, reference: str) -> float | None:
     try:
         return float(math_verify.verify(gold, _parsed(answer), timeout_seconds=None, raise_on_error=True))
     except Exception:  # noqa: BLE001  (the answer caused it, if the reference compares with itself)
-        return _fault(lambda: math_verify.verify(gold, gold, timeout_seconds=None, raise_on_error=True))
+        return fault(lambda: math_verify.verify(gold, gold, timeout_seconds=None, raise_on_error=True))
 
 
 def _readable(reference: str) -> list[Any] | None:
@@ -67,7 +67,8 @@ def _parsed(text: str) -> list[Any]:
     return parse(f"${text.strip('$')}$", parsing_timeout=None, raise_on_error=True)  # pyright: ignore[reportArgumentType]
 
 
-def _fault(judged: Callable[[], bool]) -> float | None:
+def fault(judged: Callable[[], bool]) -> float | None:
+    """Return the score of an answer that its judge stumbled over: 0 if the reference alone passes, else None."""
     try:
         return 0.0 if judged() else None
     except Exception:  # noqa: BLE001  (the judge is at fault)
