@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from lightning.pytorch import Trainer
 from rlcredit.campaign.differences import sha256
 from rlcredit.campaign.recorded import mlflow_of
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.command_line.cli import CreditCLI, command_line
+from rlcredit.command_line.cli import CreditCLI, instantiated
 from rlcredit.command_line.explain import call, run_parameters, stack_of
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
@@ -71,11 +70,7 @@ def resolved(arguments: Sequence[str]) -> Resolution:
         SystemExit: the arguments are refused; the message has been printed.
 
     """
-    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
-    try:
-        cli = command_line(["explain", *arguments], _Resolve)
-    finally:
-        sys.argv = argv
+    cli = instantiated(arguments, _Resolve)
     leaves = yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
     del leaves["show_prompt"]  # of explain alone
     described = run_parameters(cli.trainer, cli.model, cli.datamodule)

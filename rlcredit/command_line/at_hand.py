@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from rlcredit.adapters import CONFIG, described, install, weights
-from rlcredit.command_line.cli import CreditCLI, command_line
+from rlcredit.command_line.cli import CreditCLI, instantiated
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.targets import refuse_policy
@@ -84,11 +84,7 @@ def configured(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
         SystemExit: it is refused; the message has been printed.
 
     """
-    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
-    try:
-        cli = command_line(["explain", *arguments], _Silent)
-    finally:
-        sys.argv = argv
+    cli = instantiated(arguments, _Silent)
     return cli.model, cli.datamodule
 
 

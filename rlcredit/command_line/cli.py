@@ -1,6 +1,7 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,24 @@ def main(args: list[str] | None = None) -> None:
         except StackError as error:  # an operator that does not do what its header says: known at the first step
             rank_zero_only(tell)(f"error: {error}")
             sys.exit(FAILED)
+
+
+def instantiated(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
+    """Return a command line that has made what ``arguments`` of ``explain`` describe; nothing is loaded.
+
+    Args:
+        arguments: those of the process are left alone.
+        cli: with an ``explain`` that is silent.
+
+    Raises:
+        SystemExit: they are refused; the message has been printed.
+
+    """
+    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
+    try:
+        return command_line(["explain", *arguments], cli)
+    finally:
+        sys.argv = argv
 
 
 def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
