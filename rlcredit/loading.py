@@ -29,6 +29,11 @@ def load_config(location: str) -> Any:
     return AutoConfig.from_pretrained(location, trust_remote_code=False)
 
 
+def fastest_device() -> torch.device:
+    """Return the accelerator if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def load_sentence_encoder(name: str, device: torch.device) -> Any:
     """Read a sentence-transformers model; ``all-MiniLM-L6-v2`` from the extra ``offline`` where that is installed.
 

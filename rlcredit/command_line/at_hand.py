@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from rlcredit.adapters import CONFIG, described, install, weights
 from rlcredit.command_line.cli import CreditCLI, instantiated
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.targets import refuse_policy
+from rlcredit.loading import fastest_device
 from rlcredit.module import PolicyModule
 from rlcredit.policy import LoRA, Policy
 from rlcredit.prompt import Prompt
@@ -122,7 +121,7 @@ def at_hand(args: argparse.Namespace, options: Sequence[str] = ()) -> AtHand:
         found.run, found.name = run, f"{found.name}, {checkpoint} (step {found.step})"
     elif adapter:
         found.name += f", adapter {adapter}"
-    found.policy.to("cuda" if torch.cuda.is_available() else "cpu")
+    found.policy.to(fastest_device())
     return found
 
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import torch
-
 from rlcredit.adapters import refuse_another_model, weights
 from rlcredit.command_line.quiet import quiet
 from rlcredit.evaluation.arguments import parser, requested
@@ -22,6 +20,7 @@ from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.feasible import REFUSALS, reason
 from rlcredit.inputs.passwords import redacted
 from rlcredit.inputs.targets import refuse_policy
+from rlcredit.loading import fastest_device
 from rlcredit.notices import tell
 from rlcredit.record import Destination
 from rlcredit.tracking.interruption import Interrupted, Signals
@@ -60,7 +59,7 @@ def _evaluated(options: argparse.Namespace) -> int:
         except REFUSALS as error:
             print(f"error: {redacted(' '.join(reason(error).split()))}", file=sys.stderr)
             return REFUSED
-        ask(request, folder, options.device or _fastest(), options.batch_size, options.threads)
+        ask(request, folder, options.device or fastest_device(), options.batch_size, options.threads)
         _finish(request, folder, to, code)
     return FINISHED
 
@@ -95,7 +94,3 @@ def _name(request: Request, settings: str) -> str:
     last = request.contestants[-1]
     who = last.name if last.adapter else Path(last.policy().path).name
     return f"{who}-{settings}"
-
-
-def _fastest() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -63,19 +63,15 @@ def comparisons(measured: Mapping[Place, Scores], policies: Sequence[str], margi
     first, *others = policies
     tasks = list(dict.fromkeys(place.task for place in measured))
     pairs = [(task, other) for task in tasks for other in others]
-    tested = [_tested(measured[Place(other, task)], measured[Place(first, task)]) for task, other in pairs]
+    differences = [_differences(measured[Place(other, task)], measured[Place(first, task)]) for task, other in pairs]
+    tested = [{name: paired_t(values) for name, values in one.items()} for one in differences]
     ps = holm([tests[FIRST].p for tests in tested])
     equivalent = holm([equivalence(tests[FIRST], margin).p for tests in tested])
     compared = []
-    for (task, other), tests, p, same in zip(pairs, tested, ps, equivalent, strict=True):
-        values = _differences(measured[Place(other, task)], measured[Place(first, task)])[FIRST]
-        said = verdict(values, margin, p=p, p_equivalence=same, family=len(pairs), remedy=REMEDY)
+    for (task, other), values, tests, p, same in zip(pairs, differences, tested, ps, equivalent, strict=True):
+        said = verdict(values[FIRST], margin, p=p, p_equivalence=same, family=len(pairs), remedy=REMEDY)
         compared.append(Comparison(task, other, first, tests, float(p), float(same), said))
     return compared
-
-
-def _tested(policy: Scores, baseline: Scores) -> dict[str, TTest]:
-    return {name: paired_t(values) for name, values in _differences(policy, baseline).items()}
 
 
 def _differences(policy: Scores, baseline: Scores) -> dict[str, NDArray[np.float64]]:

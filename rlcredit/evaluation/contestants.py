@@ -128,7 +128,8 @@ def _of_run(path: Path) -> Contestant:
 
 
 def _of_checkpoint(file: Path) -> Contestant:
-    if not read_checkpoint(file).get("state_dict"):
+    checkpoint = read_checkpoint(file)
+    if not checkpoint.get("state_dict"):
         raise ValueError(f"{shown(file)} holds no adapter.")
     folder = RunFolder(file.resolve().parent.parent)
     if not folder.config.is_file():
@@ -137,8 +138,7 @@ def _of_checkpoint(file: Path) -> Contestant:
             f"{folder.config.name} of its run, one folder above it, is missing. Use --adapter with a folder in PEFT's "
             "format instead."
         )
-    step = read_checkpoint(file)["global_step"]
-    return Contestant(f"{_run_name(folder)}-step{step}", _of_config(folder.config), file)
+    return Contestant(f"{_run_name(folder)}-step{checkpoint['global_step']}", _of_config(folder.config), file)
 
 
 def _of_adapter(folder: Path, model: str | None) -> Contestant:

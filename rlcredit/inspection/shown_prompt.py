@@ -24,7 +24,7 @@ def shown_prompt(policy: Policy, task: Task) -> Iterator[str]:
         PromptError: the tokenizer cannot write it.
 
     """
-    task.setup("validate" if getattr(task, "train_split", "train") is None else "fit")
+    task.setup("fit" if task.trains else "validate")
     example = (task.train_set or task.held_out_set)[0]
     tokenizer = load_tokenizer(policy.location)
     try:

@@ -132,6 +132,11 @@ class Task(LightningDataModule):
             return self.own.judge([(completion, each.answer, each.metadata) for completion, each in pairs])
         return self.verifier.judge(completions, [example.answer for example in examples])
 
+    @property
+    def trains(self) -> bool:
+        """Whether it has questions to train on."""
+        return True
+
     def start_verifier(self) -> None:
         """Start what judges, in the background, so that no step waits for its imports; nothing by default."""
 

@@ -84,6 +84,11 @@ class Records(Task):
             return None
         return self.source(self.validation or self.path, self.validation_split)
 
+    @property
+    def trains(self) -> bool:
+        """Whether it has a training split."""
+        return self.train_split is not None
+
     def examples(self) -> tuple[list[Example], list[Example]]:
         """Read everything; questions held out are taken out of the training set.
 

@@ -1,6 +1,5 @@
 """Judge by a function of the user's, in the locked processes in which all others judge."""
 
-import importlib.util
 import os
 import pickle
 import subprocess
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.source import of_python
+from rlcredit.inputs.source import located, of_python
 from rlcredit.verification.jury import Jury
 from rlcredit.verification.named import SIGNATURE, own_judge
 from rlcredit.verification.verifiers import Verdict, locked_or_allowed, verdict
@@ -53,11 +52,10 @@ class OwnVerifier:
     @property
     def file(self) -> Path | None:
         """The file that its module is in, found without importing it; None if there is none."""
-        names = self.path.split(".")[:-1]
-        here = Path(self.folder, *names).with_suffix(".py")
+        here = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
         if here.is_file():
             return here
-        spec = importlib.util.find_spec(names[0])
+        spec, _ = located(self.path)
         return Path(spec.origin) if spec and spec.origin else None
 
     def start(self, answer: str, metadata: dict[str, Any]) -> None:
