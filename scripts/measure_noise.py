@@ -129,20 +129,20 @@ def compared(stack: Tensor, grpo: Tensor, size: int) -> list[tuple[float, float,
     return [interval(agreement), interval(agreement - grpo_agreement), interval(direction)]
 
 
-def append(out: Path, terms: str, stack: str, values: Sequence[tuple[float, float, float]]) -> None:
+def append(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, float, float]]) -> None:
     """Append the rows of one stack to a CSV file."""
-    key = {"terms": terms, "stack": stack}
+    key = {"terms": "-".join(map(str, args.terms)), "completions": args.completions, "stack": stack}
     rows = [
         {**key, "quantity": quantity, "estimate": f"{mean:.6g}", "low": f"{low:.6g}", "high": f"{high:.6g}"}
         for quantity, (mean, low, high) in zip(("agreement", "more_than_grpo", "direction"), values, strict=True)
     ]
-    csv_rows.append(out, rows)
+    csv_rows.append(args.out, rows)
 
 
 def main() -> None:
     """Print one row per stack."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stacks", nargs="*", help=f"of {', '.join(STACKS)}; all if none is named")
+    parser.add_argument("stacks", nargs="*", help=f"of {', '.join(STACKS).replace('%', '%%')}; all if none is named")
     parser.add_argument("--policy", default="tiny")
     parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="of the chains")
     parser.add_argument("--max_tokens", type=int, default=128)
@@ -167,7 +167,7 @@ def main() -> None:
         values = compared(stack, grpo, args.batch)
         cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in values]
         if args.out is not None:
-            append(args.out, "-".join(map(str, args.terms)), name, values)
+            append(args, name, values)
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -1,7 +1,7 @@
 """Angles between the gradients of credit operators: on the toy of the SEPA paper's table, and on a trained policy.
 
-python scripts/replicate_gradient_table.py            # both, about five minutes
-python scripts/replicate_gradient_table.py --toy      # the toy alone
+python scripts/replicate_gradient_table.py --toy
+python scripts/replicate_gradient_table.py --seed 0      # the policy, about five minutes
 
 The toy, rebuilt from its description: a transformer of random weights that is never trained, one prompt with sixteen
 completions a batch, reward one for the likelier half of them, Adam moments that start at zero. The other setting is
@@ -11,8 +11,7 @@ beside every angle the one between the gradients of independent batches.
 """
 
 import argparse
-import math
-import statistics
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import csv_rows
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 from short_runs import train
+from tabulate_gradients import policy_lines, toy_lines
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
@@ -108,16 +108,15 @@ def toy_gradient(toy: Toy, rollout: Rollout, advantages: Tensor) -> dict[str, Te
     return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
 
 
-def toy_table() -> None:
-    """Print mean cosines over twenty batches, the last ten apart, moments kept per stack and cold at first."""
+def toy_results() -> Iterator[dict[str, str]]:
+    """Yield what every batch says of every stack: cosines with GRPO, moments kept per stack and cold at first."""
     torch.manual_seed(42)
     toy, generator = Toy(), torch.Generator().manual_seed(42)
     compared_stacks = {"GRPO": [GRPO()], **stacks()}
     optimizers = {
         name: torch.optim.Adam([nn.Parameter(w.detach().clone()) for w in toy.parameters()]) for name in compared_stacks
     }
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in stacks()}
-    for _ in range(BATCHES):
+    for batch in range(BATCHES):
         rollout, by_stack = toy_rollout(toy, generator), {}
         for name, stack in compared_stacks.items():
             ledger = rollout.reopened()
@@ -132,56 +131,24 @@ def toy_table() -> None:
             optimizers[name].step()
             deviation = (ledger.advantages - masked_mean(ledger.advantages, ledger.mask, dim=-1, keepdim=True)) ** 2
             by_stack[name] = (raw, step, masked_mean(deviation, ledger.mask).sqrt().item())
-        for name, batch_results in results.items():
-            raw, step = (agreement(by_stack[name][kind], by_stack["GRPO"][kind])["cosine"] for kind in (0, 1))
-            batch_results.append({"raw": raw, "adam": step, "within": by_stack[name][2]})
-    print(f"\nThe toy: {sum(w.numel() for w in toy.parameters()):,} random weights, one group half right, cold moments")
-    print("| stack against GRPO | raw cosine | angle | Adam, all batches | last ten | deviation within completions |")
-    print("|---|---|---|---|---|---|")
-    for name, batches in results.items():
-        raw, adam, within = (statistics.mean(b[kind] for b in batches) for kind in ("raw", "adam", "within"))
-        second_half = statistics.mean(b["adam"] for b in batches[BATCHES // 2 :])
-        angle = math.degrees(math.acos(min(1.0, raw)))
-        print(f"| {name} | {raw:.4f} | {angle:.1f}° | {adam:.4f} | {second_half:.4f} | {within:.4f} |")
+        for name in stacks():
+            raw, adam = (agreement(by_stack[name][kind], by_stack["GRPO"][kind])["cosine"] for kind in (0, 1))
+            found = {"raw_cosine": raw, "adam_cosine": adam, "deviation_within": by_stack[name][2]}
+            yield {"stack": name, "batch": str(batch), **{key: f"{value:.6g}" for key, value in found.items()}}
 
 
-def policy_table(steps: int, every: int, seed: int, out: Path | None) -> None:
-    """Print angles on the embedded policy while GRPO trains it, and the noise floor; append every value to a file."""
+def policy_results(steps: int, every: int, seed: int) -> Iterator[dict[str, str]]:
+    """Yield what every measured step says: angles on the embedded policy while GRPO trains it, and the noise floor."""
     seed_everything(seed, verbose=False)
     probe, floor = CounterfactualProbe(stacks(), every), NoiseFloor(every)
     collector = Collected(probe, floor)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4, weight_decay=0.0), seed=seed)
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, seed=seed)
     train(module, task, steps, [GRPO(), probe, floor, collector], gradient_clip_val=1.0)
-    logged = collector.found[1:]  # the first has cold moments
-    if out is not None:
-        append(out, seed, every, logged)
-    print(
-        f"\nThe embedded policy under GRPO, seed {seed}: {len(logged)} of {steps} steps, 8 prompts x 16, warm moments"
-    )
-    print("| stack against GRPO | raw cosine | raw angle, lowest to highest | length | preconditioned angle |")
-    print("|---|---|---|---|---|")
-    for name in stacks():
-        kinds = {
-            kind: [step[f"this_stack_vs_{name}_{kind}"] for step in logged]
-            for kind in ("raw_cosine", "raw_degrees", "raw_norm_ratio", "preconditioned_degrees")
-        }
-        cosine, degrees, ratio, adam = (statistics.mean(values) for values in kinds.values())
-        low, high = min(kinds["raw_degrees"]), max(kinds["raw_degrees"])
-        print(f"| {name} | {cosine:.3f} | {degrees:.1f}° ({low:.1f} to {high:.1f}) | x {1 / ratio:.2f} | {adam:.1f}° |")
-    half, full = (statistics.mean(step[name] for step in logged) for name in ("half_cosine", "full_cosine"))
-    print(f"| *other prompts, half a batch* | {half:.3f} | {math.degrees(math.acos(half)):.1f}° | | |")
-    print(f"| *other prompts, whole batch* | {full:.3f} | {math.degrees(math.acos(full)):.1f}° | | |")
-
-
-def append(out: Path, seed: int, every: int, logged: list[dict[str, float]]) -> None:
-    """Append one row per step and quantity to a CSV file."""
-    rows = [
-        {"seed": seed, "step": place * every, "quantity": name, "value": f"{value:.6g}"}
-        for place, metrics in enumerate(logged, start=1)
-        for name, value in sorted(metrics.items())
-    ]
-    csv_rows.append(out, rows)
+    for place, metrics in enumerate(collector.found[1:], start=1):  # the first has cold moments
+        for name, value in sorted(metrics.items()):
+            if "_vs_" not in name or name.startswith("this_stack_vs_"):
+                yield {"seed": str(seed), "step": str(place * every), "quantity": name, "value": f"{value:.6g}"}
 
 
 class Collected(Callback):
@@ -198,9 +165,9 @@ class Collected(Callback):
 
 
 def main() -> None:
-    """Print one table or both."""
+    """Print a table, and append what it was made of to a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--toy", action="store_true", help="the toy alone")
+    parser.add_argument("--toy", action="store_true", help="the toy, not the policy")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--every", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
@@ -209,9 +176,10 @@ def main() -> None:
     args = parser.parse_args()
     quiet()
     torch.set_num_threads(args.threads)
-    toy_table()
-    if not args.toy:
-        policy_table(args.steps, args.every, args.seed, args.out)
+    rows = list(toy_results() if args.toy else policy_results(args.steps, args.every, args.seed))
+    if args.out is not None:
+        csv_rows.append(args.out, rows)
+    print("\n".join(toy_lines(rows) if args.toy else policy_lines(rows)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tabulate_gradients
 import tabulate_logged
 import tabulate_oracle
 import tabulate_published
@@ -141,6 +142,19 @@ def collapses():
     return f"{len(some)} of {len(counts)} with collapses, {min(some)} to {max(some)} of eight runs"
 
 
+def turned():
+    """Write how far operators other than the hard gate, and other prompts, turn the update; seed by seed."""
+    degrees, floors = {}, {}
+    for row in read(RESULTS / "gradients.csv"):
+        if row["quantity"].endswith("_raw_degrees") and "hard" not in row["quantity"]:
+            degrees.setdefault((row["quantity"], row["seed"]), []).append(float(row["value"]))
+        if row["quantity"] == "full_cosine":
+            floors.setdefault(row["seed"], []).append(float(row["value"]))
+    means = [np.mean(values) for values in degrees.values()]
+    floor = [np.degrees(np.arccos(np.mean(values))) for values in floors.values()]
+    return [f"{ends[0]:.0f} to {ends[-1]:.0f}" for ends in (sorted(means), sorted(floor))]
+
+
 OPPOSITE = [f"{ledger}_{kind}" for ledger in ("GRPO", "OutcomeAnchor") for kind in tabulate_oracle.OPPOSITE]
 SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind in ("information", "entropy")]
 
@@ -177,6 +191,20 @@ SENTENCES = [
         )
         for name in ("process_term", "eapo_bound")
     ),
+    (
+        "docs/studies/gradients.md",
+        lambda: "\n".join(tabulate_gradients.toy_lines(read(RESULTS / "gradients_toy.csv"))),
+    ),
+    (
+        "docs/studies/gradients.md",
+        lambda: "\n".join(tabulate_gradients.policy_lines(read(RESULTS / "gradients.csv"))),
+    ),
+    (
+        "docs/studies/gradients.md",
+        lambda: "by {} degrees, while drawing eight other prompts turns it by {}".format(*turned()),
+    ),
+    ("docs/findings.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
+    ("README.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
     ("docs/studies/published_tables.md", excluded),
     (
         "docs/studies/published_tables.md",

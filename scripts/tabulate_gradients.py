@@ -1,0 +1,71 @@
+"""Tabulate how far credit operators turn gradients, as ``replicate_gradient_table.py`` has measured it.
+
+python scripts/tabulate_gradients.py docs/results/gradients_toy.csv docs/results/gradients.csv
+
+"""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import csv_rows
+import numpy as np
+
+Row = dict[str, str]
+
+
+def toy_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of the toy: means over batches, and over the last half of them."""
+    named = ("raw cosine", "angle", "Adam, all batches", "last half", "deviation of credit within completions")
+    yield f"| stack against GRPO | {' | '.join(named)} |"
+    yield "|---" * (len(named) + 1) + "|"
+    for stack in dict.fromkeys(row["stack"] for row in rows):
+        raw, adam, within = (
+            np.array([float(row[name]) for row in rows if row["stack"] == stack])
+            for name in ("raw_cosine", "adam_cosine", "deviation_within")
+        )
+        last = adam[len(adam) // 2 :].mean()
+        turned = f"{raw.mean():.4f} | {degrees(raw):.1f}°"
+        yield f"| {stack} | {turned} | {adam.mean():.4f} | {last:.4f} | {within.mean():.4f} |"
+
+
+def policy_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of the policy in training: means over steps, angles with their ranges, the rest over seeds."""
+    seeds = sorted({row["seed"] for row in rows})
+    named = [*(f"raw angle, seed {seed}" for seed in seeds), "length", "preconditioned"]
+    yield f"| stack against GRPO | {' | '.join(named)} |"
+    yield "|---" * (len(named) + 1) + "|"
+
+    def values(seed: str, quantity: str) -> np.ndarray:
+        return np.array([float(row["value"]) for row in rows if (row["seed"], row["quantity"]) == (seed, quantity)])
+
+    versus, kind = "this_stack_vs_", "_raw_degrees"
+    quantities = dict.fromkeys(row["quantity"] for row in rows)
+    for key in (name.removesuffix(kind) for name in quantities if name.startswith(versus) and name.endswith(kind)):
+        raw = [values(seed, f"{key}{kind}") for seed in seeds]
+        length = np.mean([1 / values(seed, f"{key}_raw_norm_ratio").mean() for seed in seeds])
+        adam = np.mean([values(seed, f"{key}_preconditioned_degrees").mean() for seed in seeds])
+        cells = [f"{each.mean():.1f}° ({each.min():.1f} to {each.max():.1f})" for each in raw]
+        yield f"| {key.removeprefix(versus)} | {' | '.join(cells)} | x {length:.1f} | {adam:.1f}° |"
+    for size in ("half", "full"):
+        cells = [f"*{degrees(values(seed, f'{size}_cosine')):.1f}°*" for seed in seeds]
+        yield f"| *other prompts, {'half a' if size == 'half' else 'whole'} batch* | {' | '.join(cells)} | | |"
+
+
+def degrees(cosines: np.ndarray) -> float:
+    """Return the angle whose cosine is the mean."""
+    return math.degrees(math.acos(min(1.0, cosines.mean())))
+
+
+def main() -> None:
+    """Print the table of every file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", help="CSV files, of the toy or of the policy")
+    for file in parser.parse_args().files:
+        rows = csv_rows.read(file)
+        print("\n".join(toy_lines(rows) if "stack" in rows[0] else policy_lines(rows)), end="\n\n")
+
+
+if __name__ == "__main__":
+    main()

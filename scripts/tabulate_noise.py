@@ -1,0 +1,50 @@
+"""Tabulate how noisy the gradients of credit operators are, as ``measure_noise.py`` has measured it.
+
+python scripts/tabulate_noise.py docs/results/noise.csv
+
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import csv_rows
+
+Row = dict[str, str]
+
+
+def cell(rows: Sequence[Row], **keys: str) -> str:
+    """Return an estimate and its interval; nothing where it was not measured."""
+    for row in rows:
+        if keys.items() <= row.items():
+            estimate, low, high = (float(row[name]) for name in ("estimate", "low", "high"))
+            return f"{estimate:.2f} ({low:.2f} to {high:.2f})"
+    return ""
+
+
+def lines(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
+    """Yield the table of all stacks and lengths with one number of completions per prompt."""
+    terms = list(dict.fromkeys(row["terms"] for row in rows))
+    heads = [f"{' to '.join(each.split('-'))} terms: {name}" for each in terms for name in ("agreement", "direction")]
+    yield f"| stack | {' | '.join(heads)} |"
+    yield "|---" * (len(heads) + 1) + "|"
+    for stack in dict.fromkeys(row["stack"] for row in rows):
+        cells = [
+            cell(rows, terms=each, stack=stack, quantity=quantity, completions=completions)
+            for each in terms
+            for quantity in ("agreement", "direction")
+        ]
+        yield f"| {stack} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--completions", default="8", help="per prompt")
+    args = parser.parse_args()
+    print("\n".join(lines(csv_rows.read(args.file), args.completions)))
+
+
+if __name__ == "__main__":
+    main()
