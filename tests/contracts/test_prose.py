@@ -113,20 +113,36 @@ def held_out(study, condition, metric, step="100"):
     )
 
 
-def erpo(metric, digits):
-    """Write a held-out metric under ERPO and under GRPO, and the paired difference."""
-    own, base = (held_out("seed_001", condition, metric) for condition in ("erpo", "grpo_std"))
+def beside(study, condition, baseline, metric, digits, step="100"):
+    """Write a held-out metric under a condition and under its baseline, and the paired difference."""
+    own, base = (held_out(study, name, metric, step) for name in (condition, baseline))
     low, high = stats.ttest_1samp(own - base, 0).confidence_interval(0.95)
     means = f"{own.mean():.{digits}f}", f"{base.mean():.{digits}f}"
     return (*means, f"({(own - base).mean():+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f})")
 
 
 def erpo_entropy():
-    return "Held-out entropy ends at {} nats under `erpo`, {} under GRPO {}".format(*erpo("val/entropy", 3))
+    return "Held-out entropy ends at {} nats under `erpo`, {} under GRPO {}".format(
+        *beside("seed_001", "erpo", "grpo_std", "val/entropy", 3)
+    )
 
 
 def erpo_length():
-    return "answers have {} tokens against {} {}".format(*erpo("val/completion_length", 1))
+    return "answers have {} tokens against {} {}".format(
+        *beside("seed_001", "erpo", "grpo_std", "val/completion_length", 1)
+    )
+
+
+def tepo_entropy():
+    own, base, difference = beside("seed_003", "tepo", "grpo_clipped", "val/entropy", 3, step="400")
+    bare = held_out("seed_003", "tepo_no_kl", "val/entropy", "400").mean()
+    return f"ends at {own} nats under `tepo`, {base} under GRPO {difference}; `tepo_no_kl` ends at {bare:.3f} nats"
+
+
+def tepo_halfway():
+    own, base, _ = beside("seed_003", "tepo", "grpo_clipped", "val/pass_at_1", 3, step="200")
+    end = held_out("seed_003", "grpo_clipped", "val/pass_at_1", "400").mean()
+    return f"after half of the updates TEPO is at {own}, where GRPO ends at {end:.3f}, but GRPO is at {base} by then"
 
 
 def behind_grpo():
@@ -184,6 +200,8 @@ SENTENCES = [
     ("docs/studies/five_papers.md", collapses),
     ("docs/studies/five_papers.md", erpo_entropy),
     ("docs/studies/five_papers.md", erpo_length),
+    ("docs/studies/five_papers.md", tepo_entropy),
+    ("docs/studies/five_papers.md", tepo_halfway),
     *(
         (
             "docs/studies/five_papers.md",
