@@ -16,10 +16,8 @@ from functools import partial
 from pathlib import Path
 
 import csv_rows
-import numpy as np
 import torch
 from lightning.pytorch import Trainer, seed_everything
-from scipy import stats
 from short_runs import train
 from torch import Tensor
 
@@ -46,6 +44,8 @@ from rlcredit.gradients import prompt_gradients
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.rollout import Rollout
+from rlcredit.statistics.batch_agreement import agreement_and_direction, batches
+from rlcredit.statistics.jackknife import jackknife_interval
 from rlcredit.tasks import ReasoningGym
 
 STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
@@ -98,35 +98,10 @@ def gradients(stack: list[CreditOperator], args: argparse.Namespace) -> Tensor:
     return probe.kept
 
 
-def batches(prompts: Tensor, size: int) -> Tensor:
-    """Return the gradients of batches, each of length one, shape ``(B, D)``; left-over prompts are dropped."""
-    full_batches = prompts[: len(prompts) // size * size].double()
-    return torch.nn.functional.normalize(full_batches.view(-1, size, prompts.shape[-1]).sum(1), dim=-1)
-
-
-def across(a: Tensor, b: Tensor) -> np.ndarray:
-    """Return the mean cosine of different batches, over all and with each batch left out, shape ``(B + 1,)``."""
-    matrix = (a @ b.T).numpy()
-    number, same_batch = len(matrix), matrix.diagonal()
-    total = matrix.sum() - same_batch.sum()
-    without = total - (matrix.sum(0) + matrix.sum(1) - 2 * same_batch)
-    return np.append(total / (number * (number - 1)), without / ((number - 1) * (number - 2)))
-
-
-def interval(estimates: np.ndarray) -> tuple[float, float, float]:
-    """Return an estimate and its 95 % interval from the value over all batches and those with each one left out."""
-    estimate, jackknife = estimates[0], estimates[1:]
-    error = np.sqrt((len(jackknife) - 1) * jackknife.var())
-    half_width = stats.t.ppf(0.975, len(jackknife) - 1) * error
-    return estimate, estimate - half_width, estimate + half_width
-
-
 def compared(stack: Tensor, grpo: Tensor, size: int) -> list[tuple[float, float, float]]:
     """Return agreement, how much of it is more than GRPO's, and direction, with intervals."""
-    vectors, grpo_vectors = batches(stack, size), batches(grpo, size)
-    agreement, grpo_agreement = across(vectors, vectors), across(grpo_vectors, grpo_vectors)
-    direction = across(vectors, grpo_vectors) / np.sqrt(agreement * grpo_agreement)
-    return [interval(agreement), interval(agreement - grpo_agreement), interval(direction)]
+    found = agreement_and_direction(batches(stack, size), batches(grpo, size))
+    return [(float(row[0]), *jackknife_interval(float(row[0]), row[1:])[:2]) for row in found]
 
 
 def append(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, float, float]]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tabulate_gradients
 import tabulate_logged
+import tabulate_noise
 import tabulate_oracle
 import tabulate_published
 from csv_rows import read
@@ -158,6 +159,32 @@ def collapses():
     return f"{len(some)} of {len(counts)} with collapses, {min(some)} to {max(some)} of eight runs"
 
 
+NOISE = read(RESULTS / "noise.csv")
+MONTE_CARLO = "Monte Carlo, 8, optimal"
+
+
+def noise(stack, terms="6-8", completions="8", quantity="agreement", digits=2):
+    """Return how two batches agree, with and without its interval."""
+    keys = {"stack": stack, "terms": terms, "completions": completions, "quantity": quantity}
+    written = tabulate_noise.cell(NOISE, **keys)
+    return written.partition(" ")[0], written
+
+
+def gained_agreement():
+    rises = [noise(MONTE_CARLO, terms, quantity="more_than_grpo")[1] for terms in ("2-4", "6-8", "10-12")]
+    return f"agreement rises by {rises[0]}, {rises[1]} and {rises[2]} over GRPO's"
+
+
+def decoded_times():
+    """Write how many times the tokens of the completions were decoded for their continuations, by length of chains."""
+    decoded, lengths = (
+        {row["condition"]: float(row["mean"]) for row in read(RESULTS / f"{name}.csv")}
+        for name in ("decoded_tokens", "completion_length")
+    )
+    times = [decoded[name] / (32 * lengths[name]) for name in ("mc_optimal_2", "mc_optimal_6", "mc_optimal_10")]
+    return "over the 100 steps {:.1f}, {:.1f} and {:.1f} times as many tokens".format(*times)
+
+
 def turned():
     """Write how far operators other than the hard gate, and other prompts, turn the update; seed by seed."""
     degrees, floors = {}, {}
@@ -223,6 +250,16 @@ SENTENCES = [
     ),
     ("docs/findings.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
     ("README.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
+    ("docs/studies/noise.md", lambda: "\n".join(tabulate_noise.lines(NOISE))),
+    ("docs/studies/noise.md", gained_agreement),
+    ("docs/studies/noise.md", lambda: f"at 6 to 8 terms ({noise(MONTE_CARLO)[0]} against {noise('GRPO')[0]})"),
+    (
+        "docs/studies/noise.md",
+        lambda: f"has an agreement of {noise('GRPO', completions='56')[1]}, against {noise(MONTE_CARLO)[0]}.",
+    ),
+    ("docs/findings.md", lambda: f"({noise(MONTE_CARLO)[0]} against {noise('GRPO')[0]} at 6 to 8 terms)"),
+    ("docs/findings.md", lambda: f"agree better still ({noise('GRPO', completions='56')[0]})"),
+    ("docs/studies/headroom.md", decoded_times),
     ("docs/studies/published_tables.md", excluded),
     (
         "docs/studies/published_tables.md",
