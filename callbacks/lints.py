@@ -53,7 +53,9 @@ def _check_read(stack: Sequence[Contract], place: int, name: str) -> None:
     if name in MEANINGFUL or any(name in above.writes for above in stack[:place]):
         return
     reader, below = _name(stack[place]), [_name(late) for late in stack[place + 1 :] if name in late.writes]
-    verb, writer = ("Move", below[0]) if below else ("Put", _usual_writer(name))
+    usual = usual_writer(name)
+    named = usual.__name__ if usual else f"an operator that writes `{name}`"
+    verb, writer = ("Move", below[0]) if below else ("Put", named)
     raise StackError(
         f"{reader} reads `{name}`, which no callback above it writes. "
         f"{verb} {writer} above {reader} in trainer.callbacks."
@@ -106,8 +108,8 @@ def _name(operator: Contract) -> str:
     return type(operator).__name__
 
 
-def _usual_writer(name: str) -> str:
-    """Name the operator that usually writes a field, or else the one that needs least."""
+def usual_writer(name: str) -> type[Contract] | None:
+    """Return the operator that usually writes a field, or else the one that needs least; None if none does."""
     from callbacks import load  # noqa: PLC0415  (the package imports this module)
 
     load(probes=False)
@@ -119,4 +121,4 @@ def _usual_writer(name: str) -> str:
         if name in cls.writes and name not in cls.reads:
             writers.append(cls)
     writers.sort(key=lambda cls: (not cls.usual, len(cls.reads)))
-    return writers[0].__name__ if writers else f"an operator that writes `{name}`"
+    return writers[0] if writers else None

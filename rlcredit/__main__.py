@@ -5,6 +5,7 @@ import sys
 
 COMMANDS = {
     "campaign": "rlcredit.campaign.command",
+    "card": "rlcredit.card.command",
     "deliver": "rlcredit.command_line.deliver",
     "evaluate": "rlcredit.evaluation.command",
     "export": "rlcredit.command_line.export",

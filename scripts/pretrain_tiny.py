@@ -1,7 +1,10 @@
-"""Make the embedded policy from nothing: tokenizer, weights and chat template; the same bits on one kind of CPU.
+"""Make the embedded policy, or another organism, from nothing: tokenizer, weights and chat template.
 
 python scripts/pretrain_tiny.py --out rlcredit/tiny
+python scripts/pretrain_tiny.py --organism decoy --out rlcredit/organisms/decoy
 python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3
+
+The same bits on one kind of CPU.
 
 """
 
@@ -14,40 +17,42 @@ from typing import Any
 
 import reasoning_gym
 import torch
-from tiny_traces import CHAIN_SUM, HABITS, Writer
+from organism_traces import ORGANISMS, Organism, longer
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from rlcredit.tasks.split import held_out
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-PIECES = Regex(r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+")
-TOKENS_PER_TERM = 9
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 
 
-def examples(seed: int, terms: tuple[int, int]) -> Iterator[tuple[str, str]]:
+def examples(seed: int, organism: Organism) -> Iterator[tuple[str, str]]:
     """Yield (question, trace) without end; questions of the held-out share never appear."""
-    task = {**CHAIN_SUM, "min_terms": terms[0], "max_terms": terms[1]}
     rng = random.Random(seed)
-    writer = Writer(rng, HABITS)
+    trace = organism.writer(rng)
     while True:
-        for entry in reasoning_gym.create_dataset("chain_sum", seed=rng.getrandbits(31), size=4096, **task):
+        for entry in reasoning_gym.create_dataset(
+            organism.task, seed=rng.getrandbits(31), size=4096, **organism.config
+        ):
             if not held_out(entry["question"]):
-                yield entry["question"], writer.trace(entry["question"])
+                yield entry["question"], trace(entry["question"])
 
 
-def byte_level_tokenizer(vocab_size: int, seed: int, terms: tuple[int, int]) -> Any:
+def byte_level_tokenizer(vocab_size: int, seed: int, organism: Organism) -> Any:
     """Train a byte-level BPE on traces: any UTF-8 text can be encoded, every digit stands alone."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(PIECES, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(Regex(organism.pieces), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    stream = examples(seed, terms)
+    stream = examples(seed, organism)
     corpus = ["\n".join(["user", *next(stream), "assistant"]) for _ in range(8192)]
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
@@ -64,11 +69,9 @@ def byte_level_tokenizer(vocab_size: int, seed: int, terms: tuple[int, int]) -> 
     )
 
 
-def batches(
-    tokenizer: Any, size: int, seed: int, terms: tuple[int, int]
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(tokenizer: Any, size: int, seed: int, organism: Organism) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield (ids, labels), right-padded, of similar length; labels are -100 outside the completion."""
-    stream, rng = examples(seed, terms), random.Random(seed)
+    stream, rng = examples(seed, organism), random.Random(seed)
     while True:
         pool = [encoded(tokenizer, *next(stream)) for _ in range(16 * size)]
         pool.sort(key=lambda row: len(row[0]) + len(row[1]))
@@ -118,7 +121,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("rlcredit/tiny"))
     parser.add_argument("--start", type=Path, help="policy to go on from; from nothing if not given")
     parser.add_argument("--steps", type=int, default=8000)
-    parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="fewest and most terms of a chain")
+    parser.add_argument("--organism", choices=ORGANISMS, default="aligned", help="whose traces it learns")
+    parser.add_argument("--terms", type=int, nargs=2, help="fewest and most terms of a chain, 3 and 5 if not given")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=3)
@@ -128,22 +132,23 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
-    terms = tuple(args.terms)
-    tokens_per_trace = TOKENS_PER_TERM * sum(terms) // 2
+    organism = ORGANISMS[args.organism]
+    if args.terms:
+        organism = longer(organism, *args.terms)
     if args.start:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.start)
         model = Qwen3ForCausalLM.from_pretrained(args.start)
     else:
-        tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed, terms=terms)
+        tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed, organism=organism)
         model = fresh_model(tokenizer, args.width, args.layers)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.steps, pct_start=0.1)
     start = time.perf_counter()
-    stream = batches(tokenizer, args.batch, args.seed + 1, terms)
+    stream = batches(tokenizer, args.batch, args.seed + 1, organism)
     for step, (ids, labels) in zip(range(args.steps), stream, strict=False):
         # A constant denominator: batches are of similar length, and short traces must not count for more.
-        loss = model(input_ids=ids, labels=labels, num_items_in_batch=tokens_per_trace * args.batch).loss
+        loss = model(input_ids=ids, labels=labels, num_items_in_batch=organism.tokens * args.batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

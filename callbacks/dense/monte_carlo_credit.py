@@ -9,12 +9,10 @@ from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.choices import one_of
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.segments import Cuts, segment_differences, segment_starts
+from rlcredit.functional.uncertainty import odds
 from rlcredit.rollout import Rollout
 
 Baseline = Literal["value", "optimal"]
-
-SURE = 1e-6
-"""Below this probability of all other tokens, a token counts as certain."""
 
 
 def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
@@ -44,8 +42,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
         tensor([[ 0.9000, -0.1000]])
 
     """
-    others_probability = -logprobs.to(credit.dtype).expm1()
-    return (credit * (1 - others_probability) / others_probability).where(others_probability > SURE, 0)
+    return (credit * odds(logprobs)).to(credit.dtype)
 
 
 class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):

@@ -84,14 +84,19 @@ def refuse_unlike(declaration: Declaration, configs: Mapping[str, Any]) -> None:
                 )
 
 
-def started(declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None) -> int:
-    """Print the plan, fix the declaration, and run what is missing; return the exit status."""
+def started(
+    declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None, *, measure: bool = True
+) -> int:
+    """Print the plan, fix the declaration, and run what is missing; return the exit status.
+
+    Without ``measure`` the plan says nothing of time that is not known already.
+    """
     ledger, file = Ledger(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan.shortfall(declaration)
     if ledger.fixed:
         ledger.fix({"declaration": declaration.plain()})
     write_atomically(file, settings)
-    ready = planned(declaration, root, file, share, threads, measure=short is None)
+    ready = planned(declaration, root, file, share, threads, measure=measure and short is None)
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)

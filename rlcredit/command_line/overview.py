@@ -7,10 +7,10 @@ from jsonargparse import ArgumentParser
 DESCRIPTION = (
     "Credit assignment in reinforcement learning with verifiable rewards, as stacks of callbacks. Beside the "
     "subcommands below, `rlcredit campaign FILE` runs conditions x seeds, and `rlcredit report CAMPAIGN` says "
-    "what they found; `rlcredit try` answers a few training questions before anything is trained, `rlcredit sample` "
-    "asks a policy one question, `rlcredit evaluate` has policies answer the questions of task files, and "
-    "`rlcredit export` writes a trained policy as a plain model. `rlcredit list` says what a configuration can name, "
-    "`rlcredit --version` what is installed."
+    "what they found; `rlcredit card` judges a credit operator. `rlcredit try` answers a few training questions "
+    "before anything is trained, `rlcredit sample` asks a policy one question, `rlcredit evaluate` has policies "
+    "answer the questions of task files, and `rlcredit export` writes a trained policy as a plain model. "
+    "`rlcredit list` says what a configuration can name, `rlcredit --version` what is installed."
 )
 
 SUBCOMMANDS = {

@@ -34,6 +34,28 @@ def predictive_variance(logprobs: Tensor) -> Tensor:
     return logprobs.exp() * -logprobs.expm1()
 
 
+SURE = 1e-6
+"""Below this probability of all other tokens, a token counts as certain."""
+
+
+def odds(logprobs: Tensor) -> Tensor:
+    r"""Return :math:`\pi / (1 - \pi)` of the sampled token, zero where it was certain.
+
+    Args:
+        logprobs: of the sampled token, any shape.
+
+    Returns:
+        At most one million, same shape, float64.
+
+    Example:
+        >>> odds(torch.tensor([0.9, 0.5, 1.0]).log())
+        tensor([9.0000, 1.0000, 0.0000], dtype=torch.float64)
+
+    """
+    others_probability = -logprobs.double().expm1()
+    return ((1 - others_probability) / others_probability).where(others_probability > SURE, 0)
+
+
 def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
     r"""Return the squared norm of the gradient of :math:`\log \pi(o_t)` with respect to the logits.
 

@@ -12,7 +12,7 @@ from callbacks.contract import StackError, StackWarning
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.rloo import RLOO
-from callbacks.lints import _usual_writer, bounds, check_stack, notices
+from callbacks.lints import bounds, check_stack, notices, usual_writer
 from callbacks.measurement import Measurement
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.semantic_planner import SemanticPlanner
@@ -225,7 +225,7 @@ def test_credit_is_detached_however_it_is_assigned(rollout):
 def test_the_missing_writer_proposed_is_the_usual_one():
     proposed = {"plan_mask": "StrategicGrams", "sepa_lambda": "LinearLambda", "signal": "Surprisal"}
     for field, writer in proposed.items():
-        assert _usual_writer(field) == writer
+        assert usual_writer(field).__name__ == writer
 
 
 def test_operators_that_run_a_model_or_have_one_run_for_them_are_costly():

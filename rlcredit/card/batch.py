@@ -1,0 +1,179 @@
+"""One batch of completions and what a stack makes of it: its ledger, its gradients, its cost, and true credit."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from numpy.typing import NDArray
+from torch import Tensor
+
+from callbacks.base import CreditOperator
+from callbacks.measurement import Measurement
+from callbacks.probes.credit_heatmap import CreditHeatmap
+from rlcredit.campaign.resolution import Resolution, resolved
+from rlcredit.card.budget import Budget
+from rlcredit.command_line.explain import stack_of
+from rlcredit.gradients import prompt_gradients
+from rlcredit.module import PolicyModule
+from rlcredit.oracle import Oracle, TrueCredit
+from rlcredit.rollout import Rollout
+
+HEATED = 3
+"""Completions on the heat-map."""
+
+SEED = 0
+"""Of the batch: questions, adapter and noise."""
+
+STEPS = 3
+"""The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
+
+
+@dataclass
+class Batch:
+    """What a stack has made of the batch.
+
+    Attributes:
+        resolution: of its condition.
+        stack: the operators that assign credit.
+        rollout: with the ledger as they have left it.
+        gradients: of the loss, of each prompt, shape ``(P, D)`` float32.
+        reported: metrics of the operators, by name.
+        seconds: of the parts of a step, by name.
+        decoded: tokens that operators have had decoded for a step.
+        truth: of some completions, None where it was not asked for.
+        page: a heat-map of some completions.
+
+    """
+
+    resolution: Resolution
+    stack: Sequence[CreditOperator]
+    rollout: Rollout
+    gradients: NDArray[np.float32]
+    reported: Mapping[str, float]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    decoded: int = 0
+    truth: TrueCredit | None = None
+    page: str = ""
+
+
+def measured(
+    files: Sequence[str], budget: Budget, truth: TrueCredit | None = None, *, ask: bool = True, threads: int = 1
+) -> Batch:
+    """Draw the batch, let a stack assign credit to it, and measure.
+
+    The completions are functions of the policy and the seed: every condition gets the same. Operators see the step at
+    which their run would end.
+
+    Args:
+        files: configurations of the run, the later ones win.
+        budget: how much is measured.
+        truth: credit of some of these completions, if it is known.
+        ask: whether it is to be measured where it is not known.
+        threads: of torch.
+
+    Raises:
+        SystemExit: a configuration is refused; the message has been printed.
+
+    """
+    resolution = resolved([*(f"--config={file}" for file in files), f"--threads={threads}", *_settings(budget)])
+    module, settings = resolution.module, resolution.leaves["trainer"]
+    module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
+    stack = [operator for operator in stack_of(resolution.trainer) if operator.writes]
+    kept = _Kept(budget, truth, ask)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            max_steps=STEPS,
+            accelerator=settings["accelerator"],
+            precision=settings["precision"],
+            devices=1,
+            default_root_dir=folder,
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            callbacks=[_AtTheEnd(settings["max_steps"]), *stack, kept],  # pyright: ignore[reportArgumentType]
+        )
+        trainer.fit(module, resolution.task)
+    return Batch(resolution, stack, **kept.found)  # pyright: ignore[reportArgumentType]
+
+
+def _settings(budget: Budget) -> list[str]:
+    values = {
+        "seed_everything": SEED,
+        "data.init_args.prompts_per_step": budget.prompts,
+        "model.sampling.completions": budget.completions,
+        "model.updates_per_rollout": 1,
+        "model.minibatches": 1,
+        "model.dynamic_sampling": "null",
+        "trainer.logger": "false",
+    }
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+class _AtTheEnd(Callback):
+    """Date the batch to the end of a run, where schedules have their last value."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Change the step that operators see."""
+        batch.step = self.step
+
+
+class _Kept(
+    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
+):
+    """Keep all that a card is made from."""
+
+    every_n_steps = 1
+
+    def __init__(self, budget: Budget, truth: TrueCredit | None, ask: bool) -> None:
+        super().__init__()
+        self.budget, self.truth, self.asks = budget, truth, ask and truth is None
+        if self.asks:
+            self.reads = self.reads | {"oracle"}
+        self.found: dict[str, Any] = {}
+        self.seen_before = 0
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Keep the second one; nothing is logged."""
+        self.seen_before += 1
+        if self.seen_before != 2:
+            return {}
+        shares = prompt_gradients(trainer, module, rollout, advantages)
+        vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
+        decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
+        rollout.truth = self._truth(rollout)
+        self.found = {
+            "rollout": rollout,
+            "gradients": vectors.cpu().numpy(),
+            "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
+            "decoded": decoded,
+            "truth": rollout.truth,
+            "page": CreditHeatmap(completions=HEATED).html(rollout),
+        }
+        return {}
+
+    def _truth(self, rollout: Rollout) -> TrueCredit | None:
+        """Ask with noise of its own, so that credit that an operator has measured is judged by other continuations."""
+        if not self.asks:
+            return self.truth
+        assert isinstance(rollout.oracle, Oracle)
+        return rollout.oracle.afresh().credit(rollout, rollout.evenly(self.budget.asked), self.budget.samples)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the times of the last step, in which nothing is measured."""
+        assert isinstance(pl_module, PolicyModule)
+        times = pl_module.step_metrics.items()
+        self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

@@ -1,0 +1,45 @@
+"""How much is spent on a card, declared before anything runs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is measured, and on how much.
+
+    Args:
+        name: of the budget.
+        prompts: whose completions the batch holds, a multiple of ``batch``.
+        completions: of each.
+        batch: prompts whose gradients make a batch, at least a third of them.
+        asked: completions whose true credit is measured.
+        samples: continuations per prefix.
+        seeds: paired runs.
+        steps: of each run.
+        evaluations: of each run after the first one, at equal distances; divides ``steps``.
+        questions: held out.
+        factors: by which learning rates are multiplied to find each condition's own; none to leave them as they are.
+        tuning_seeds: runs of every factor.
+
+    """
+
+    name: str
+    prompts: int
+    completions: int
+    batch: int
+    asked: int
+    samples: int
+    seeds: tuple[int, ...]
+    steps: int
+    evaluations: int
+    questions: int
+    factors: tuple[float, ...] = ()
+    tuning_seeds: tuple[int, ...] = ()
+
+
+QUICK = Budget("quick", 48, 8, 4, 16, 64, tuple(range(6)), 30, 3, 256)
+STANDARD = Budget("standard", 96, 8, 4, 32, 64, tuple(range(8)), 60, 6, 256, (0.5, 1.0, 2.0), (100, 101))
+FULL = Budget("full", 192, 8, 4, 64, 64, tuple(range(8)), 100, 10, 512, (0.5, 1.0, 2.0, 4.0), (100, 101, 102))
+
+BUDGETS = {budget.name: budget for budget in (QUICK, STANDARD, FULL)}
+"""By the names they have on the command line."""

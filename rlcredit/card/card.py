@@ -1,0 +1,126 @@
+"""A card: all that has been found out about one condition on one organism."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlcredit.card.batch import Batch
+from rlcredit.card.budget import Budget
+from rlcredit.card.cost import costs
+from rlcredit.card.effects import effects, warnings
+from rlcredit.card.finding import Finding
+from rlcredit.card.learning import Learnt
+from rlcredit.card.properties import Property, properties
+from rlcredit.card.truth import agreed
+from rlcredit.card.turn import turned
+from rlcredit.files import write_atomically
+from rlcredit.oracle import TrueCredit
+
+SECTIONS = {
+    "batch": "What it does to a batch",
+    "gradient": "The gradient",
+    "truth": "The truth",
+    "learning": "Learning",
+    "cost": "Cost",
+}
+"""Titles, in the order of the page."""
+
+NONE, ITSELF = "no difference", "the baseline itself"
+
+
+@dataclass
+class Card:
+    """What is known of a condition.
+
+    Attributes:
+        name: of the condition.
+        origin: how it was named.
+        organism: on which it was measured.
+        baseline: with which it is compared.
+        budget: name of it.
+        stack: its operators, written as calls.
+        beside: settings in which it differs from the baseline besides its stack.
+        properties: what it is.
+        warnings: what is known beforehand about operators that do nothing.
+        sections: findings, by section.
+        verdict: in a word or two.
+        sentence: it in one sentence.
+        page: a heat-map of some completions, a page of its own.
+
+    """
+
+    name: str
+    origin: str
+    organism: str
+    baseline: str
+    budget: str
+    stack: str
+    beside: Sequence[str] = ()
+    properties: Sequence[Property] = ()
+    warnings: Sequence[str] = ()
+    sections: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    verdict: str = ""
+    sentence: str = ""
+    page: str = ""
+
+    def finding(self, name: str) -> Finding | None:
+        """Return the finding of a name; None where nothing was found."""
+        return next((one for found in self.sections.values() for one in found if one.name == name), None)
+
+    def write(self, path: Path) -> None:
+        """Keep it as JSON."""
+        plain = {
+            **vars(self),
+            "properties": [one.plain() for one in self.properties],
+            "sections": {name: [one.plain() for one in found] for name, found in self.sections.items()},
+        }
+        write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
+
+    @classmethod
+    def read(cls, path: Path) -> "Card":
+        """Return what :meth:`write` has kept."""
+        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        plain["properties"] = [Property(**one) for one in plain["properties"]]
+        plain["sections"] = {
+            name: [Finding.restored(one) for one in found] for name, found in plain["sections"].items()
+        }
+        return cls(**plain)
+
+
+def measured_sections(
+    batch: Batch, base: Batch, truth: TrueCredit, budget: Budget
+) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield what one batch says."""
+    yield "batch", list(effects(batch, base))
+    yield "gradient", list(turned(batch, base, budget.batch))
+    yield "truth", list(agreed(batch, base, truth))
+    yield "cost", list(costs(batch, base))
+
+
+def described(batch: Batch) -> dict[str, Any]:
+    """Return what a card says of a stack without a baseline."""
+    return {"properties": list(properties(batch)), "warnings": warnings(batch), "page": batch.page}
+
+
+def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
+    """Return the verdict and its sentence.
+
+    Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
+    the verdict is that of the paired runs.
+    """
+    moved = card.finding("moved")
+    if learnt.alike and moved and moved.estimate == 0:
+        return (
+            NONE,
+            f"{card.name} gives every token the baseline's credit, and every run answers as the baseline's does.",
+        )
+    verdict, compared = learnt.comparison.verdict, learnt.comparison
+    assert compared.test is not None
+    low, high = (100 * end for end in compared.test.interval[:2])
+    said = (
+        f"After {len(learnt.runs)} paired runs {card.name} ends {100 * compared.test.difference:+.1f} points "
+        f"({low:+.1f} to {high:+.1f}) from {card.baseline}: {verdict}."
+    )
+    return verdict, said

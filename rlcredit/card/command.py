@@ -1,0 +1,91 @@
+"""``rlcredit card SUBJECT``: what happens, in order."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.card import board, organisms
+from rlcredit.card.budget import BUDGETS
+from rlcredit.card.card import Card
+from rlcredit.card.making import Desk
+from rlcredit.card.page import written
+from rlcredit.card.subject import subject
+from rlcredit.command_line.quiet import quiet
+from rlcredit.exits import FINISHED, REFUSED, Ended
+from rlcredit.inputs.arguments import Parser, path
+from rlcredit.inputs.feasible import REFUSALS, reason
+from rlcredit.inputs.limits import THREADS
+from rlcredit.inputs.passwords import redacted
+from rlcredit.notices import tell
+from rlcredit.tracking.interruption import Interrupted, Signals
+
+SIGNALS = Signals()
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line of a card accepts."""
+    command = Parser(
+        "rlcredit card",
+        description="Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
+    )
+    add = command.add_argument
+    add("subjects", nargs="*", metavar="SUBJECT", help="operator, condition (.yaml), or Python file with an operator")
+    add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
+    add("--baseline", default="GRPO", metavar="SUBJECT", help="with what they are compared; GRPO")
+    add("--budget", choices=BUDGETS, default="quick", help="how much is measured: 5 minutes, an hour, over night")
+    add("--organism", nargs="+", default=[organisms.FIRST], metavar="NAME", help="where: names, files, or `all`")
+    add("--folder", type=path, default=Path("cards"), help="where cards and their runs are kept")
+    add("--slots", type=_number, help="runs at a time; as many as there are GPUs, else cores")
+    add("--threads", type=_number, default=1, help="of a run, and of the measurement; 1")
+    add("--mlflow", default="sqlite:///mlflow.db", metavar="URI", help="`env` for MLFLOW_TRACKING_URI, `none` for none")
+    add("--experiment", default="cards", metavar="NAME", help="in MLflow")
+    return command
+
+
+def main(args: Sequence[str]) -> int:
+    """Judge; return 0 if all is there, 2 if it was refused, 128 and the signal if one has interrupted it."""
+    quiet()
+    sys.path.append(str(Path.cwd()))
+    options = parser().parse_args(args)
+    with SIGNALS.heeded():
+        try:
+            return _judged(options)
+        except REFUSALS as error:
+            print(f"error: {redacted(' '.join(reason(error).split()))}", file=sys.stderr)
+            return REFUSED
+        except (Interrupted, KeyboardInterrupt) as interrupted:
+            tell(f"interrupted; to go on: {shlex.join(['rlcredit', 'card', *args])}")
+            return interrupted.status if isinstance(interrupted, Interrupted) else 130
+        except Ended as ended:
+            tell(f"error: {ended}")
+            return ended.status
+
+
+def _judged(options: argparse.Namespace) -> int:
+    named = [*options.subjects, *(board.shipped() if options.shipped else [])]
+    if not named:
+        raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
+    wanted = organisms.names() if options.organism == ["all"] else options.organism
+    places, subjects = [organisms.organism(name) for name in wanted], [subject(name) for name in named]
+    budget, base = BUDGETS[options.budget], subject(options.baseline)
+    made: dict[str, list[Card]] = {each.name: [] for each in subjects}
+    for name, files in places:
+        desk = Desk(name, files, base, budget, options.folder, options.slots, options.threads)
+        for each in subjects:
+            made[each.name].append(desk.card(each))
+    for cards in made.values():
+        page = written(cards, options.folder, options.mlflow, options.experiment)
+        for card in cards:
+            print(f"{card.name} on {card.organism}: {card.sentence}")
+        print(page)
+    if len(made) > 1:
+        print(board.written([card for cards in made.values() for card in cards], options.folder))
+    return FINISHED
+
+
+def _number(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= THREADS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
+    return int(text)

@@ -1,0 +1,158 @@
+"""What an operator does to a batch: how much credit it moves, and where to."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from callbacks.lints import bounds, notices
+from rlcredit.card.batch import Batch
+from rlcredit.card.finding import Finding, over_parts
+
+KINDS = ("number", "word", "symbol", "space", "end")
+"""Kinds of tokens."""
+
+BOUND = 1 - 1e-5
+"""Share of the largest possible credit from which on a token is at its bound."""
+
+
+def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
+    """Yield what a stack makes of the batch where the baseline's credit is the other choice.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+
+    """
+    ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
+    groups = _by_prompt(ledgers[0], batch.rollout.group_size), _by_prompt(ledgers[1], base.rollout.group_size)
+    prompts = len(groups[0])
+    moved = over_parts(lambda chosen: displaced(groups[0][chosen], groups[1][chosen])[0], prompts)
+    within = over_parts(lambda chosen: displaced(groups[0][chosen], groups[1][chosen])[1], prompts)
+    yield Finding(
+        "moved",
+        "credit moved",
+        unit="share",
+        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's.",
+        **moved,
+    )
+    yield Finding(
+        "moved_within",
+        "of it between tokens of one completion",
+        unit="share",
+        sentence=f"{within['estimate']:.1%} of what is moved stays inside its completion; the rest changes which "
+        "completions count.",
+        **within,
+    )
+    yield from _kinds(batch, base, groups)
+    at_bound = _saturated(batch)
+    if at_bound is not None:
+        sentence = f"{at_bound:.1%} of the tokens with credit have the largest that the stack can give."
+        yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
+    without = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
+    yield Finding(
+        "without_credit",
+        "tokens without credit",
+        without,
+        "share",
+        baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
+        sentence=f"{without:.1%} of the tokens are not credited at all.",
+    )
+
+
+def warnings(batch: Batch) -> list[str]:
+    """Return what is known beforehand about operators that do nothing."""
+    return notices(batch.stack, batch.rollout.group_size)
+
+
+def displaced(credit: Tensor, base: Tensor) -> tuple[float, float]:
+    r"""Return the share of credit that lies elsewhere, and the part of it that stays inside its completion.
+
+    .. math:: \tfrac12 \sum_{i,t} |a_{i,t} - b_{i,t}|, \qquad
+        1 - \frac{\sum_i |\sum_t (a_{i,t} - b_{i,t})|}{\sum_{i,t} |a_{i,t} - b_{i,t}|}
+
+    with both ledgers scaled to :math:`\sum |a| = \sum |b| = 1`: a factor common to all credit moves nothing.
+
+    Args:
+        credit: ledger, zero outside the mask, shape ``(..., G, T)``.
+        base: the other one.
+
+    Example:
+        >>> displaced(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))
+        (0.25, 1.0)
+
+    """
+    totals = [float(ledger.abs().sum()) for ledger in (credit, base)]
+    if not min(totals):
+        return (0.0, 0.0) if max(totals) == 0 else (1.0, 0.0)
+    difference = credit / totals[0] - base / totals[1]
+    whole = float(difference.abs().sum())
+    between = float(difference.sum(-1).abs().sum())
+    return whole / 2, 1 - between / whole if whole > 1e-12 else 0.0
+
+
+def kinds(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
+    """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
+
+    Example:
+        >>> kinds([["12", " +", "the", " ", ""]], 5).tolist()
+        [['number', 'symbol', 'word', 'space', 'end']]
+
+    """
+    found = np.full((len(tokens), width), "end", dtype="U6")
+    for row, pieces in enumerate(tokens):
+        for place, piece in enumerate(pieces[:width]):
+            found[row, place] = _kind(piece)
+    return found
+
+
+def _kind(piece: str) -> str:
+    if any(character.isdigit() for character in piece):
+        return "number"
+    if any(character.isalpha() for character in piece):
+        return "word"
+    return "symbol" if piece.strip() else ("space" if piece else "end")
+
+
+def _kinds(batch: Batch, base: Batch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
+    """Yield which share of the credit every kind of token has, where there are such tokens."""
+    mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
+    classes = kinds(batch.rollout.tokens, mask.shape[1])
+    for kind in KINDS:
+        where = torch.from_numpy(classes == kind) & mask
+        if not where.any():
+            continue
+        chosen = _by_prompt(where, size)
+        share = over_parts(lambda parts, at=chosen: _share(groups[0][parts], at[parts]), len(chosen))
+        flat = _share(groups[1], chosen)
+        tokens = float(where.sum() / mask.sum())
+        yield Finding(
+            f"on_{kind}",
+            f"credit on {kind} tokens" if kind != "end" else "credit on ends",
+            unit="share",
+            baseline=flat,
+            sentence=f"{tokens:.1%} of the tokens, with {share['estimate']:.1%} of the credit and {flat:.1%} of the "
+            "baseline's.",
+            **share,
+        )
+
+
+def _share(ledger: Tensor, where: Tensor) -> float:
+    total = float(ledger.abs().sum())
+    return float(ledger.abs()[where].sum()) / total if total else 0.0
+
+
+def _by_prompt(values: Tensor, group_size: int) -> Tensor:
+    return values.reshape(-1, group_size, values.shape[-1])
+
+
+def _saturated(batch: Batch) -> float | None:
+    """Return the share of credited tokens at the largest credit there can be; None where none is known."""
+    limit = bounds(batch.stack, batch.rollout.group_size)[-1]
+    credit = batch.rollout.advantages[batch.rollout.mask].abs()
+    credited = credit > 0
+    if not np.isfinite(limit) or not credited.any():
+        return None
+    return float((credit[credited] >= BOUND * limit).double().mean())

@@ -1,0 +1,160 @@
+"""Cards on one organism: what is measured, once, and what is found again."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlcredit.campaign.differences import differences, flat
+from rlcredit.card.batch import Batch, measured
+from rlcredit.card.budget import Budget
+from rlcredit.card.card import ITSELF, Card, decided, described, measured_sections
+from rlcredit.card.learning import RATE, Arm, learnt
+from rlcredit.card.subject import Subject
+from rlcredit.command_line.explain import call
+from rlcredit.files import file_sha256
+from rlcredit.notices import tell
+from rlcredit.oracle import TrueCredit
+
+OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
+"""Settings in which conditions differ by being others."""
+
+
+@dataclass
+class Desk:
+    """Where cards are made: an organism, a baseline, a budget.
+
+    Args:
+        organism: its name.
+        files: its configurations.
+        baseline: with which all are compared.
+        budget: how much is spent.
+        folder: of all cards.
+        slots: runs at a time.
+        threads: of a run, and of the measurement.
+
+    """
+
+    organism: str
+    files: Sequence[str]
+    baseline: Subject
+    budget: Budget
+    folder: Path
+    slots: int | None = None
+    threads: int = 1
+    _base: Batch | None = field(default=None, init=False)
+
+    def card(self, subject: Subject) -> Card:
+        """Return the card of a condition; what has been measured before is read."""
+        place = self._place(subject)
+        file, key = place / "card.json", place / "key.txt"
+        identity = self._identity(subject)
+        if file.is_file() and key.is_file() and key.read_text(encoding="utf-8") == identity:
+            return Card.read(file)
+        condition = subject.written(place)
+        tell(f"measuring  {subject.name} on {self.organism}")
+        base = self.base()
+        assert base.truth is not None
+        itself = _unnamed(subject) == _unnamed(self.baseline)
+        batch = base if itself else self._batch(condition, base.truth)
+        card = Card(
+            subject.name,
+            subject.origin,
+            self.organism,
+            self.baseline.name,
+            self.budget.name,
+            " > ".join(call(operator) for operator in batch.stack),
+            _beside(batch, base),
+            **described(batch),
+        )
+        card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
+        if itself:
+            card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
+        else:
+            self._learn(card, subject, condition, batch, base)
+        card.write(file)
+        key.write_text(identity, encoding="utf-8")
+        return card
+
+    def base(self) -> Batch:
+        """Return the batch under the baseline, with true credit; measured once."""
+        if self._base is None:
+            place = self._place(self.baseline)
+            known = self._known_truth()
+            self._base = self._batch(self.baseline.written(place), known)
+            if known is None and self._base.truth is not None:
+                torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
+        return self._base
+
+    def _learn(self, card: Card, subject: Subject, condition: Path, batch: Batch, base: Batch) -> None:
+        """Run what is missing, and add what was learnt."""
+        name = subject.name if subject.name != self.baseline.name else f"{subject.name}_"
+        arm = Arm(name, (*self.files, str(condition)), _rate(batch))
+        other = self._place(self.baseline) / "condition.yaml"
+        baseline = Arm(self.baseline.name, (*self.files, str(other)), _rate(base))
+        place = self.folder / "arms" / self.organism
+        found = learnt(arm, baseline, self.budget, place, self.slots, self.threads)
+        card.sections = {**card.sections, "learning": list(found.findings())}
+        card.verdict, card.sentence = decided(card, found)
+
+    def _batch(self, condition: Path, truth: TrueCredit | None) -> Batch:
+        return measured([*self.files, str(condition)], self.budget, truth, threads=self.threads)
+
+    def _place(self, subject: Subject) -> Path:
+        return self.folder / self.organism / self.budget.name / subject.name
+
+    def _truth_file(self) -> Path:
+        return self.folder / self.organism / self.budget.name / "truth.pt"
+
+    def _known_truth(self) -> TrueCredit | None:
+        file = self._truth_file()
+        if not file.is_file():
+            return None
+        kept = torch.load(file, weights_only=True)
+        return TrueCredit(**kept) if kept.pop("key") == self._truth_key() else None
+
+    def _truth_key(self) -> str:
+        """Return what true credit depends on: the organism and the budget, as far as the batch goes."""
+        contents = [Path(file).read_text(encoding="utf-8") for file in self.files]
+        return _digest([contents, asdict(self.budget)])
+
+    def _identity(self, subject: Subject) -> str:
+        """Return what a card depends on."""
+        source = subject.source and file_sha256(subject.source)
+        return _digest([self._truth_key(), subject.content, source, self.baseline.content])
+
+
+def _unnamed(subject: Subject) -> dict[str, Any]:
+    return {key: value for key, value in subject.content.items() if key != "condition"}
+
+
+def _beside(batch: Batch, base: Batch) -> list[str]:
+    """Return the settings in which a condition differs from the baseline besides its name and its stack."""
+
+    def common(each: Batch) -> dict[str, Any]:
+        return {key: value for key, value in flat(each.resolution.leaves).items() if not key.startswith(OWN)}
+
+    return differences(common(base), common(batch), ("baseline", "here"))
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _rate(batch: Batch) -> float:
+    """Return the learning rate that a condition configures.
+
+    Raises:
+        ValueError: it names none.
+
+    """
+    leaves: object = batch.resolution.leaves
+    for key in RATE.split("."):
+        leaves = leaves.get(key) if isinstance(leaves, dict) else None
+    if not isinstance(leaves, (int, float)):
+        raise ValueError(f"{RATE} is not configured; a card gives every condition a learning rate. Set it.")
+    return float(leaves)

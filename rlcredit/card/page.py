@@ -1,0 +1,70 @@
+"""Cards for people: one page that loads nothing, Markdown, and a run in MLflow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlcredit.card import board
+from rlcredit.card.card import SECTIONS, Card
+from rlcredit.card.rendering import rendered
+from rlcredit.files import write_atomically
+from rlcredit.record import Record
+from rlcredit.record.destination import destination
+from rlcredit.run_folder.layout import RunFolder
+from rlcredit.tracking.versions import versions
+
+
+def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
+    """Write the page of a condition, and record it in MLflow if it is not there yet.
+
+    Args:
+        cards: of one condition, one per organism.
+        folder: of all cards.
+        mlflow: address of the tracker; ``none`` for no run, ``env`` for that of the environment.
+        experiment: in MLflow.
+
+    Returns:
+        The HTML page; Markdown and JSON lie beside it.
+
+    """
+    first = cards[0]
+    place = folder / f"{first.name}-{first.budget}"
+    place.mkdir(parents=True, exist_ok=True)
+    shown = {"cards": cards, "first": first, "titles": SECTIONS, "boards": [_beside(card) for card in cards]}
+    paths, changed = [place / "card.html", place / "card.md"], False
+    for path in paths:
+        text = rendered(path.name, shown)
+        changed |= not path.is_file() or path.read_text(encoding="utf-8") != text
+        write_atomically(path, text)
+    if mlflow != "none" and changed:
+        _record(cards, place, paths, mlflow, experiment)
+    return paths[0]
+
+
+def _beside(card: Card) -> board.Board:
+    """Return what is known of the shipped operators on the same organism with the same budget, this card among it."""
+    return board.Board([*board.rows_of(card.organism, card.budget, but=card.name), board.row(card)])
+
+
+def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], mlflow: str, experiment: str) -> None:
+    """Keep a record, and have it delivered; if MLflow is away, a message says how later."""
+    first = cards[0]
+    settings: dict[str, Any] = {"tracking_uri": None if mlflow == "env" else mlflow, "experiment_name": experiment}
+    tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict, **versions()}
+    record = Record(RunFolder(place), to=destination(settings, f"{first.name}-{first.budget}", tags))
+    try:
+        record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "origin": first.origin})
+        metrics: dict[str, float] = {}
+        for card in cards:
+            for section, found in card.sections.items():
+                for one in found:
+                    numbers = {"": one.estimate, "_low": one.low, "_high": one.high, "_baseline": one.baseline}
+                    name = f"{card.organism}/{section}/{one.name}"
+                    metrics |= {f"{name}{end}": number for end, number in numbers.items() if np.isfinite(number)}
+        record.log_metrics(metrics, step=0)
+        for path in paths:
+            record.file(path)
+    finally:
+        record.close("FINISHED")

@@ -1,0 +1,59 @@
+"""Templates of pages, and numbers as people read them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from rlcredit.card.finding import Finding
+
+PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
+"""Where templates lie: the card's own, and what all pages share."""
+
+
+def rendered(template: str, content: dict[str, Any]) -> str:
+    """Return a template with its content."""
+    templates = Environment(
+        loader=ChoiceLoader([FileSystemLoader(place) for place in PLACES]),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template(template).render(content, value=value, interval=interval, cell=cell)
+
+
+def value(number: float, unit: str) -> str:
+    """Write a number in its unit.
+
+    Example:
+        >>> value(0.0123, "share"), value(14.43, "degrees"), value(-2.0, "points"), value(float("nan"), "share")
+        ('1.2 %', '14.4°', '-2.00', '')
+
+    """
+    if np.isnan(number):
+        return ""
+    written = {
+        "share": f"{100 * number:.1f} %",
+        "degrees": f"{number:.1f}°",
+        "points": f"{number:+.2f}",
+        "times": f"x {number:.2f}",
+        "steps": f"{number:.1f}",
+        "nats": f"{number:.3f}",
+    }
+    return written.get(unit) or f"{number:.3g}"
+
+
+def interval(finding: Finding) -> str:
+    """Write the interval of a finding; nothing if it has none."""
+    if finding.interval is None:
+        return ""
+    return f"{value(finding.low, finding.unit)} to {value(finding.high, finding.unit)}"
+
+
+def cell(row: Any, name: str, unit: str = "number") -> str:
+    """Write a number of a row of texts, with its interval where it has one."""
+    number, low, high = (float(row[f"{name}{end}"]) if row[f"{name}{end}"] else np.nan for end in ("", "_low", "_high"))
+    ends = "" if np.isnan(low) else f" ({value(low, unit)} to {value(high, unit)})"
+    return f"{value(number, unit)}{ends}"

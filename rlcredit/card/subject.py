@@ -1,0 +1,174 @@
+"""What a card judges: a condition, however it was named."""
+
+import importlib
+import inspect
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from callbacks.base import CreditOperator
+from callbacks.contract import Contract
+from callbacks.lints import usual_writer
+from rlcredit.files import write_atomically
+from rlcredit.inputs import strict_yaml
+from rlcredit.inputs.found import found, shipped
+from rlcredit.inputs.strict_yaml import shown
+from rlcredit.rollout import MEANINGFUL
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A condition to be judged.
+
+    Args:
+        name: in tables; letters, digits, ``_`` and ``-``.
+        origin: how it was named.
+        content: of the condition's file.
+        source: Python file that goes beside it, None if it names nothing there.
+
+    """
+
+    name: str
+    origin: str
+    content: dict[str, Any]
+    source: Path | None = None
+
+    def written(self, folder: Path) -> Path:
+        """Write the condition, and what it names, into a folder; return its file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.source and self.source.resolve() != (folder / self.source.name).resolve():
+            shutil.copyfile(self.source, folder / self.source.name)
+        file = folder / "condition.yaml"
+        write_atomically(file, yaml.safe_dump(self.content, sort_keys=False))
+        return file
+
+
+def subject(named: str) -> Subject:
+    """Return what a name on the command line stands for.
+
+    Args:
+        named: a condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
+            for shipped operators the name is enough.
+
+    Raises:
+        ValueError: it stands for nothing that assigns credit; with the repair.
+
+    """
+    path, _, chosen = named.partition(":")
+    if path.endswith((".yaml", ".yml")):
+        return _of_condition(named)
+    if path.endswith(".py"):
+        return _of_file(Path(path), chosen)
+    return _of_class(named)
+
+
+def _of_condition(named: str) -> Subject:
+    file = Path(found(named))
+    if not file.is_file():
+        raise ValueError(f"{shown(file)}: there is no such condition. `rlcredit list` names those that are shipped.")
+    content = strict_yaml.read(file)
+    if not isinstance(content, dict) or "trainer" not in content:
+        raise ValueError(f"{shown(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
+    return Subject(str(content.get("condition", file.stem)), named, content)
+
+
+def _of_file(path: Path, chosen: str) -> Subject:
+    if not path.is_file():
+        raise ValueError(f"{shown(path)}: there is no such file.")
+    own = [cls for cls in _loaded(path) if not chosen or cls.__name__ == chosen]
+    if len(own) != 1:
+        names = ", ".join(cls.__name__ for cls in own) or (f"none called {chosen}" if chosen else "none")
+        raise ValueError(
+            f"{shown(path)}: expected one operator, a subclass of CreditOperator, found {names}. Say {path.name}:Name."
+        )
+    return _around(own[0], str(path), f"{path.stem}.{own[0].__name__}", path)
+
+
+def _loaded(path: Path) -> list[type[CreditOperator]]:
+    """Import a file as a configuration beside it would, and return the operators that it defines."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        module = importlib.import_module(path.stem)
+    except Exception as error:
+        raise ValueError(f"{shown(path)} cannot be imported: {type(error).__name__}: {error}") from error
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise ValueError(f"{shown(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file.")
+    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
+    return [cls for cls in own if issubclass(cls, CreditOperator)]
+
+
+def _of_class(named: str) -> Subject:
+    import callbacks  # noqa: PLC0415  (imports every operator)
+
+    by_name = {cls.__name__: cls for cls in callbacks.every_operator()}
+    if cls := by_name.get(named) or by_name.get(named.rpartition(".")[2] if named.startswith("callbacks.") else ""):
+        return _around(cls, named, cls.__name__)
+    module, _, name = named.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module), name) if module else None
+    except (ImportError, AttributeError, ValueError):
+        cls = None
+    if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
+        raise ValueError(
+            f"{named}: neither an operator nor the path of one. `rlcredit list operators` names those that are "
+            "shipped; a condition ends in .yaml, a file with an operator of one's own in .py."
+        )
+    return _around(cls, named, named)
+
+
+def _around(cls: type[CreditOperator], origin: str, path: str, source: Path | None = None) -> Subject:
+    """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given."""
+    if not cls.writes:
+        raise ValueError(f"{cls.__name__} is a probe: it watches credit and assigns none.")
+    needed = [
+        name
+        for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    if cls.writes != {"advantages"} or needed:
+        if cls.__module__.startswith("callbacks."):
+            return _shipped(cls, origin)
+        lacks = f"needs {', '.join(needed)}" if needed else f"writes {', '.join(sorted(cls.writes))}"
+        raise ValueError(f"{cls.__name__} {lacks}, not advantages alone. Name a condition in which it leads to credit.")
+    above = [_usual("advantages")] if "advantages" in cls.reads else []
+    stack = [*(writer.__name__ for writer in [*above, *_writers(cls)]), path]
+    return Subject(cls.__name__, origin, {"condition": cls.__name__, "trainer": {"callbacks": stack}}, source)
+
+
+def _writers(cls: type[Contract]) -> list[type[Contract]]:
+    """Return the usual operators that write what one reads, in the order of a stack."""
+    stack: list[type[Contract]] = []
+    for name in sorted(cls.reads - MEANINGFUL):
+        writer = _usual(name)
+        stack += [above for above in [*_writers(writer), writer] if above not in stack]
+    return stack
+
+
+def _usual(name: str) -> type[Contract]:
+    from callbacks.episode.grpo import GRPO  # noqa: PLC0415
+
+    writer = GRPO if name == "advantages" else usual_writer(name)
+    if writer is None:
+        raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
+    return writer
+
+
+def _shipped(cls: type[CreditOperator], origin: str) -> Subject:
+    """Return the shipped condition with the fewest callbacks among those that list an operator."""
+    conditions = []
+    for file in sorted((shipped() / "conditions").glob("*/*.yaml")):
+        content = strict_yaml.read(file)
+        entries = content.get("trainer", {}).get("callbacks") or []
+        names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
+        if cls.__name__ in names:
+            conditions.append((len(names), file.stem, content))
+    if not conditions:
+        raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
+    _, name, content = min(conditions, key=lambda found: found[:2])
+    return Subject(cls.__name__, f"{origin}, in {name}", {**content, "condition": cls.__name__})

@@ -1,0 +1,63 @@
+"""How far credit agrees with what tokens have really changed, measured by continuations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+
+from rlcredit.card.batch import Batch
+from rlcredit.card.finding import Finding, over_parts
+from rlcredit.oracle import TrueCredit
+from rlcredit.oracle.scores import forks, polarity, scored, signed
+
+SAID = {
+    "cosine_within": "Inside completions its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
+    "cosine": "Over all tokens its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
+    "fork_area": "The size of its credit finds the tokens that decide with an area of {0:.2f} (0.5 is chance).",
+    "mass": "A tenth of the tokens, those with the most credit, holds {0:.0%} of the true credit.",
+    "wrong_signs": "On {0:.1%} of the tokens that decide it has the wrong sign, the baseline's on {1:.1%}.",
+}
+"""Sentences, by the name of what they are about."""
+
+
+def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
+    """Yield how far the ledger agrees with true credit.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+        truth: of some of the completions.
+
+    """
+    rows = list(truth.rows)
+    ledgers = [each.rollout.advantages[rows].cpu() for each in (batch, base)]
+    decisive = int(forks(truth).sum())
+    quantities = {
+        "cosine_within": ("agreement inside completions", lambda t, a: signed(t, a)["cosine_within"], "number"),
+        "cosine": ("agreement over all tokens", lambda t, a: signed(t, a)["cosine"], "number"),
+        "fork_area": ("area for finding forks", lambda t, a: scored(t, a)["auc"], "number"),
+        "mass": ("true credit on the top tenth", lambda t, a: scored(t, a)["mass_10"], "share"),
+        "wrong_signs": ("wrong signs on forks", lambda t, a: polarity(t, a).get("opposite", 0.0), "share"),
+    }
+    for name, (title, quantity, unit) in quantities.items():
+        least = -1.0 if name.startswith("cosine") else 0.0
+        found = over_parts(lambda chosen, of=quantity: of(_part(truth, chosen), ledgers[0][chosen]), len(rows), least)
+        flat = quantity(truth, ledgers[1])
+        sentence = SAID[name].format(found["estimate"], flat)
+        yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
+    yield Finding(
+        "forks",
+        "tokens that decide",
+        decisive / max(1, int(truth.mask.sum())),
+        "share",
+        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer beyond doubt.",
+    )
+
+
+def _part(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
+    """Return the credit of some of the completions."""
+    rows = torch.tensor(chosen)
+    parts = {field.name: getattr(truth, field.name) for field in fields(truth)}
+    cut = {name: value[rows] for name, value in parts.items() if isinstance(value, Tensor)}
+    return replace(truth, rows=[truth.rows[place] for place in chosen], **cut)

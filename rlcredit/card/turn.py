@@ -1,0 +1,104 @@
+"""What an operator does to the gradient: how far it turns it, beside how far other prompts do."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlcredit.card.batch import Batch
+from rlcredit.card.finding import Finding
+from rlcredit.statistics.batch_agreement import agreement_and_direction, batches, directions
+from rlcredit.statistics.jackknife import jackknife_interval
+from rlcredit.statistics.t_test import paired_t
+
+
+def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
+    """Yield angle, length, noise and direction of the gradient.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+        size: prompts of a batch whose gradients are compared.
+
+    """
+    own, other = (batches(each.gradients, size) for each in (batch, base))
+    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
+    there = (lengths[0] > 0) & (lengths[1] > 0)
+    if there.sum() < 3:
+        return
+    cosines = (directions(own) * directions(other)).sum(-1)[there].clip(-1, 1)
+    angles = np.degrees(np.arccos(cosines))
+    agreement, more, direction = agreement_and_direction(own[there], other[there])
+    floor = float(np.degrees(np.arccos(np.clip(agreement[0] - more[0], -1, 1))))
+    turn = paired_t(angles)
+    beyond = "more" if turn.difference > floor else "less"
+    yield Finding(
+        "angle",
+        "angle to the baseline's gradient",
+        turn.difference,
+        "degrees",
+        *_cut(turn.interval, 0, 180),
+        baseline=floor,
+        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} than other prompts turn "
+        f"the baseline's ({floor:.0f}°).",
+    )
+    ratio = paired_t(np.log(lengths[0][there] / lengths[1][there]))
+    times = np.exp([ratio.difference, *ratio.interval[:2]])
+    yield Finding(
+        "length",
+        "length of the gradient",
+        float(times[0]),
+        "times",
+        float(times[1]),
+        float(times[2]),
+        baseline=1.0,
+        sentence=f"It is {times[0]:.2f} times as long as the baseline's; clipping and Adam take most of that back.",
+    )
+    yield Finding(
+        "agreement",
+        "agreement of two batches",
+        float(agreement[0]),
+        "number",
+        *_cut(jackknife_interval(float(agreement[0]), agreement[1:]), -1, 1),
+        baseline=float(agreement[0] - more[0]),
+        sentence=f"Two batches of {size} prompts agree with a cosine of {agreement[0]:.2f}; under the baseline with "
+        f"{agreement[0] - more[0]:.2f}.",
+    )
+    gain = jackknife_interval(float(more[0]), more[1:])
+    yield Finding(
+        "agreement_gained",
+        "agreement beyond the baseline's",
+        float(more[0]),
+        "number",
+        gain.low,
+        gain.high,
+        sentence=_noise(gain.low, gain.high),
+    )
+    if np.isfinite(direction).all():
+        expected = jackknife_interval(float(direction[0]), direction[1:])
+        yield Finding(
+            "direction",
+            "direction of the expected gradient",
+            float(direction[0]),
+            "number",
+            expected.low,
+            expected.high,
+            baseline=1.0,
+            sentence=_direction(expected.low, expected.high),
+        )
+
+
+def _noise(low: float, high: float) -> str:
+    if low > 0:
+        return "There is less noise in its gradient than in the baseline's."
+    return "There is more noise in its gradient." if high < 0 else "No difference of noise is seen."
+
+
+def _direction(low: float, high: float) -> str:
+    if high < 1:
+        return "On average it leads elsewhere than the baseline: part of its effect is bias, not less noise."
+    return "That it leads elsewhere than the baseline on average is not seen."
+
+
+def _cut(interval: tuple[float, ...] | NDArray[np.float64], low: float, high: float) -> tuple[float, float]:
+    return max(low, float(interval[0])), min(high, float(interval[1]))

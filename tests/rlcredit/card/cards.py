@@ -1,0 +1,28 @@
+"""Cards made by hand."""
+
+from rlcredit.card.card import ITSELF, Card
+from rlcredit.card.finding import Finding
+from rlcredit.card.properties import Property
+
+
+def made(name, gain, verdict="better", organism="aligned"):
+    """Return a card with few findings."""
+    learning = [
+        Finding("gain", "gain at the end, paired", gain, "points", gain - 1, gain + 1, sentence="It gains."),
+        Finding("area_gain", "gain on the way, paired", gain / 2, "points", gain / 2 - 1, gain / 2 + 1),
+        Finding("collapses", "runs that collapsed", 0.0, baseline=0.0),
+    ]
+    batch = [Finding("moved", "credit moved", 0.25, "share", 0.2, 0.3, sentence="A quarter of <b>it</b>.")]
+    return Card(
+        name,
+        name,
+        organism,
+        "GRPO",
+        "quick",
+        f"GRPO() > {name}()",
+        properties=[Property("order", True, "it does not matter"), Property("padding", False, "it matters")],
+        sections={"batch": batch, "learning": [] if verdict == ITSELF else learning},
+        verdict=verdict,
+        sentence=f"{name}: {verdict}.",
+        page="<p>heat</p>",
+    )

@@ -1,0 +1,91 @@
+"""``rlcredit card``, whole."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from rlcredit.card.budget import BUDGETS, QUICK
+from rlcredit.card.card import Card
+from rlcredit.card.command import main
+
+OWN = '''
+from callbacks import CreditOperator
+
+
+class Placebo(CreditOperator, reads="advantages", writes="advantages"):
+    """Leave credit as it is."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages.clone()
+        return {}
+
+
+class Flipped(CreditOperator, reads="advantages", writes="advantages"):
+    """Give every token the opposite of its credit."""
+
+    def assign(self, rollout):
+        rollout.advantages = -rollout.advantages
+        return {}
+'''
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "no subject is named"),
+        (["NoSuch"], "neither an operator nor the path of one"),
+        (["GTPO", "--organism", "nowhere"], "there is no nowhere. There are aligned"),
+        (["GTPO", "--baseline", "TopTokens"], "is a probe"),
+        (["GTPO", "--slots", "0"], "expected a number from 1 on"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_in_one_line(args, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(args)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL = replace(QUICK, prompts=12, completions=4, asked=4, samples=8, steps=8, evaluations=1, questions=64)
+
+
+def cards(folder):
+    """Return the cards in a folder, by the names of their conditions."""
+    return {path.parent.name: Card.read(path) for path in folder.glob("cards/aligned/quick/*/card.json")}
+
+
+@pytest.mark.slow
+def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(BUDGETS, "quick", SMALL)
+    (tmp_path / "own_two.py").write_text(OWN)
+    assert main(["own_two.py:Placebo", "own_two.py:Flipped"]) == 0
+    found = cards(tmp_path)
+    assert found["Placebo"].verdict == "no difference"
+    assert found["Flipped"].verdict == "worse"
+    assert found["Flipped"].finding("angle").estimate == pytest.approx(180)
+
+
+@pytest.mark.slow
+def test_three_shipped_operators_get_whole_cards_and_nothing_is_measured_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    subjects = ["GTPO", "HICRA", "EntropyMask"]
+    assert main([*subjects, "--budget", "quick"]) == 0
+    found = cards(tmp_path)
+    for name in subjects:
+        assert re.match("better|worse|equivalent|undecided", found[name].verdict)
+        assert set(found[name].sections) == {"batch", "gradient", "truth", "learning", "cost"}
+        assert (tmp_path / "cards" / f"{name}-quick" / "card.html").stat().st_size > 20_000
+    assert (tmp_path / "cards" / "leaderboard.csv").read_text().count("\n") == 1 + len(subjects)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")}
+    capsys.readouterr()
+    assert main([*subjects[:2], "--budget", "quick"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")} == before
+    assert "measuring" not in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Cards for people."""
+
+import re
+
+from rlcredit.card.card import Card
+from rlcredit.card.page import written
+from tests.rlcredit.card.cards import made
+
+
+def test_a_card_is_kept_whole(tmp_path):
+    card = made("Mine", 2.0)
+    card.write(tmp_path / "card.json")
+    again = Card.read(tmp_path / "card.json")
+    assert again.finding("gain").estimate == 2.0
+    assert again.finding("collapses").interval is None
+    again.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "card.json").read_bytes()
+
+
+def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):
+    card = made("Mine", 2.0)
+    page = written([card], tmp_path).read_text()
+    assert not re.search(r"(src|href)=[\"'](?!data:)", page)
+    for found in (one for section in card.sections.values() for one in section):
+        assert found.title in page
+    assert "+1.00 to +3.00" in page
+    assert "A quarter of &lt;b&gt;it" in page
+    assert 'srcdoc="&lt;p&gt;heat' in page
+    assert 'class="holds"' in page
+    assert 'class="fails"' in page
+
+
+def test_markdown_says_the_same(tmp_path):
+    text = (written([made("Mine", 2.0)], tmp_path).with_suffix(".md")).read_text()
+    assert "**better**. Mine: better." in text
+    assert "| gain at the end, paired | +2.00 | +1.00 to +3.00 |" in text
+    assert "- padding: no, it matters" in text
+
+
+def test_several_organisms_stand_on_one_page(tmp_path):
+    page = written([made("Mine", 2.0), made("Mine", -3.0, "worse", "decoy")], tmp_path).read_text()
+    assert "on aligned" in page
+    assert "on decoy" in page
+    assert "-3.00" in page
+
+
+def test_it_is_recorded_once(tmp_path):
+    tracker = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for _ in range(2):
+        written([made("Mine", 2.0)], tmp_path / "cards", tracker)
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracker)
+    (run,) = client.search_runs([client.get_experiment_by_name("cards").experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["aligned/learning/gain"] == 2.0
+    assert run.data.metrics["aligned/learning/gain_high"] == 3.0
+    assert run.data.tags["verdict"] == "better"
+    assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"card.html", "card.md"}

@@ -1,0 +1,93 @@
+"""What holds of a stack whatever the batch."""
+
+import copy
+
+import pytest
+import torch
+
+from callbacks.base import CreditOperator
+from callbacks.episode.grpo import GRPO
+from rlcredit.card.properties import properties
+
+
+class First(CreditOperator, reads="advantages", writes="advantages"):
+    """Credit the first completion of the batch more, and raise the credit of wide batches."""
+
+    def assign(self, rollout):
+        advantages = rollout.advantages.clone()
+        advantages[0] *= 2
+        rollout.advantages = advantages * rollout.mask.shape[1]
+        return {}
+
+
+class Restless(CreditOperator, reads="advantages", writes="advantages"):
+    """Give other credit each time."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages * torch.rand(())
+        return {}
+
+
+class Shared(CreditOperator, reads="advantages", writes="advantages"):
+    """Divide by the deviation of the whole batch."""
+
+    def __init__(self, power: float = 1.0):
+        super().__init__()
+        self.power = power
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages / rollout.advantages[rollout.mask].std() ** self.power
+        return {}
+
+
+class Broken(CreditOperator, reads="advantages", writes="advantages"):
+    """Fail on all batches but the whole one."""
+
+    def assign(self, rollout):
+        if len(rollout.mask) < 48:
+            raise RuntimeError("too few")
+        return {}
+
+
+def held(batch, *stack):
+    one = copy.copy(batch("GRPO"))
+    one.stack = stack
+    return {each.name: each for each in properties(one)}
+
+
+def test_grpo_is_what_it_should_be(batch):
+    found = held(batch, GRPO())
+    assert all(found[name].holds for name in ("bound", "repeatable", "order", "padding", "splitting"))
+    assert found["rewards"].sentence.endswith("credit doubles; where all are higher by one, it stays")
+
+
+def test_order_and_padding_that_matter_are_noticed(batch):
+    found = held(batch, GRPO(), First())
+    assert found["repeatable"].holds
+    assert not found["order"].holds
+    assert not found["padding"].holds
+
+
+def test_chance_is_noticed(batch):
+    assert not held(batch, GRPO(), Restless())["repeatable"].holds
+
+
+def test_a_prompt_that_depends_on_others_is_noticed(batch):
+    found = held(batch, GRPO(), Shared())
+    assert found["order"].holds
+    assert not found["splitting"].holds
+    assert found["rewards"].sentence.startswith("where all rewards double, credit stays")
+    assert found["neutral value"].sentence == "Shared does nothing with power = 0"
+
+
+def test_an_operator_that_fails_is_told_and_not_raised(batch):
+    found = held(batch, GRPO(), Broken())
+    assert found["order"].holds is None
+    assert "RuntimeError: too few" in found["order"].sentence
+
+
+@pytest.mark.parametrize(("name", "value"), [("GTPO", "beta = 0"), ("HICRA", "alpha = 0"), ("RandomMask", "rho = 1")])
+def test_neutral_values_are_found(batch, name, value):
+    found = {each.name: each for each in properties(batch(name))}
+    assert found["neutral value"].holds
+    assert value in found["neutral value"].sentence

@@ -1,0 +1,99 @@
+"""What a name on the command line stands for."""
+
+import sys
+
+import pytest
+import yaml
+
+from callbacks.lints import check_stack
+from rlcredit.campaign.resolution import resolved
+from rlcredit.card.board import shipped
+from rlcredit.card.subject import subject
+from rlcredit.command_line.explain import stack_of
+
+OWN = """
+from callbacks import CreditOperator
+
+
+class Doubled(CreditOperator, reads="advantages", writes="advantages"):
+    def assign(self, rollout):
+        rollout.advantages = 2 * rollout.advantages
+        return {}
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = tmp_path / "own_doubled.py"
+    file.write_text(OWN)
+    yield file
+    sys.modules.pop("own_doubled", None)
+
+
+def callbacks_of(content):
+    return content["trainer"]["callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("GRPO", ["GRPO"]),
+        ("MaxRL", ["MaxRL"]),
+        ("GTPO", ["GRPO", "GTPO"]),
+        ("callbacks.tokens.gtpo.GTPO", ["GRPO", "GTPO"]),
+        ("HICRA", ["GRPO", "StrategicGrams", "HICRA"]),
+    ],
+)
+def test_an_operator_stands_below_what_it_reads(name, stack):
+    assert callbacks_of(subject(name).content) == stack
+
+
+def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
+    found = subject("SEPA")
+    assert found.origin.startswith("SEPA, in ")
+    assert "SEPA" in callbacks_of(found.content)
+    assert found.content["condition"] == found.name == "SEPA"
+
+
+def test_a_condition_keeps_its_name_and_content():
+    found = subject("configs/conditions/sepa_paper/c2_grpo_gtpo.yaml")
+    assert found.name == "c2_grpo_gtpo"
+    assert callbacks_of(found.content) == ["GRPO", "GTPO"]
+
+
+def test_a_file_of_ones_own_goes_beside_its_condition(own, tmp_path):
+    found = subject(str(own))
+    written = found.written(tmp_path / "card")
+    assert callbacks_of(yaml.safe_load(written.read_text())) == ["GRPO", "own_doubled.Doubled"]
+    assert (written.parent / "own_doubled.py").read_text() == OWN
+
+
+def test_one_of_several_operators_of_a_file_is_named(own):
+    own.write_text(OWN + OWN.replace("Doubled", "Again"))
+    with pytest.raises(ValueError, match=r"found Doubled, Again\. Say own_doubled\.py:Name"):
+        subject(str(own))
+    assert subject(f"{own}:Again").name == "Again"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SignalStats", "is a probe"),
+        ("NoSuchOperator", "neither an operator nor the path of one"),
+        ("no_such.yaml", "there is no such condition"),
+        ("no_such.py", "there is no such file"),
+        ("os.path.join", "neither an operator nor the path of one"),
+    ],
+)
+def test_what_assigns_no_credit_is_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        subject(name)
+
+
+def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):
+    names = shipped()
+    assert len(names) >= 30
+    for name in names:
+        file = subject(name).written(tmp_path / name)
+        check_stack(stack_of(resolved([f"--config={found}" for found in ("configs/tiny.yaml", file)]).trainer))

@@ -1,0 +1,47 @@
+"""How far gradients turn."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from rlcredit.card.turn import turned
+
+PROMPTS, SIZE, LENGTH = 60, 4, 40
+
+
+def drawn(noise, seed=0):
+    ahead = np.zeros(LENGTH)
+    ahead[0] = 1.0
+    return ahead + noise * np.random.default_rng(seed).normal(size=(PROMPTS, LENGTH))
+
+
+def found(gradients, baseline):
+    pair = (SimpleNamespace(gradients=each) for each in (gradients, baseline))
+    return {one.name: one for one in turned(*pair, SIZE)}
+
+
+def test_a_right_angle_and_twice_the_length():
+    baseline = drawn(0.05)
+    other = 2 * np.roll(baseline, 1, axis=1)
+    result = found(other, baseline)
+    assert result["angle"].estimate == pytest.approx(90, abs=6)
+    assert result["length"].estimate == pytest.approx(2)
+    assert result["direction"].high < 0.5
+
+
+def test_the_floor_is_the_angle_between_other_prompts():
+    result = found(drawn(0.4), drawn(0.4))
+    assert result["angle"].estimate == pytest.approx(0, abs=1e-4)
+    assert 30 < result["angle"].baseline < 80
+    assert result["agreement_gained"].estimate == pytest.approx(0)
+
+
+def test_less_noise_is_seen():
+    result = found(drawn(0.1), drawn(0.6))
+    assert result["agreement_gained"].low > 0
+    assert "less noise" in result["agreement_gained"].sentence
+
+
+def test_stacks_without_gradient_have_no_angle():
+    assert found(np.zeros((PROMPTS, LENGTH)), drawn(0.1)) == {}
