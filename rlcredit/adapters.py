@@ -12,8 +12,9 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from rlcredit.inputs.strict_yaml import shown
+from rlcredit.loading import embedded_name
 from rlcredit.memory.skeleton import linear_layers, without_weights
-from rlcredit.policy import TINY, Policy
+from rlcredit.policy import Policy
 from rlcredit.run_folder.checkpoint_files import read
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -34,7 +35,7 @@ _NAME = re.compile(r"lm\.base_model\.model\.(?P<layer>.+)\.lora_(?P<factor>[AB])
 def described(folder: Path) -> tuple[dict[str, Any], str]:
     """Return the arguments of :class:`~rlcredit.policy.LoRA` that an adapter folder describes, and its base model.
 
-    The base model is empty where the folder names none, and ``tiny`` wherever the embedded one lay.
+    The base model is empty where the folder names none, and the short name wherever one of rlcredit's own lay.
 
     Raises:
         ValueError: it is no plain LoRA, or cannot be read.
@@ -57,8 +58,8 @@ def described(folder: Path) -> tuple[dict[str, Any], str]:
     rank, alpha = config["r"], float(config["lora_alpha"])
     alpha *= math.sqrt(rank) if config.get("use_rslora") else 1  # PEFT then scales by alpha over the root of the rank
     base = config["base_model_name_or_path"] or ""
-    own = Path(base).parts[-2:] == (__name__.partition(".")[0], TINY)
-    return {"rank": rank, "alpha": alpha, "targets": config["target_modules"]}, TINY if own else base
+    own = embedded_name(base) if base else None
+    return {"rank": rank, "alpha": alpha, "targets": config["target_modules"]}, own or base
 
 
 def weights(path: Path) -> dict[str, Tensor]:

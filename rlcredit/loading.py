@@ -1,6 +1,7 @@
 """Frozen weights and their tokenizer, from a folder or a hub; safetensors only, no remote code."""
 
 import importlib.util
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -27,6 +28,35 @@ def load_config(location: str) -> Any:
     from transformers import AutoConfig  # noqa: PLC0415
 
     return AutoConfig.from_pretrained(location, trust_remote_code=False)
+
+
+TINY, ORGANISMS = "tiny", "organisms"
+"""Under which the policies are found that come with rlcredit: ``tiny``, and ``organisms/<name>``."""
+
+
+def embedded(path: str) -> Path | None:
+    """Return the folder of a policy that comes with rlcredit; None for any other.
+
+    Args:
+        path: as configured.
+
+    """
+    folder, parts = Path(__file__).parent / path, Path(path).parts
+    known = parts == (TINY,) or (len(parts) == 2 and parts[0] == ORGANISMS)
+    return folder if known and folder.is_dir() else None
+
+
+def embedded_name(folder: str) -> str | None:
+    """Return the name of a policy that came with rlcredit, wherever that was installed; None for any other.
+
+    Example:
+        >>> embedded_name("/home/me/rlcredit/tiny"), embedded_name("/home/me/policies/tiny")
+        ('tiny', None)
+
+    """
+    package, *name = Path(folder).parts[-3:] if Path(folder).parent.name == ORGANISMS else Path(folder).parts[-2:]
+    known = name == [TINY] or (len(name) == 2 and name[0] == ORGANISMS)
+    return "/".join(name) if package == Path(__file__).parent.name and known else None
 
 
 def fastest_device() -> torch.device:

@@ -11,11 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import scores_from_hidden, tempered_logits
-from rlcredit.loading import Precision, Quantization, load_frozen, load_tokenizer
+from rlcredit.loading import TINY, Precision, Quantization, embedded, load_frozen, load_tokenizer
 from rlcredit.prompt import Conversation, Prompt, context_length, refuse_longer, turns
-
-TINY = "tiny"
-"""Name under which the embedded policy is loaded."""
 
 SMALL = 2**15
 """Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
@@ -116,7 +113,7 @@ class Policy(nn.Module):
     @property
     def location(self) -> str:
         """Where the weights and the tokenizer lie."""
-        return str(Path(__file__).parent / TINY) if self.path == TINY else self.path
+        return str(embedded(self.path) or self.path)
 
     def load(self, seed: int = 0) -> None:
         """Read tokenizer and weights and start a fresh adapter; a second call does nothing.

@@ -13,7 +13,6 @@ from rlcredit.card.rendering import rendered
 from rlcredit.card.subject import subject
 from rlcredit.figures import ACCENT, INK, MUTED, finish, new_figure
 from rlcredit.files import write_atomically
-from rlcredit.tracking.versions import versions
 
 SHIPPED = Path(__file__).with_name("shipped.csv")
 """Cards of what is shipped, as `rlcredit card --shipped` has made them."""
@@ -69,8 +68,7 @@ class Board:
 
 def row(card: Card) -> Row:
     """Return what the board shows of a card."""
-    commit = versions().get("version.git_commit", versions().get("git_commit", ""))
-    keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, commit)
+    keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit)
     cells = dict(zip(KEYS, keys, strict=True))
     for name in SHOWN:
         found = card.finding(name)

@@ -41,6 +41,7 @@ class Card:
         baseline: with which it is compared.
         budget: name of it.
         stack: its operators, written as calls.
+        commit: of the code that made the card.
         beside: settings in which it differs from the baseline besides its stack.
         properties: what it is.
         warnings: what is known beforehand about operators that do nothing.
@@ -57,6 +58,7 @@ class Card:
     baseline: str
     budget: str
     stack: str
+    commit: str
     beside: Sequence[str] = ()
     properties: Sequence[Property] = ()
     warnings: Sequence[str] = ()

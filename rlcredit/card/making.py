@@ -19,6 +19,7 @@ from rlcredit.command_line.explain import call
 from rlcredit.files import file_sha256
 from rlcredit.notices import tell
 from rlcredit.oracle import TrueCredit
+from rlcredit.tracking.versions import git_commit
 
 OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 """Settings in which conditions differ by being others."""
@@ -68,6 +69,7 @@ class Desk:
             self.baseline.name,
             self.budget.name,
             " > ".join(call(operator) for operator in batch.stack),
+            git_commit(),
             _beside(batch, base),
             **described(batch),
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.policy import TINY
+from rlcredit.loading import embedded
 
 NAME = "README.md"
 
@@ -55,9 +55,9 @@ def card(
 
     """
     header = ["library_name: peft", "tags: [lora, reinforcement-learning, rlcredit]"]
-    if path != TINY and not Path(path).exists():  # of a hub
+    if not embedded(path) and not Path(path).exists():  # of a hub
         header.insert(1, f"base_model: {path}")
-    base = "`tiny`, embedded in rlcredit" if path == TINY else f"`{path}`"
+    base = f"`{path}`, embedded in rlcredit" if embedded(path) else f"`{path}`"
     made = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
     facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in SHOWN}, "made with": made}
     rows = "\n".join(f"| {key} | {str(value).replace('|', chr(92) + '|')} |" for key, value in facts.items())
