@@ -16,6 +16,7 @@ from rlcredit.campaign.run_spec import overlay
 from rlcredit.campaign.start import started
 from rlcredit.card.budget import Budget
 from rlcredit.card.finding import Finding
+from rlcredit.files import write_atomically
 from rlcredit.notices import tell
 from rlcredit.report.comparison import Comparison, area_under, comparisons
 from rlcredit.report.evidence import Evidence, Run, collected
@@ -29,6 +30,15 @@ EFFECT = 0.01
 
 RATE = "model.optimizer.init_args.lr"
 """The setting that is tuned."""
+
+
+COMMON = {
+    "data.init_args.prompts_per_step": 4,
+    "data.init_args.validation_batch": 256,
+    "model.validation.completions": 2,
+    "model.pass_k": 2,
+}
+"""Settings of all runs, unless a condition has its own."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +236,10 @@ def _evidence(
     arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path, slots: int | None, threads: int | None
 ) -> Evidence:
     """Run what is missing of an arm with one learning rate, and read it."""
-    declaration = _declared(arm, budget, seeds, rate)
+    root.mkdir(parents=True, exist_ok=True)
+    declaration = _declared(arm, budget, seeds, rate, root)
     folder = root / declaration.name
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     with (
         begun(folder),
         LAUNCHERS["local"](folder, None, slots) as share,
@@ -243,32 +254,31 @@ def _evidence(
     return collected(folder)
 
 
-def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float) -> Declaration:
-    """Return the declaration of an arm, whose name tells it from every other."""
-    every = budget.steps // budget.evaluations
-    settings = {
-        RATE: rate,
-        "data.init_args.prompts_per_step": 4,
-        "data.init_args.validation_size": budget.questions,
-        "data.init_args.validation_batch": 256,
-        "model.validation.completions": 2,
-        "model.pass_k": 2,
-        "trainer.val_check_interval": every,
-        "checkpoint.every_n_train_steps": budget.steps,
-    }
+def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
+    """Return the declaration of an arm, whose name tells it from every other.
+
+    What the budget says of batches and evaluations stands before the condition, which may say otherwise.
+    """
+    common = root / f"{budget.name}.yaml"
+    write_atomically(common, overlay(COMMON | {"data.init_args.validation_size": budget.questions}))
+    files = (*arm.files[:-1], str(common), arm.files[-1])
     declared = Declaration(
         name=arm.name,
-        configs=arm.files[:-1],
-        conditions={arm.name: arm.files[-1:]},
+        configs=files[:-1],
+        conditions={arm.name: files[-1:]},
         baseline=arm.name,
         seeds=tuple(seeds),
         steps=budget.steps,
         primary=PRIMARY,
         effect=EFFECT,
         exploratory=True,
-        settings=settings,
+        settings={
+            RATE: rate,
+            "trainer.val_check_interval": budget.steps // budget.evaluations,
+            "checkpoint.every_n_train_steps": budget.steps,
+        },
     )
-    contents = [Path(file).read_text(encoding="utf-8") for file in arm.files]
+    contents = [Path(file).read_text(encoding="utf-8") for file in files]
     told = json.dumps([{**declared.plain(), "configs": [], "conditions": {}}, contents], sort_keys=True)
     return replace(declared, name=f"{arm.name}-{hashlib.sha256(told.encode()).hexdigest()[:10]}")
 
