@@ -4,65 +4,21 @@ python -m rlcredit.campaign.child fit ...
 
 """
 
-import ctypes
 import json
 import os
-import platform
-import signal
-import subprocess
-import sys
-import time
+import runpy
 from pathlib import Path
 
-RECORD = "RLCREDIT_PROCESS"
-"""Environment variable: the file in which this process records its pid."""
-
-PARENT = "RLCREDIT_PARENT"
-"""Environment variable: the pid of the process that started it."""
-
-
-def machine() -> str:
-    """Identify this machine since its last boot: a pid means nothing elsewhere or after a reboot."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return boot.read_text(encoding="utf-8").strip() if boot.is_file() else platform.node()
-
-
-def started(pid: int) -> str | None:
-    """Return when a process began, None if it does not run. A pid is reused; a pid with its start time is not."""
-    if sys.platform == "linux":
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        return None if fields[0] in "ZX" else fields[19]
-    listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True)
-    return listed.stdout.strip() or None
-
-
-def ended(record: Path) -> None:
-    """Kill the process that a file records, and its group, if it is of this machine and still lives."""
-    try:
-        process = json.loads(record.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return
-    if process.get("machine") != machine():
-        return
-    if process["started"] is not None and started(process["pid"]) == process["started"]:
-        os.killpg(process["pid"], signal.SIGKILL)
-        while started(process["pid"]) is not None:
-            time.sleep(0.05)
+from rlcredit.campaign.pids import PARENT, RECORD, bound, machine, started
 
 
 def main() -> None:
-    """Bind this process to its parent and become the run."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which outlives exec
-    if os.getppid() != int(os.environ.pop(PARENT)):
-        sys.exit("The campaign ended before this run began.")
-    record = Path(os.environ.pop(RECORD))
+    """Bind this process to its parent, unless it is a fork, which is bound, and become the run."""
+    if PARENT in os.environ:
+        bound()
     own = {"pid": os.getpid(), "started": started(os.getpid()), "machine": machine()}
-    record.write_text(json.dumps(own), encoding="utf-8")
-    os.execv(sys.executable, [sys.executable, "-m", "rlcredit", *sys.argv[1:]])
+    Path(os.environ.pop(RECORD)).write_text(json.dumps(own), encoding="utf-8")
+    runpy.run_module("rlcredit", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
-"""One run as a process of this machine."""
+"""One run as a process of this machine, started alone or forked."""
 
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
-from rlcredit.campaign.child import PARENT, RECORD
+from rlcredit.campaign.fork_server import fork_server
+from rlcredit.campaign.launchers.launcher import Process
+from rlcredit.campaign.pids import PARENT, RECORD
 from rlcredit.campaign.run_spec import command
 from rlcredit.run_folder.layout import RunFolder
 
@@ -15,29 +19,49 @@ POLLED = 0.1
 """Seconds between two looks at a run."""
 
 
-class OwnProcess:
-    """A run that this process has started; it ends with this one.
+def begun(folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False) -> Process:
+    """Start a run that ends with this process.
 
     Args:
         folder: of the run; its output is appended to the log there.
         args: of ``rlcredit fit``.
         environment: added to that of this process.
+        forked: whether it is a fork, for :func:`can_fork`.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    run = RunFolder(folder)
+    environment = {**os.environ, **environment, RECORD: str(run.process.resolve())}
+    with run.log.open("ab") as log:
+        if forked:
+            return fork_server().fork(command(args)[1:], environment, log.fileno(), log.fileno())
+        return OwnProcess(command(args), environment, log)
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """Whether runs can be forks: on Linux, and without a GPU, which belongs to the process that has looked for it."""
+    return sys.platform == "linux" and VISIBLE not in environment
+
+
+class OwnProcess:
+    """A command that ends with this process.
+
+    Args:
+        words: of the command.
+        environment: all of its environment.
+        log: what it writes to.
 
     """
 
-    def __init__(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        run = RunFolder(folder)
-        own = {PARENT: str(os.getpid()), RECORD: str(run.process.resolve())}
-        with run.log.open("ab") as log:
-            self.popen = subprocess.Popen(
-                command(args),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **environment, **own},
-                start_new_session=True,  # Ctrl-C reaches the campaign alone
-            )
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: IO[bytes]) -> None:
+        self.popen = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**environment, PARENT: str(os.getpid())},
+            start_new_session=True,  # Ctrl-C reaches the campaign alone
+        )
 
     def poll(self) -> int | None:
         """Return the exit status, None while the run goes on."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rlcredit.card.card import ITSELF, Card
+from rlcredit.card.foretelling import Foretold, foretold
 from rlcredit.card.rendering import rendered
 from rlcredit.card.subject import subject
 from rlcredit.figures import ACCENT, INK, MUTED, finish, new_figure
@@ -29,6 +30,7 @@ SHOWN = {
     "angle": ("angle", "degrees"),
     "agreement_gained": ("less noise", "number"),
     "moved": ("moved", "share"),
+    "confidence": ("on the likely", "number"),
     "credit_time": ("of a step", "share"),
 }
 """Findings on the board, with titles and units."""
@@ -111,7 +113,7 @@ def shipped() -> list[str]:
 
 
 def written(cards: Sequence[Card], folder: Path) -> Path:
-    """Write the board of some cards: CSV, Markdown, a picture, and a page that can be sorted.
+    """Write the board of some cards, and what foretells learning: CSV, Markdown, a picture, a page that can be sorted.
 
     Args:
         cards: of all conditions and organisms.
@@ -122,16 +124,18 @@ def written(cards: Sequence[Card], folder: Path) -> Path:
 
     """
     rows = [row(card) for card in cards]
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(folder / "leaderboard.csv", buffer.getvalue())
+    write_atomically(folder / "leaderboard.csv", _csv(rows))
+    known = list(foretold([each for each in rows if each["verdict"] != ITSELF]))
+    if known:
+        write_atomically(folder / "foretold.csv", _csv([_foretold(each) for each in known]))
     organisms = dict.fromkeys(each["organism"] for each in rows)
     boards = {name: Board([each for each in rows if each["organism"] == name]) for name in organisms}
-    write_atomically(folder / "leaderboard.md", "\n".join(markdown(rows)) + "\n")
+    lines = [*markdown(rows), *(["", *foretelling(known)] if known else [])]
+    write_atomically(folder / "leaderboard.md", "\n".join(lines) + "\n")
     page = folder / "leaderboard.html"
-    write_atomically(page, rendered("leaderboard.html", {"boards": boards, "first": rows[0]}))
+    write_atomically(
+        page, rendered("leaderboard.html", {"boards": boards, "first": rows[0], "foretold": by_probe(known)})
+    )
     draw(rows, folder / "leaderboard.png")
     return page
 
@@ -145,6 +149,22 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
         shown = [_cell(cells[organism]) if organism in cells else "" for organism in organisms]
         gains = [_number(cell, "area_gain", 0.0) for cell in cells.values()]
         yield f"| {name} | {' | '.join(shown)} | {np.mean(gains):+.1f} |"
+
+
+def foretelling(known: Sequence[Foretold]) -> Iterator[str]:
+    """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
+    yield "| measurement before training | with the gain | with its size | conditions x organisms |"
+    yield "|---|---|---|---|"
+    for title, (gain, size) in by_probe(known).items():
+        yield f"| {title} | {_ranked(gain)} | {_ranked(size)} | {gain.conditions} x {gain.organisms} |"
+
+
+def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
+    """Return what is foretold, the gain and its size, by the title of the measurement."""
+    found: dict[str, list[Foretold]] = {}
+    for each in known:
+        found.setdefault(SHOWN[each.probe][0], []).append(each)
+    return found
 
 
 def ranked(rows: Sequence[Row]) -> list[tuple[str, dict[str, Row]]]:
@@ -187,6 +207,24 @@ def _cell(each: Row) -> str:
         return "0"
     mean, low, high = (_number(each, f"area_gain{end}", np.nan) for end in ("", "_low", "_high"))
     return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _foretold(each: Foretold) -> Row:
+    numbers = {"correlation": each.correlation, "low": each.interval.low, "high": each.interval.high}
+    counts = {"conditions": str(each.conditions), "organisms": str(each.organisms)}
+    return {"probe": each.probe, "outcome": each.outcome, **{k: f"{v:.6g}" for k, v in numbers.items()}, **counts}
+
+
+def _ranked(each: Foretold) -> str:
+    return f"{each.correlation:+.2f} ({each.interval.low:+.2f} to {each.interval.high:+.2f})"
 
 
 def _number(each: Row, name: str, otherwise: float) -> float:

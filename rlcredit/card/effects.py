@@ -60,6 +60,7 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
         sentence=f"{without:.1%} of the tokens are not credited at all.",
     )
+    yield _confidence(batch, groups)
 
 
 def warnings(batch: Batch) -> list[str]:
@@ -137,6 +138,28 @@ def _kinds(batch: Batch, base: Batch, groups: tuple[Tensor, Tensor]) -> Iterator
             "baseline's.",
             **share,
         )
+
+
+def _confidence(batch: Batch, groups: tuple[Tensor, Tensor]) -> Finding:
+    """Return how credit goes with log-probability: to first order, what lowers entropy (arXiv:2505.22617)."""
+    size = batch.rollout.group_size
+    logprobs = _by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
+    mask = _by_prompt(batch.rollout.mask.cpu(), size)
+
+    def correlation(ledger: Tensor, chosen: Sequence[int]) -> float:
+        where = mask[chosen]
+        pairs = torch.stack([ledger[chosen][where], logprobs[chosen][where]])
+        return float(torch.corrcoef(pairs)[0, 1]) if bool((pairs.std(1) > 0).all()) else 0.0
+
+    found = over_parts(lambda chosen: correlation(groups[0], chosen), len(mask), least=-1.0)
+    return Finding(
+        "confidence",
+        "credit on what is likely",
+        baseline=correlation(groups[1], range(len(mask))),
+        sentence="Correlation of credit and log-probability of tokens: above zero a small step lowers entropy, below "
+        "zero it raises it.",
+        **found,
+    )
 
 
 def _share(ledger: Tensor, where: Tensor) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ray
 
-from rlcredit.campaign.process import POLLED, VISIBLE, OwnProcess
+from rlcredit.campaign.process import POLLED, VISIBLE, begun
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tracking.versions import versions
 
@@ -55,7 +55,7 @@ def run(
     with RunFolder(folder).log.open("a", encoding="utf-8") as log:
         print(f"on node {context.get_node_id()} of {os.uname().nodename}", file=log)
     gpus = ",".join(context.get_accelerator_ids()["GPU"])
-    process = OwnProcess(folder, args, {**environment, VISIBLE: gpus})
+    process = begun(folder, args, {**environment, VISIBLE: gpus})
     try:
         while (status := process.poll()) is None:
             time.sleep(POLLED)

@@ -9,8 +9,8 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rlcredit.campaign.child import ended
 from rlcredit.campaign.launchers import nodes, on_node
+from rlcredit.campaign.pids import ended
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.slots import gpus_of
 from rlcredit.run_folder.layout import RunFolder

@@ -12,8 +12,8 @@ import yaml
 from lightning.pytorch import Callback
 from safetensors.torch import load_file
 
-from rlcredit.campaign.child import started
 from rlcredit.campaign.command import main
+from rlcredit.campaign.pids import started
 from rlcredit.report.command import main as report
 from tests.forks import Fork
 
@@ -35,12 +35,19 @@ class KillCampaign(Callback):
 
     def on_train_batch_start(self, trainer, *args) -> None:
         if trainer.global_step == 7 and os.environ.get("MAY_KILL"):
-            os.kill(os.getppid(), signal.SIGKILL)
+            os.kill(campaign_of(os.getpid()), signal.SIGKILL)
             time.sleep(5)
 
 
+def campaign_of(pid):
+    """Return the pid of the process that has started the fork server whose fork has forked a run."""
+    for _ in range(3):
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
+
+
 def command(*words, **environment):
-    """Return exit status, output and errors of a command; the runs that it starts are no forks."""
+    """Return exit status, output and errors of a command."""
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     fork = Fork(["-m", "rlcredit", *words], Path.cwd(), {**os.environ, **path, **environment})
     out, err = fork.communicate()

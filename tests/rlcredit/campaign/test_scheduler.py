@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from rlcredit.campaign import process, runs
-from rlcredit.campaign.child import ended, machine, started
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.local import Local
 from rlcredit.campaign.ledger import Ledger
+from rlcredit.campaign.pids import ended, machine, started
 from rlcredit.campaign.run_spec import RunSpec, specs
 from rlcredit.campaign.scheduler import Scheduler
 from rlcredit.campaign.table import EventLines, LiveTable

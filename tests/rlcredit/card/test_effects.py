@@ -60,3 +60,12 @@ def test_the_baseline_moves_nothing(batch):
 def test_a_mask_leaves_tokens_without_credit(batch):
     assert found(batch, "RandomMask")["without_credit"].estimate > 0.7
     assert found(batch, "GRPO")["without_credit"].estimate < 0.3
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_credit_that_is_the_log_probability_is_on_what_is_likely(batch, sign, monkeypatch):
+    base, judged = batch("GRPO"), batch("GTPO")
+    monkeypatch.setattr(judged.rollout, "advantages", sign * judged.rollout.old_logprobs.to(torch.float32))
+    confidence = {one.name: one for one in effects(judged, base)}["confidence"]
+    assert confidence.estimate == pytest.approx(sign, abs=1e-6)
+    assert abs(confidence.baseline) < 0.9

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.campaign import child
+from rlcredit.campaign import child, pids
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.local import Local
 from rlcredit.campaign.ledger import Ledger
@@ -54,7 +54,8 @@ def scheduler(tmp_path, monkeypatch):
     """What makes the scheduler of a campaign whose runs find the stand-in in the place of rlcredit."""
     package = tmp_path / "stand_in" / "rlcredit"
     (package / "campaign").mkdir(parents=True)
-    shutil.copy(child.__file__, package / "campaign")
+    for module in (child, pids):
+        shutil.copy(module.__file__, package / "campaign")
     for place in (package, package / "campaign"):
         (place / "__init__.py").touch()
     (package / "__main__.py").write_text(STAND_IN)
@@ -150,7 +151,7 @@ def test_a_run_whose_node_dies_is_tried_again_on_another(scheduler, nodes, conne
     }
     assert "crashed    waits/seed0   status -9" in capsys.readouterr().out
     assert "node it was running on is dead" in Path("root/waits/seed0/log.txt").read_text()
-    assert child.started(lost["pid"]) != lost["started"]
+    assert pids.started(lost["pid"]) != lost["started"]
     while connection(CPU, None).slots == 2:  # for the cluster to notice
         time.sleep(0.05)
     assert connection(CPU, None).slots == 1
@@ -165,8 +166,8 @@ def test_what_is_interrupted_leaves_no_process_in_the_cluster(scheduler, nodes, 
         through(scheduler(connection(CPU, None), "root", "waits"), Once("root/waits", interrupt))
     for seed in (0, 1):
         record = json.loads(Path(f"root/waits/seed{seed}/process.json").read_text())
-        assert record["machine"] == child.machine()
-        assert child.started(record["pid"]) is None
+        assert record["machine"] == pids.machine()
+        assert pids.started(record["pid"]) is None
 
 
 def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, tmp_path):

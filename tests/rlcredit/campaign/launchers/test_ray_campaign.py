@@ -11,7 +11,7 @@ import pytest
 import yaml
 from lightning.pytorch import Callback
 
-from rlcredit.campaign.child import started
+from rlcredit.campaign.pids import started
 from tests.forks import Fork
 
 ROOT = Path(__file__).parents[4]

@@ -1,0 +1,92 @@
+"""Which measurement taken before training foretells what is learnt: rank correlations over cards."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.jackknife import jackknife_interval
+from rlcredit.statistics.rank_correlation import rank_correlation
+
+PROBES = (
+    "moved",
+    "angle",
+    "agreement_gained",
+    "cosine_within",
+    "fork_area",
+    "wrong_signs",
+    "confidence",
+    "credit_time",
+)
+"""Findings of the board that are there before any run; the last one should foretell nothing."""
+
+GAIN = "area_gain"
+"""What is to be foretold: the paired gain over all of training."""
+
+FEWEST = 6
+"""Conditions with fewer cards have no order to speak of."""
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """How well one measurement foretells one outcome.
+
+    Args:
+        probe: the measurement.
+        outcome: `gain`, or `size` of it, whatever its sign.
+        correlation: mean over organisms of Spearman's rank correlation over conditions.
+        interval: of it, by leaving out one condition at a time, on all organisms.
+        conditions: that were compared.
+        organisms: likewise.
+
+    """
+
+    probe: str
+    outcome: str
+    correlation: float
+    interval: Interval
+    conditions: int
+    organisms: int
+
+
+def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
+    """Yield how well every measurement foretells the gain, and its size; none if there are too few conditions.
+
+    The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
+    operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
+
+    Args:
+        rows: of the board, with a condition once per organism; without baselines, which gain nothing by definition.
+
+    """
+    for probe in PROBES:
+        cells = {
+            (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
+            for row in rows
+            if row.get(probe) and row[GAIN]
+        }
+        conditions = list(dict.fromkeys(condition for condition, _ in cells))
+        if len(conditions) < FEWEST:
+            continue
+        for outcome, of in (("gain", np.asarray), ("size", np.abs)):
+            pairs = {key: (measured, float(of(gain))) for key, (measured, gain) in cells.items()}
+            if np.isnan(whole := _mean_correlation(pairs, conditions)):
+                continue
+            without = [_mean_correlation(pairs, [each for each in conditions if each != left]) for left in conditions]
+            around = jackknife_interval(whole, np.array(without))
+            interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
+            yield Foretold(probe, outcome, whole, interval, len(conditions), len({place for _, place in cells}))
+
+
+def _mean_correlation(cells: Mapping[tuple[str, str], tuple[float, float]], conditions: Sequence[str]) -> float:
+    """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
+    found: list[float] = []
+    for organism in dict.fromkeys(organism for _, organism in cells):
+        chosen = np.array([cells[name, organism] for name in conditions if (name, organism) in cells])
+        if len(chosen) >= FEWEST - 1:
+            found.append(rank_correlation(chosen[:, 0], chosen[:, 1]))
+    found = [each for each in found if not np.isnan(each)]
+    return float(np.mean(found)) if found else np.nan

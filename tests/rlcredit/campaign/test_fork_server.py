@@ -1,0 +1,93 @@
+"""Runs as forks: what they are told, how they end, and that they are what a process of their own would be."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from rlcredit.campaign.fork_server import fork_server
+from rlcredit.campaign.pids import started
+from rlcredit.campaign.process import VISIBLE, begun, can_fork
+from rlcredit.run_folder.layout import RunFolder
+
+SMALL = [
+    f"--config={Path('configs/tiny.yaml').resolve()}",
+    "--trainer.max_steps=2",
+    "--trainer.val_check_interval=2",
+    "--data.init_args.prompts_per_step=2",
+    "--data.init_args.validation_size=8",
+    "--trainer.logger=false",
+    "--threads=1",
+]
+
+
+def waited(run, seconds=120.0):
+    """Return the exit status of a run."""
+    end = time.monotonic() + seconds
+    while (status := run.poll()) is None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return status
+
+
+def pid_of(folder):
+    """Return the pid that a run has recorded, once it has."""
+    record, end = RunFolder(folder).process, time.monotonic() + 60
+    while not record.is_file() or not record.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return json.loads(record.read_text())["pid"]
+
+
+def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("model: {lorra: {rank: 3}}")
+    run = begun(tmp_path / "run", ["--config=mine.yaml"], {}, forked=True)
+    assert waited(run) == 2
+    assert "lorra" in RunFolder(tmp_path / "run").log.read_text()
+    assert started(pid_of(tmp_path / "run")) is None
+
+
+def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
+    alone, forked = tmp_path / "alone", tmp_path / "forked"
+    runs = [
+        begun(folder, [*SMALL, f"--trainer.default_root_dir={folder}"], {}, forked=folder is forked)
+        for folder in (alone, forked)
+    ]
+    assert [waited(run) for run in runs] == [0, 0], RunFolder(forked).log.read_text()
+    weights = [folder / "adapter" / "adapter_model.safetensors" for folder in (alone, forked)]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    logs = [RunFolder(folder).log.read_text().replace(str(folder), "") for folder in (alone, forked)]
+    assert logs[0] == logs[1]
+
+
+def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
+    run = begun(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    pid = pid_of(tmp_path)
+    assert os.getpgid(pid) == pid
+    run.kill()
+    assert run.poll() == -signal.SIGKILL
+    assert started(pid) is None
+
+
+def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
+    server = fork_server()
+    run = begun(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    pid = pid_of(tmp_path)
+    server.popen.kill()
+    assert waited(run) == -signal.SIGKILL
+    end = time.monotonic() + 10
+    while started(pid) is not None:
+        assert time.monotonic() < end
+    assert fork_server() is not server
+
+
+@pytest.mark.parametrize(("environment", "forks"), [({}, True), ({VISIBLE: "0"}, False)])
+def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
+    monkeypatch.setattr("sys.platform", "linux")
+    assert can_fork(environment) is forks
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert not can_fork(environment)

@@ -1,0 +1,45 @@
+"""Which measurement foretells learning, where the answer is planted."""
+
+import numpy as np
+import pytest
+
+from rlcredit.card.foretelling import FEWEST, PROBES, foretold
+
+
+def rows(number, organisms=("aligned", "decoy"), noise=0.0):
+    """Return a board on which `cosine_within` is the gain, `angle` its size, and `moved` says nothing."""
+    random, made = np.random.default_rng(0), []
+    for place, organism in enumerate(organisms):
+        for each, gain in enumerate(np.linspace(-5, 4, number)):
+            probe = gain + 100 * place + noise * random.normal()
+            found = {"cosine_within": probe, "angle": abs(gain), "moved": random.random()}
+            cells = {name: f"{found[name]:.6g}" if name in found else "" for name in PROBES}
+            made.append({"condition": f"c{each}", "organism": organism, "area_gain": f"{gain:.6g}", **cells})
+    return made
+
+
+def by(known):
+    return {(each.probe, each.outcome): each for each in known}
+
+
+def test_what_is_planted_is_found_on_every_organism_alone():
+    found = by(foretold(rows(20)))
+    assert found["cosine_within", "gain"].correlation == 1.0  # the organisms' own level of a hundred is no part of it
+    assert found["angle", "size"].correlation == pytest.approx(1.0)
+    assert abs(found["angle", "gain"].correlation) < 0.5
+    nothing = found["moved", "gain"]
+    assert nothing.interval.low < 0 < nothing.interval.high
+    assert (nothing.conditions, nothing.organisms) == (20, 2)
+
+
+def test_an_interval_is_wider_with_fewer_conditions():
+    few, many = (by(foretold(rows(number, noise=2.0)))["cosine_within", "gain"].interval for number in (8, 40))
+    assert few.high - few.low > many.high - many.low
+
+
+def test_a_handful_of_conditions_has_no_order():
+    assert list(foretold(rows(FEWEST - 1))) == []
+
+
+def test_what_was_not_measured_foretells_nothing():
+    assert {each.probe for each in foretold(rows(12))} == {"cosine_within", "angle", "moved"}
