@@ -134,6 +134,9 @@ def erpo_length():
     )
 
 
+PASS, ENTROPY, BONUS = "val/pass_at_1", "val/entropy", "eapo_base_entropy_bonus"
+
+
 def tepo_entropy():
     own, base, difference = beside("seed_003", "tepo", "grpo_clipped", "val/entropy", 3, step="400")
     bare = held_out("seed_003", "tepo_no_kl", "val/entropy", "400").mean()
@@ -144,6 +147,38 @@ def tepo_halfway():
     own, base, _ = beside("seed_003", "tepo", "grpo_clipped", "val/pass_at_1", 3, step="200")
     end = held_out("seed_003", "grpo_clipped", "val/pass_at_1", "400").mean()
     return f"after half of the updates TEPO is at {own}, where GRPO ends at {end:.3f}, but GRPO is at {base} by then"
+
+
+def eapo_gain():
+    paired = 100 * (held_out("seed_002", "eapo", PASS, "400") - held_out("seed_002", "eapo_base", PASS, "400"))
+    low, high = stats.ttest_1samp(paired, 0).confidence_interval(0.95)
+    return f"{paired.mean():.2f} pp ahead ({-low:.2f} behind to {high:.2f} ahead)"
+
+
+def quadrants():
+    ends = [held_out("seed_002", f"eapo_base_{name}", PASS, "400").mean() for name in ("phr", "nhr", "plr", "nlr")]
+    begin = held_out("seed_002", "eapo_base", PASS, "0").mean()
+    return (
+        f"right answers ({ends[0]:.3f}) or wrong ones ({ends[1]:.3f}). Those below it teach nothing: alone they\n"
+        f"  end at {ends[2]:.3f} and {ends[3]:.3f}, where the policy begins at {begin:.3f}"
+    )
+
+
+def quadrants_behind():
+    base = held_out("seed_002", "eapo_base", PASS, "400")
+    paired = [base - held_out("seed_002", f"eapo_base_{name}", PASS, "400") for name in ("plr", "nlr")]
+    assert all((each > 0).all() for each in paired)
+    behind = [f"{100 * each.mean():.0f}" for each in paired]
+    return f"low entropy alone end {behind[0]} and {behind[1]} pp behind in all eight pairs"
+
+
+def eapo_entropy():
+    sides = [beside("seed_002", name, "eapo_base", ENTROPY, 3, step="400") for name in ("eapo", BONUS)]
+    (own, base, difference), (bonus, _, more) = sides
+    return (
+        f"{own} nats under `eapo`, {base} under the base {difference}. No rival is shown to keep more; the entropy "
+        f"bonus, which asks for it, ends at {bonus} {more}"
+    )
 
 
 def behind_grpo():
@@ -229,6 +264,10 @@ SENTENCES = [
     ("docs/studies/five_papers.md", erpo_length),
     ("docs/studies/five_papers.md", tepo_entropy),
     ("docs/studies/five_papers.md", tepo_halfway),
+    ("docs/studies/five_papers.md", eapo_gain),
+    ("docs/studies/five_papers.md", quadrants),
+    ("docs/studies/five_papers.md", eapo_entropy),
+    ("docs/findings.md", quadrants_behind),
     *(
         (
             "docs/studies/five_papers.md",

@@ -21,6 +21,7 @@ FINISHED = {
     "headroom_optimal_6_8": "5d6c9dea525a",
     "headroom_rate_6_8": "97537be4898b",
     "seed_001": "8091f0e410ac",
+    "seed_002": "0ba38a8fd7b2",
     "seed_003": "f4d80aed96c5",
     "seed_004": "b5977ba64d66",
     "tiny_study": "ad3681ae35fb",
