@@ -31,7 +31,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start sha
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started this with Ctrl-C ignored,
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup with hangups
 quiet()
-THREADS = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
+THREADS = 1  # more are slower, the more so where other work goes on
 torch.set_num_threads(THREADS)
 
 MODULE = (
