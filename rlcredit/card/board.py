@@ -136,7 +136,8 @@ def written(cards: Sequence[Card], folder: Path) -> Path:
     write_atomically(
         page, rendered("leaderboard.html", {"boards": boards, "first": rows[0], "foretold": by_probe(known)})
     )
-    draw(rows, folder / "leaderboard.png")
+    if any(each["area_gain"] for each in rows):
+        draw(rows, folder / "leaderboard.png")
     return page
 
 
@@ -205,6 +206,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 def _cell(each: Row) -> str:
     if each["verdict"] == ITSELF:
         return "0"
+    if not each["area_gain"]:
+        return ""
     mean, low, high = (_number(each, f"area_gain{end}", np.nan) for end in ("", "_low", "_high"))
     return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
 

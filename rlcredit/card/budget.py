@@ -14,7 +14,7 @@ class Budget:
         batch: prompts whose gradients make a batch, at least a third of them.
         asked: completions whose true credit is measured.
         samples: continuations per prefix.
-        seeds: paired runs.
+        seeds: paired runs; none where nothing is trained.
         steps: of each run.
         evaluations: of each run after the first one, at equal distances; divides ``steps``.
         questions: held out.
@@ -37,9 +37,10 @@ class Budget:
     tuning_seeds: tuple[int, ...] = ()
 
 
+BATCH = Budget("batch", 24, 8, 4, 16, 32, (), 0, 0, 0)
 QUICK = Budget("quick", 48, 8, 4, 16, 64, tuple(range(6)), 30, 3, 256)
 STANDARD = Budget("standard", 96, 8, 4, 32, 64, tuple(range(8)), 60, 6, 256, (0.5, 1.0, 2.0), (100, 101))
 FULL = Budget("full", 192, 8, 4, 64, 64, tuple(range(8)), 100, 10, 512, (0.5, 1.0, 2.0, 4.0), (100, 101, 102))
 
-BUDGETS = {budget.name: budget for budget in (QUICK, STANDARD, FULL)}
+BUDGETS = {budget.name: budget for budget in (BATCH, QUICK, STANDARD, FULL)}
 """By the names they have on the command line."""

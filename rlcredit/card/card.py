@@ -27,7 +27,7 @@ SECTIONS = {
 }
 """Titles, in the order of the page."""
 
-NONE, ITSELF = "no difference", "the baseline itself"
+NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
 
 @dataclass

@@ -34,7 +34,12 @@ def parser() -> argparse.ArgumentParser:
     add("subjects", nargs="*", metavar="SUBJECT", help="operator, condition (.yaml), or Python file with an operator")
     add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
     add("--baseline", default="GRPO", metavar="SUBJECT", help="with what they are compared; GRPO")
-    add("--budget", choices=BUDGETS, default="quick", help="how much is measured: 5 minutes, an hour, over night")
+    add(
+        "--budget",
+        choices=BUDGETS,
+        default="quick",
+        help="how much is measured: one batch, 5 minutes, an hour, over night",
+    )
     add("--organism", nargs="+", default=[organisms.FIRST], metavar="NAME", help="where: names, files, or `all`")
     add("--folder", type=path, default=Path("cards"), help="where cards and their runs are kept")
     add("--slots", type=_number, help="runs at a time; as many as there are GPUs, else cores")

@@ -12,7 +12,7 @@ import torch
 from rlcredit.campaign.differences import differences, flat
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
-from rlcredit.card.card import ITSELF, Card, decided, described, measured_sections
+from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections
 from rlcredit.card.learning import RATE, Arm, learnt
 from rlcredit.card.subject import Subject
 from rlcredit.command_line.explain import call
@@ -76,6 +76,8 @@ class Desk:
         card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
         if itself:
             card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
+        elif not self.budget.seeds:
+            card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
         else:
             self._learn(card, subject, condition, batch, base)
         card.write(file)

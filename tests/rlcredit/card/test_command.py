@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rlcredit.card.budget import BUDGETS, QUICK
+from rlcredit.card.budget import BATCH, BUDGETS, QUICK
 from rlcredit.card.card import Card
 from rlcredit.card.command import main
 
@@ -71,6 +71,18 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
     assert found["Placebo"].verdict == "no difference"
     assert found["Flipped"].verdict == "worse"
     assert found["Flipped"].finding("angle").estimate == pytest.approx(180)
+
+
+def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(BUDGETS, "batch", replace(BATCH, prompts=12, completions=4, asked=4, samples=8))
+    assert main(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
+    card = Card.read(tmp_path / "cards" / "aligned" / "batch" / "GTPO" / "card.json")
+    assert card.verdict == "not trained"
+    assert set(card.sections) == {"batch", "gradient", "truth", "cost"}
+    assert card.finding("agreement").low < card.finding("agreement").high
+    assert not (tmp_path / "cards" / "arms").exists()
+    assert "nan" not in (tmp_path / "cards" / "leaderboard.md").read_text()
 
 
 @pytest.mark.slow
