@@ -31,9 +31,9 @@ class InProcessEngine(Decoder):
     Args:
         decode_batch_size: completions decoded at a time; if None, all those of a batch, and as many for the oracle. It
             changes memory and speed only: a small policy answers the oracle several times faster with 512.
-        threads: CPU threads while decoding. With one, completions and their log-probabilities are the same bit for bit
-            whatever is decoded beside them. With more, attention rounds differently in different threads; a small
-            model, whose tensors are too small to share, is no faster for it.
+        threads: CPU threads while decoding; as many as the run has if None. With one, completions and their
+            log-probabilities are the same bit for bit whatever is decoded beside them. With more, attention rounds
+            differently in different threads; a small model, whose tensors are too small to share, is no faster for it.
         merge: add the adapter into float32 weights also where the model's own forward decodes; the other one always
             does. Log-probabilities then agree with the trainer's up to rounding.
         fused: whether the forward pass of few operations may be used.
@@ -41,11 +41,11 @@ class InProcessEngine(Decoder):
     """
 
     def __init__(
-        self, decode_batch_size: int | None = None, threads: int = 1, merge: bool = False, fused: bool = True
+        self, decode_batch_size: int | None = None, threads: int | None = 1, merge: bool = False, fused: bool = True
     ) -> None:
         if decode_batch_size is not None and decode_batch_size < 1:
             raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
-        if not 1 <= threads <= THREADS:
+        if threads is not None and not 1 <= threads <= THREADS:
             raise ValueError(f"InProcessEngine expects 1 to {THREADS} threads, got {threads}.")
         self.decode_batch_size, self.threads, self.merge, self.fused = decode_batch_size, threads, merge, fused
         self._compared: dict[int, bool] = {}
@@ -118,9 +118,9 @@ def agree(policy: Policy) -> bool:
 
 
 @contextlib.contextmanager
-def _threads(number: int) -> Iterator[None]:
+def _threads(number: int | None) -> Iterator[None]:
     before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    torch.set_num_threads(number or before)
     try:
         yield
     finally:

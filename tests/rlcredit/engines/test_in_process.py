@@ -157,3 +157,12 @@ def test_rounded_weights_are_not_merged():
         policy.merged(),
     ):
         pass
+
+
+def test_threads_are_given_back_and_are_the_runs_own_where_none_are_named(policy, prompt_ids, monkeypatch):
+    seen = []
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: seen.append(number))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    for threads in (None, 1):
+        InProcessEngine(threads=threads).sample(policy, prompt_ids, [0], Sampling(1, 1), seed=0, step=0)
+    assert seen == [7, 7, 1, 7]
