@@ -73,12 +73,16 @@ def frequent_clusters(
 
 
 def successful(paths: Iterable[Path]) -> list[str]:
-    """Read the completions with a reward of one from JSON lists or JSON lines of records; each text once."""
+    """Read the completions that were right from JSON lists or JSON lines of records; each text once."""
     texts: dict[str, None] = {}
     for path in paths:
         content = path.read_text(encoding="utf-8")
         records = json.loads(content) if content.lstrip().startswith("[") else map(json.loads, content.splitlines())
-        texts.update((record["completion"], None) for record in records if record["reward"] == 1)
+        texts.update(
+            (record["completion"], None)
+            for record in records
+            if record.get("verdict", record.get("reward")) in ("right", 1)
+        )
     return list(texts)
 
 

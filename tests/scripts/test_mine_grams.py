@@ -33,6 +33,12 @@ def test_only_right_completions_count_each_once(tmp_path):
     assert [successful([path]) for path in sorted(tmp_path.iterdir())] == [["a", "c"], ["a", "c"]]
 
 
+def test_answers_of_an_evaluation_count_by_their_verdict(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    file.write_text("\n".join(json.dumps({"completion": text, "verdict": text}) for text in ("right", "wrong")))
+    assert successful([file]) == ["right"]
+
+
 def test_what_it_writes_is_what_the_callback_reads(tmp_path, monkeypatch, capsys):
     texts = [f"let me think about it. 4 + {n} = {n + 4}. the answer is {n}." for n in range(6)]
     texts += [f"another way to see it: 4 + {n} = {n + 4}. the answer is {n}." for n in range(4)]

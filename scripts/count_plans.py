@@ -1,0 +1,83 @@
+"""How many completions of a policy hold a phrase of planning, as each of the planners finds them.
+
+python scripts/mine_grams.py evaluations/levels/answers/answers.jsonl --out grams.json
+python scripts/count_plans.py evaluations/levels/answers/answers.jsonl --grams grams.json --out plans.csv
+
+It reads the answers that ``rlcredit evaluate`` keeps, or ``scripts/find_tasks.py``.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import csv_rows
+import torch
+
+from callbacks.planning.semantic_planner import SENTENCES, SemanticPlanner, word_windows
+from callbacks.planning.strategic_grams import PHRASES
+from callbacks.planning_judge import Anchors, PlanningJudge
+from rlcredit.command_line.quiet import quiet
+from rlcredit.functional.spans import Span, phrase_spans
+
+Planner = Callable[[str], list[Span]]
+"""Finds the stretches of a text that plan."""
+
+
+def semantic(window: int, stride: int) -> Planner:
+    """Return the semantic planner with its own thresholds."""
+    usual = SemanticPlanner()
+    judge = PlanningJudge(Anchors.read(SENTENCES), usual.threshold, usual.minimum, usual.model)
+    judge.load(torch.device("cpu"))
+
+    def spans(text: str) -> list[Span]:
+        windows = word_windows(text, window, stride)
+        verdicts = judge.plans([text[start:end] for start, end in windows], torch.device("cpu"))
+        return [window for window, plans in zip(windows, verdicts, strict=True) if plans]
+
+    return spans
+
+
+def phrases(chosen: Sequence[str]) -> Planner:
+    """Return the planner that searches for phrases."""
+    return lambda text: phrase_spans(text, chosen)
+
+
+def counted(planner: str, finds: Planner, answers: Sequence[dict[str, object]]) -> Iterator[dict[str, str]]:
+    """Yield what a planner marks: for all answers, and for those that are right and those that are not."""
+    found = [finds(str(answer["completion"])) for answer in answers]
+    right = [answer["verdict"] == "right" for answer in answers]
+    for name, kept in (("all", None), ("right", True), ("not right", False)):
+        rows = [
+            (str(answer["completion"]), spans)
+            for answer, spans, was in zip(answers, found, right, strict=True)
+            if kept in (None, was)
+        ]
+        marked = sum(bool(spans) for _, spans in rows)
+        letters = sum(len({place for span in spans for place in range(*span)}) for _, spans in rows)
+        share = letters / max(1, sum(len(text) for text, _ in rows))
+        yield {
+            **{"planner": planner, "answers": name, "completions": str(len(rows)), "with_a_plan": str(marked)},
+            "share_of_text": f"{share:.4f}",
+        }
+
+
+def main() -> None:
+    """Count and write a row per planner and kind of answer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("answers", type=Path, help="answers.jsonl of an evaluation")
+    parser.add_argument("--grams", type=Path, help="mined phrases, as scripts/mine_grams.py writes them")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    quiet()
+    torch.set_num_threads(1)
+    answers = [json.loads(line) for line in args.answers.read_text("utf-8").splitlines()]
+    planners = {"18 phrases": phrases(PHRASES), "semantic, windows of 12": semantic(12, 6)}
+    planners["semantic, windows of 4"] = semantic(4, 2)
+    if args.grams:
+        planners["mined"] = phrases(json.loads(args.grams.read_text("utf-8"))["grams"])
+    csv_rows.write(args.out, [row for name, finds in planners.items() for row in counted(name, finds, answers)])
+
+
+if __name__ == "__main__":
+    main()
