@@ -1,6 +1,6 @@
 """Which tasks a policy solves sometimes, and at which levels: those on which there is something to learn.
 
-python scripts/find_tasks.py --model policies/smollm2 --out docs/results/smollm2_tasks.csv --threads 1
+python scripts/find_tasks.py --model policies/smollm2 --out tasks.csv --threads 1
 
 Every level is asked twice: with one sentence that says what is wanted, and with two solved questions before it.
 """
@@ -78,7 +78,14 @@ def main() -> None:
 def task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[str, Any]:
     """Return a task file: a level, asked in one of two ways."""
     how = {"instruction": WANTED} if way == "told" else {"shots": shots(name, config)}
-    common = {"train_size": 8, "validation_size": questions, "validation_batch": questions}
+    drawn = reasoning_gym.create_dataset(name, seed=0, size=500, **config)
+    held = len({entry["question"] for entry in drawn if held_out(entry["question"])})  # easy levels have few questions
+    common = {
+        "train_size": 4,
+        "prompts_per_step": 4,
+        "validation_size": min(questions, held),
+        "validation_batch": questions,
+    }
     return {"data": {"class_path": "ReasoningGym", "init_args": {"name": name, "config": config, **common, **how}}}
 
 

@@ -181,6 +181,37 @@ def eapo_entropy():
     )
 
 
+def against(condition, baseline, digits):
+    """Write how far a condition of the second study ends behind, with Student's interval."""
+    paired = 100 * (held_out(SECOND, baseline, PASS) - held_out(SECOND, condition, PASS))
+    low, high = stats.ttest_1samp(paired, 0).confidence_interval(0.95)
+    return f"{paired.mean():.{digits}f}", f"({low:.{digits}f} to {high:.{digits}f})", int((paired > 0).sum())
+
+
+def delayed():
+    behind, interval, pairs = against("c8_delay_10", "c5_maxrl", 2)
+    assert pairs == 8
+    return f"by {behind} pp {interval}, in all eight pairs: worse."
+
+
+def amplified():
+    ends = [against(f"maxrl_amplification{kind}", "c5_maxrl", 2)[0] for kind in ("", "_clamped")]
+    return f"{ends[0]} and {ends[1]} pp behind MaxRL, undecided"
+
+
+def delighted():
+    (scaled, around, _), (zscored, between, _) = (against(f"delight_{kind}", "c1_grpo", 1) for kind in KINDS)
+    return f"scaled, is worse by {scaled} pp {around}, z-scored by {zscored} {between}"
+
+
+def delight_entropy():
+    ends = [held_out(SECOND, name, ENTROPY).mean() for name in ("delight_scale", "delight_zscore", "c1_grpo")]
+    return "at {:.3f} and {:.3f} nats against {:.3f}".format(*ends)
+
+
+SECOND, KINDS = "tiny_study_2", ("scale", "zscore")
+
+
 def behind_grpo():
     studies = {"seed_001": "erpo_third_party", "seed_004": "ep_grpo_third_party"}
     ends = [-differences(study, name, "grpo_std").mean() for study, name in studies.items()]
@@ -268,6 +299,10 @@ SENTENCES = [
     ("docs/studies/five_papers.md", quadrants),
     ("docs/studies/five_papers.md", eapo_entropy),
     ("docs/findings.md", quadrants_behind),
+    ("docs/studies/five_papers.md", delayed),
+    ("docs/studies/five_papers.md", amplified),
+    ("docs/studies/five_papers.md", delighted),
+    ("docs/studies/five_papers.md", delight_entropy),
     *(
         (
             "docs/studies/five_papers.md",

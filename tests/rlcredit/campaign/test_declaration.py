@@ -25,6 +25,7 @@ FINISHED = {
     "seed_003": "f4d80aed96c5",
     "seed_004": "b5977ba64d66",
     "tiny_study": "ad3681ae35fb",
+    "tiny_study_2": "3db21b346450",
 }
 """Studies whose runs are finished, and the declarations they were made by."""
 
