@@ -169,7 +169,7 @@ def quadrants_behind():
     paired = [base - held_out("seed_002", f"eapo_base_{name}", PASS, "400") for name in ("plr", "nlr")]
     assert all((each > 0).all() for each in paired)
     behind = [f"{100 * each.mean():.0f}" for each in paired]
-    return f"low entropy alone end {behind[0]} and {behind[1]} pp behind in all eight pairs"
+    return f"low entropy alone ends {behind[0]} and {behind[1]} pp behind"
 
 
 def eapo_entropy():
@@ -202,6 +202,11 @@ def amplified():
 def delighted():
     (scaled, around, _), (zscored, between, _) = (against(f"delight_{kind}", "c1_grpo", 1) for kind in KINDS)
     return f"scaled, is worse by {scaled} pp {around}, z-scored by {zscored} {between}"
+
+
+def delighted_too():
+    (scaled, around, _), (zscored, between, _) = (against(f"delight_{kind}", "c1_grpo", 1) for kind in KINDS)
+    return f"{scaled} pp behind GRPO {around}, z-scored {zscored} {between}"
 
 
 def delight_entropy():
@@ -303,6 +308,7 @@ SENTENCES = [
     ("docs/studies/five_papers.md", amplified),
     ("docs/studies/five_papers.md", delighted),
     ("docs/studies/five_papers.md", delight_entropy),
+    ("docs/findings.md", delighted_too),
     *(
         (
             "docs/studies/five_papers.md",
