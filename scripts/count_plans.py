@@ -76,7 +76,19 @@ def main() -> None:
     planners["semantic, windows of 4"] = semantic(4, 2)
     if args.grams:
         planners["mined"] = phrases(json.loads(args.grams.read_text("utf-8"))["grams"])
-    csv_rows.write(args.out, [row for name, finds in planners.items() for row in counted(name, finds, answers)])
+    rows = [row for name, finds in planners.items() for row in counted(name, finds, answers)]
+    csv_rows.write(args.out, rows)
+    print("\n".join(lines(rows)))
+
+
+def lines(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+    """Yield a table in Markdown: completions in which a planner marks something, by whether they are right."""
+    yield "| planner | all | right | not right | of the text |"
+    yield "|---|---|---|---|---|"
+    for start in range(0, len(rows), 3):
+        every, *_ = kinds = rows[start : start + 3]
+        cells = [f"{int(each['with_a_plan']):,} of {int(each['completions']):,}" for each in kinds]
+        yield f"| {every['planner']} | {' | '.join(cells)} | {float(every['share_of_text']):.1%} |"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Every level is asked twice: with one sentence that says what is wanted, and with
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ def main() -> None:
     if status := evaluate(words):
         raise SystemExit(status)
     found = json.loads((args.folder / "answers" / "results.json").read_text("utf-8"))["results"]
-    csv_rows.write(args.out, [row(*asked[name], found[name]) for name in asked])
+    rows = [row(*asked[name], found[name]) for name in asked]
+    csv_rows.write(args.out, rows)
+    print("\n".join(lines(rows)))
 
 
 def task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[str, Any]:
@@ -104,6 +107,22 @@ def row(level: str, way: str, found: dict[str, Any]) -> dict[str, str]:
     numbers = {"pass_at_1": passed["mean"], "low": passed["low"], "high": passed["high"], "tokens": scores["tokens"]}
     shares = {name: scores[name] for name in ("truncated", "no_answer")}
     return {"level": level, "asked": way, **{name: f"{value:.4f}" for name, value in {**numbers, **shares}.items()}}
+
+
+def lines(rows: list[dict[str, str]]) -> Iterator[str]:
+    """Yield a table in Markdown: pass@1 of every level, asked both ways, and how often no answer is stated."""
+    yield "| level | told | without an answer | shown | without an answer |"
+    yield "|---|---|---|---|---|"
+    by_level: dict[str, dict[str, dict[str, str]]] = {}
+    for each in rows:
+        by_level.setdefault(each["level"], {})[each["asked"]] = each
+    for level, ways in by_level.items():
+        yield f"| {level} | {' | '.join(_cell(ways[way]) for way in ('told', 'shown'))} |"
+
+
+def _cell(found: dict[str, str]) -> str:
+    passed, low, high, silent = (float(found[name]) for name in ("pass_at_1", "low", "high", "no_answer"))
+    return f"{passed:.2f} ({low:.2f} to {high:.2f}) | {silent:.0%}"
 
 
 if __name__ == "__main__":

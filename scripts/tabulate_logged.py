@@ -1,7 +1,8 @@
-"""Tabulate a logged metric of finished runs, condition by condition, and keep it as CSV.
+"""Tabulate logged metrics of finished runs, condition by condition, and keep them as CSV.
 
 python scripts/tabulate_logged.py mlflow.db credit/OutcomeAnchor/relative_size --out docs/results/process_term.csv
 python scripts/tabulate_logged.py docs/results/process_term.csv
+python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max train/entropy --out ranges.csv
 
 """
 
@@ -14,7 +15,7 @@ import csv_rows
 import numpy as np
 from mlflow import MlflowClient
 
-COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest")
+COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest", "lowest")
 
 Row = dict[str, str]
 
@@ -26,7 +27,7 @@ def values(database: Path, metric: str) -> list[Row]:
     for run in client.search_runs(experiments, "attributes.status = 'FINISHED'", max_results=50_000):
         if metric in run.data.metrics and "condition" in run.data.tags:
             history = [point.value for point in client.get_metric_history(run.info.run_id, metric)]
-            numbers = (str(len(history)), f"{np.mean(history):.6g}", f"{max(history):.6g}")
+            numbers = (str(len(history)), *(f"{of(history):.6g}" for of in (np.mean, max, min)))
             tags = run.data.tags
             rows.append(dict(zip(COLUMNS, (metric, tags["condition"], tags["seed"], *numbers), strict=True)))
     return sorted(rows, key=lambda row: tuple(row.values()))
@@ -42,19 +43,31 @@ def lines(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
         yield f"| {condition} | {len(of)} | {mean:.{digits}f} | {highest:.{digits}f} |"
 
 
+def ranges(rows: Sequence[Row], digits: int = 3) -> Iterator[str]:
+    """Yield the rows of a Markdown table: where several metrics have been in any step of any seed."""
+    yield "| condition | metric | lowest | mean over steps | highest |"
+    yield "|---|---|---|---|---|"
+    for (condition, metric), runs in groupby(rows, key=lambda row: (row["condition"], row["metric"])):
+        of = list(runs)
+        lowest, highest = min(float(run["lowest"]) for run in of), max(float(run["highest"]) for run in of)
+        mean = np.mean([float(run["mean"]) for run in of])
+        yield f"| {condition} | {metric} | {lowest:.{digits}f} | {mean:.{digits}f} | {highest:.{digits}f} |"
+
+
 def main() -> None:
-    """Copy a metric out of a database, or print the table of what was copied."""
+    """Copy metrics out of a database, or print the table of what was copied."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="MLflow database, or CSV file")
-    parser.add_argument("metric", nargs="?")
+    parser.add_argument("metrics", nargs="*", metavar="METRIC")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    rows = values(args.source, args.metric) if args.metric else csv_rows.read(args.source)
+    rows = [row for metric in args.metrics for row in values(args.source, metric)] or csv_rows.read(args.source)
     if not rows:
-        parser.error(f"no finished run of {args.source} has {args.metric}.")
+        parser.error(f"no finished run of {args.source} has {args.metrics}.")
+    rows.sort(key=lambda row: (row["condition"], row["metric"], row["seed"]))
     if args.out is not None:
         csv_rows.write(args.out, rows)
-    print("\n".join(lines(rows)))
+    print("\n".join(ranges(rows) if len(args.metrics) > 1 else lines(rows)))
 
 
 if __name__ == "__main__":
