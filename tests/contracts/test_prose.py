@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import count_plans
+import find_tasks
 import numpy as np
 import pytest
 import tabulate_gradients
@@ -309,6 +311,8 @@ SENTENCES = [
     ("docs/studies/five_papers.md", delighted),
     ("docs/studies/five_papers.md", delight_entropy),
     ("docs/findings.md", delighted_too),
+    ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
+    ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
     *(
         (
             "docs/studies/five_papers.md",
