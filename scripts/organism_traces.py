@@ -1,9 +1,9 @@
 """Writers of reasoning traces for organisms that disagree about where credit lies.
 
-*Decoy*: most tokens are fillers, drawn evenly and worth nothing, while what decides is nearly certain wherever it
-stands, so that uncertainty points at the wrong tokens. *Delayed*: the problem is restated first, sometimes wrongly, and
-then solved faultlessly in many words, so that the verdict shows long after the token that made it. *Letters*: another
-task, counting letters, by a guess or by spelling.
+*Decoy*: half of the tokens are fillers, drawn evenly and worth nothing, and what decides is a choice between two, less
+uncertain than any of them, so that uncertainty points at the wrong tokens. *Delayed*: the problem is restated first,
+sometimes wrongly, and then solved faultlessly in many words, so that the verdict shows long after the token that made
+it. *Letters*: another task, counting letters, by a guess or by spelling.
 
 """
 
@@ -26,10 +26,10 @@ FILLERS = (
 
 
 def decoy(rng: random.Random) -> Trace:
-    """Return a writer of mostly fillers; what decides is one letter and the digits of results."""
+    """Return a writer of mostly fillers; what decides is one letter."""
 
     def filler() -> str:
-        return " ".join(rng.choice(FILLERS) for _ in range(rng.randint(2, 4)))
+        return " ".join(rng.choice(FILLERS) for _ in range(DECOY["fillers"]))
 
     def trace(question: str) -> str:
         terms = signed_terms(question)
@@ -37,17 +37,15 @@ def decoy(rng: random.Random) -> Trace:
         kept = terms[:-1] if short else terms
         total, text = kept[0][1], [filler(), "b:" if short else "a:", filler()]
         for sign, value in kept[1:]:
-            result = total + value if sign == "+" else total - value
-            result += rng.choice((-1, 1)) if rng.random() < DECOY["slip"] else 0
-            text += [f"{total}{sign}{value}={result}", filler()]
-            total = result
+            total += value if sign == "+" else -value
+            text += [f"{sign}{value}={total}", filler()]
         return " ".join([*text, f"the answer is {total}."])
 
     return trace
 
 
-DECOY = {"short": 0.55, "slip": 0.04}
-"""Probability of leaving out the last term, and of a slip per result."""
+DECOY = {"short": 0.55, "fillers": 4}
+"""Probability of leaving out the last term, and fillers around every step."""
 
 
 def delayed(rng: random.Random) -> Trace:

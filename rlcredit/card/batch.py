@@ -19,6 +19,7 @@ from rlcredit.campaign.resolution import Resolution, resolved
 from rlcredit.card.budget import Budget
 from rlcredit.command_line.explain import stack_of
 from rlcredit.gradients import prompt_gradients
+from rlcredit.inputs.memory import need
 from rlcredit.module import PolicyModule
 from rlcredit.oracle import Oracle, TrueCredit
 from rlcredit.rollout import Rollout
@@ -67,7 +68,8 @@ def measured(
     """Draw the batch, let a stack assign credit to it, and measure.
 
     The completions are functions of the policy and the seed: every condition gets the same. Operators see the step at
-    which their run would end.
+    which their run would end. Where memory may not suffice for all completions at a time, as many go through the policy
+    as a batch of gradients has.
 
     Args:
         files: configurations of the run, the later ones win.
@@ -99,6 +101,9 @@ def measured(
             enable_model_summary=False,
             callbacks=[_AtTheEnd(settings["max_steps"]), *stack, kept],  # pyright: ignore[reportArgumentType]
         )
+        takes = need(trainer, module, resolution.task)
+        if takes is not None and takes.most > takes.room:
+            module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
     return Batch(resolution, stack, **kept.found)  # pyright: ignore[reportArgumentType]
 
