@@ -1,12 +1,14 @@
 """Atomic writes and locks: a file is whole or not there at all, even if its process is killed while it writes."""
 
 import contextlib
+import csv
 import fcntl
 import hashlib
+import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -50,6 +52,21 @@ def replaced(path: Path, text: str) -> None:
     unfinished = _unfinished(path)
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    r"""Return rows with the same columns as CSV; there is at least one.
+
+    Example:
+        >>> as_csv([{"step": 1, "loss": 0.5}])
+        'step,loss\n1,0.5\n'
+
+    """
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
 
 
 def settled(folder: Path) -> None:

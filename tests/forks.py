@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.campaign.fork_server import IMPORTED, ForkServer
+from rlcredit.campaign import forks
 
 ROOT = Path(__file__).parents[1]
 TESTED = (
@@ -22,7 +22,7 @@ TESTED = (
 )
 
 
-class Fork:
+class Fork(forks.Fork):
     """A command in a process of its own; it is used as a ``subprocess.Popen`` is.
 
     Args:
@@ -37,17 +37,16 @@ class Fork:
         server = _server()
         ours, ends = zip(os.pipe(), os.pipe())
         with chdir(cwd):
-            self.fork = server.fork([*map(str, words)], environment, *ends)
+            super().__init__(server.fork([*map(str, words)], environment, *ends).line)
         for end in ends:
             os.close(end)
         self.readers = [threading.Thread(target=self._read, args=each, daemon=True) for each in enumerate(ours)]
         for reader in self.readers:
             reader.start()
-        self.pid = self.fork.pid
 
     @property
     def returncode(self):
-        return self.fork.poll()
+        return self.poll()
 
     def _read(self, place, end):
         with open(end, errors="replace") as pipe:
@@ -55,13 +54,6 @@ class Fork:
 
     def send_signal(self, number):
         os.kill(self.pid, number)
-
-    def poll(self):
-        """Return the exit status, negative after a signal, or None as long as there is none."""
-        return self.fork.poll()
-
-    def wait(self):
-        return self.fork.wait()
 
     def communicate(self, timeout=None):
         """Return output and errors when the process, and whatever it has started, has closed them."""
@@ -81,4 +73,4 @@ def _server():
     with pytest.MonkeyPatch.context() as patch, chdir(ROOT):
         patch.setenv("PYTHONPATH", path)
         patch.setenv("OMP_NUM_THREADS", "1")
-        return ForkServer((*IMPORTED, *TESTED))
+        return forks.ForkServer((*forks.IMPORTED, *TESTED))

@@ -49,14 +49,14 @@ def ended(record: Path) -> None:
             time.sleep(0.05)
 
 
-def bound(parent: int | None = None) -> None:
-    """End this process when its parent does.
+def told_parent() -> int:
+    """Return the pid of the process that has started this one, as the environment has it, and keep it from others."""
+    return int(os.environ.pop(PARENT))
 
-    Args:
-        parent: its pid; that which the environment names if None.
 
-    """
+def bound(parent: int) -> None:
+    """End this process when its parent does, of which it is told the pid."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which outlives exec
-    if os.getppid() != (parent or int(os.environ.pop(PARENT))):
+    if os.getppid() != parent:
         sys.exit("The campaign ended before this run began.")

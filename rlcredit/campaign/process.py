@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from rlcredit.campaign.fork_server import fork_server
+from rlcredit.campaign.forks import fork_server
 from rlcredit.campaign.launchers.launcher import Process
 from rlcredit.campaign.pids import PARENT, RECORD
 from rlcredit.campaign.run_spec import command

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.card import board, organisms
+from rlcredit.card import leaderboard, organisms
 from rlcredit.card.budget import BUDGETS
 from rlcredit.card.card import Card
 from rlcredit.card.making import Desk
 from rlcredit.card.page import written
-from rlcredit.card.subject import subject
+from rlcredit.card.subject import shipped_operators, subject
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.arguments import Parser, path
@@ -69,7 +69,7 @@ def main(args: Sequence[str]) -> int:
 
 
 def _judged(options: argparse.Namespace) -> int:
-    named = [*options.subjects, *(board.shipped() if options.shipped else [])]
+    named = [*options.subjects, *(shipped_operators() if options.shipped else [])]
     if not named:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
     wanted = organisms.names() if options.organism == ["all"] else options.organism
@@ -86,7 +86,7 @@ def _judged(options: argparse.Namespace) -> int:
             print(f"{card.name} on {card.organism}: {card.sentence}")
         print(page)
     if len(made) > 1:
-        print(board.written([card for cards in made.values() for card in cards], options.folder))
+        print(leaderboard.written([card for cards in made.values() for card in cards], options.folder))
     return FINISHED
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlcredit.card.board import GAIN, SHOWN, Row
+from rlcredit.card.rendering import with_ends
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.jackknife import jackknife_interval
 from rlcredit.statistics.rank_correlation import rank_correlation
@@ -21,13 +23,8 @@ PROBES = (
 )
 """Findings of the board that are there before any run; the last one should foretell nothing."""
 
-GAIN = "area_gain"
-"""What is to be foretold: the paired gain over all of training."""
-
 FEWEST = 6
 """Conditions with fewer cards have no order to speak of."""
-
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,17 @@ class Foretold:
     interval: Interval
     conditions: int
     organisms: int
+
+    def __str__(self) -> str:
+        """Write the correlation with its interval."""
+        return with_ends(self.correlation, self.interval.low, self.interval.high, "+.2f")
+
+    def row(self) -> Row:
+        """Return it as text by column."""
+        numbers = {"correlation": self.correlation, "low": self.interval.low, "high": self.interval.high}
+        written = {name: f"{number:.6g}" for name, number in numbers.items()}
+        counts = {"conditions": str(self.conditions), "organisms": str(self.organisms)}
+        return {"probe": self.probe, "outcome": self.outcome, **written, **counts}
 
 
 def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
@@ -79,6 +87,22 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
             around = jackknife_interval(whole, np.array(without))
             interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
             yield Foretold(probe, outcome, whole, interval, len(conditions), len({place for _, place in cells}))
+
+
+def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
+    """Return what is foretold, the gain and its size, by the title of the measurement."""
+    found: dict[str, list[Foretold]] = {}
+    for each in known:
+        found.setdefault(SHOWN[each.probe][0], []).append(each)
+    return found
+
+
+def markdown_of(known: Sequence[Foretold]) -> Iterator[str]:
+    """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
+    yield "| measurement before training | with the gain | with its size | conditions x organisms |"
+    yield "|---|---|---|---|"
+    for title, (gain, size) in by_probe(known).items():
+        yield f"| {title} | {gain} | {size} | {gain.conditions} x {gain.organisms} |"
 
 
 def _mean_correlation(cells: Mapping[tuple[str, str], tuple[float, float]], conditions: Sequence[str]) -> float:

@@ -52,6 +52,17 @@ def interval(finding: Finding) -> str:
     return f"{value(finding.low, finding.unit)} to {value(finding.high, finding.unit)}"
 
 
+def with_ends(estimate: float, low: float, high: float, form: str) -> str:
+    """Write an estimate and its interval.
+
+    Example:
+        >>> with_ends(1.25, -0.5, 3.0, "+.1f")
+        '+1.2 (-0.5 to +3.0)'
+
+    """
+    return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
+
+
 def cell(row: Any, name: str, unit: str = "number") -> str:
     """Write a number of a row of texts, with its interval where it has one."""
     number, low, high = (float(row[f"{name}{end}"]) if row[f"{name}{end}"] else np.nan for end in ("", "_low", "_high"))

@@ -66,6 +66,20 @@ def subject(named: str) -> Subject:
     return _of_class(named)
 
 
+def shipped_operators() -> list[str]:
+    """Return the shipped operators that lead to credit, by name."""
+    from callbacks import every_operator  # noqa: PLC0415  (imports every operator)
+
+    found = []
+    for cls in every_operator():
+        try:
+            subject(cls.__name__)
+        except ValueError:
+            continue
+        found.append(cls.__name__)
+    return found
+
+
 def _of_condition(named: str) -> Subject:
     file = Path(found(named))
     if not file.is_file():

@@ -1,10 +1,9 @@
 """Every number of a report, unrounded, as CSV."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlcredit.files import as_csv
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Evidence
 from rlcredit.report.summary import Summary
@@ -44,7 +43,7 @@ def csv_files(
         "variance.csv": shares,
         "training.csv": training,
     }
-    return {name: _csv(records) for name, records in tables.items() if records}
+    return {name: as_csv(records) for name, records in tables.items() if records}
 
 
 def _plain_comparison(comparison: Comparison) -> dict[str, Any]:
@@ -83,11 +82,3 @@ def _plain_summary(summary: Summary) -> dict[str, Any]:
 def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {f"{prefix}low": low, f"{prefix}high": high}
-
-
-def _csv(records: Sequence[Mapping[str, Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return buffer.getvalue()

@@ -7,8 +7,7 @@ import yaml
 
 from callbacks.lints import check_stack
 from rlcredit.campaign.resolution import resolved
-from rlcredit.card.board import shipped
-from rlcredit.card.subject import subject
+from rlcredit.card.subject import shipped_operators, subject
 from rlcredit.command_line.explain import stack_of
 
 OWN = """
@@ -92,7 +91,7 @@ def test_what_assigns_no_credit_is_refused(name, message):
 
 
 def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):
-    names = shipped()
+    names = shipped_operators()
     assert len(names) >= 30
     for name in names:
         file = subject(name).written(tmp_path / name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.campaign.fork_server import fork_server
+from rlcredit.campaign.forks import fork_server
 from rlcredit.campaign.pids import started
 from rlcredit.campaign.process import VISIBLE, begun, can_fork
 from rlcredit.run_folder.layout import RunFolder

@@ -1,0 +1,129 @@
+"""Commands as forks of one process that has imported what they need: none spends its first seconds on imports.
+
+A fork is a process of its own, with status, signals, folder, environment and output of its own; what runs in it is the
+module or the script itself. It ends with the server, and the server with the process that has started it.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from rlcredit.campaign.pids import PARENT
+
+IMPORTED = ("rlcredit.command_line.cli", "peft", "mlflow.store.tracking.sqlalchemy_store")
+"""What a run needs."""
+
+
+class Fork:
+    """A command in a fork.
+
+    Args:
+        line: on which its pid is told, and then its exit status.
+
+    """
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self._pid: int | None = None
+        self._status: int | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its pid, as soon as it has one; 0 if it never had."""
+        while self._pid is None:
+            self._hear()
+        return self._pid
+
+    def poll(self) -> int | None:
+        """Return the exit status, negative after a signal, None while it goes on."""
+        while self._status is None and select.select([self.line], [], [], 0)[0]:
+            self._hear()
+        return self._status
+
+    def wait(self) -> int:
+        """Return the exit status as soon as there is one."""
+        while self._status is None:
+            self._hear()
+        return self._status
+
+    def kill(self) -> None:
+        """End it and all it has started, and wait until it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            self.wait()
+
+    def _hear(self) -> None:
+        word = self.line.recv(16)
+        if not word:  # its server has been killed, and it with it
+            self._pid, self._status = self._pid or 0, -signal.SIGKILL
+        elif self._pid is None:
+            self._pid = int(word)
+        else:
+            self._status = int(word)
+        if self._status is not None:
+            self.line.close()
+
+
+class ForkServer:
+    """The process that is forked.
+
+    Args:
+        modules: that it imports.
+
+    """
+
+    def __init__(self, modules: Sequence[str] = IMPORTED) -> None:
+        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "rlcredit.campaign.fork_server", *modules],
+                stdin=theirs.fileno(),
+                env={**os.environ, PARENT: str(os.getpid())},
+                start_new_session=True,  # Ctrl-C reaches the campaign alone
+            )
+        atexit.register(self.close)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be forked."""
+        return self.popen.poll() is None
+
+    def fork(self, words: Sequence[str], environment: Mapping[str, str], out: int, err: int) -> Fork:
+        """Start a command in the current directory.
+
+        Args:
+            words: `-m` and a module, or a script, and what it is given.
+            environment: all of its environment.
+            out: the file that it writes to.
+            err: and the one for errors.
+
+        """
+        line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = json.dumps([list(words), os.getcwd(), dict(environment)]).encode()
+        with theirs, contextlib.suppress(BrokenPipeError):  # it has ended, as the line will say
+            socket.send_fds(self.requests, [request], [theirs.fileno(), out, err])
+        return Fork(line)
+
+    def close(self) -> None:
+        """End it, and what it has forked."""
+        self.requests.close()
+        self.popen.kill()
+        self.popen.wait()
+
+
+_started: list[ForkServer] = []
+
+
+def fork_server() -> ForkServer:
+    """Return the server of this process; it is started when it is first asked for, and anew if it has ended."""
+    if not _started or not _started[-1].alive:
+        _started.append(ForkServer())
+    return _started[-1]
