@@ -2,7 +2,7 @@
 
 python scripts/tabulate_logged.py mlflow.db credit/OutcomeAnchor/relative_size --out docs/results/process_term.csv
 python scripts/tabulate_logged.py docs/results/process_term.csv
-python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max train/entropy --out ranges.csv
+python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max --conditions bf16 --out ranges.csv
 
 """
 
@@ -21,7 +21,7 @@ Row = dict[str, str]
 
 
 def values(database: Path, metric: str) -> list[Row]:
-    """Return mean and highest value over the steps of every finished run that has the metric."""
+    """Return mean, highest and lowest value over the steps of every finished run that has the metric."""
     client, rows = MlflowClient(f"sqlite:///{database.resolve()}"), []
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     for run in client.search_runs(experiments, "attributes.status = 'FINISHED'", max_results=50_000):
@@ -30,7 +30,7 @@ def values(database: Path, metric: str) -> list[Row]:
             numbers = (str(len(history)), *(f"{of(history):.6g}" for of in (np.mean, max, min)))
             tags = run.data.tags
             rows.append(dict(zip(COLUMNS, (metric, tags["condition"], tags["seed"], *numbers), strict=True)))
-    return sorted(rows, key=lambda row: tuple(row.values()))
+    return rows
 
 
 def lines(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
@@ -59,12 +59,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="MLflow database, or CSV file")
     parser.add_argument("metrics", nargs="*", metavar="METRIC")
+    parser.add_argument("--conditions", nargs="+", help="all if not given")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
     rows = [row for metric in args.metrics for row in values(args.source, metric)] or csv_rows.read(args.source)
+    rows = [row for row in rows if not args.conditions or row["condition"] in args.conditions]
     if not rows:
         parser.error(f"no finished run of {args.source} has {args.metrics}.")
-    rows.sort(key=lambda row: (row["condition"], row["metric"], row["seed"]))
+    rows.sort(key=lambda row: (row["condition"], row["metric"], int(row["seed"])))
     if args.out is not None:
         csv_rows.write(args.out, rows)
     print("\n".join(ranges(rows) if len(args.metrics) > 1 else lines(rows)))

@@ -19,42 +19,49 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 
 
-def runs(study):
-    """Return held-out pass@1 in per cent, by condition, seed and step."""
-    values = {}
-    for row in read(RESULTS / study / "runs.csv"):
-        run = values.setdefault(row["condition"], {}).setdefault(int(row["seed"]), {})
-        run[int(row["step"])] = 100 * float(row["val/pass_at_1"])
-    return values
+PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
 
 
-def differences(study, condition, baseline="c1_grpo", step=100):
-    arms = runs(study)
-    return np.array([arms[condition][seed][step] - arms[baseline][seed][step] for seed in sorted(arms[baseline])])
+def held_out(study, condition, metric=PASS, step=100):
+    """Return a held-out metric of every run of a condition, by ascending seed."""
+    rows = [
+        row for row in read(RESULTS / study / "runs.csv") if (row["condition"], int(row["step"])) == (condition, step)
+    ]
+    return np.array([float(row[metric]) for row in sorted(rows, key=lambda row: int(row["seed"]))])
 
 
-def areas(study, condition, baseline="c1_grpo"):
-    arms = runs(study)
+def gains(study, condition, baseline="c1_grpo", metric=PASS, step=100):
+    """Return paired differences from a baseline, of pass@1 in percentage points."""
+    own, base = (held_out(study, name, metric, step) for name in (condition, baseline))
+    return (own - base) * (100 if metric == PASS else 1)
 
-    def area(curve):
-        return np.trapezoid([curve[step] for step in sorted(curve)], sorted(curve)) / max(curve)
 
-    return np.array([area(arms[condition][seed]) - area(arms[baseline][seed]) for seed in sorted(arms[baseline])])
+def area_gains(study, condition, baseline="c1_grpo"):
+    """Return paired differences of the area under pass@1, in percentage points."""
+    steps = sorted({int(row["step"]) for row in read(RESULTS / study / "runs.csv")})
+    return np.trapezoid([gains(study, condition, baseline, step=step) for step in steps], steps, axis=0) / steps[-1]
+
+
+def student(values):
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    return low, high
+
+
+def with_interval(values, digits, sign=""):
+    """Write the mean of paired differences with Student's interval."""
+    return "{:{form}} ({:{form}} to {:{form}})".format(values.mean(), *student(values), form=f"{sign}.{digits}f")
 
 
 def led(study, condition, digits=1, **kwargs):
-    """Write a paired difference with Student's interval."""
-    paired = differences(study, condition, **kwargs)
-    low, high = stats.ttest_1samp(paired, 0).confidence_interval(0.95)
-    return f"{paired.mean():.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    return with_interval(gains(study, condition, **kwargs), digits)
 
 
 def verdicts(study):
     return Counter(row["verdict"].split(" ")[0].rstrip(":") for row in read(RESULTS / study / "comparisons.csv"))
 
 
-def behind(study, *conditions):
-    ends = sorted(-differences(study, condition).mean() for condition in conditions)
+def behind(study, *conditions, baseline="c1_grpo"):
+    ends = sorted(gains(study, baseline, condition).mean() for condition in conditions)
     return f"{ends[0]:.1f} to {ends[-1]:.1f}"
 
 
@@ -64,7 +71,10 @@ OPTIMAL = "monte_carlo_optimal"
 
 
 def rate():
-    doubled, measured = areas("headroom_rate_6_8", "grpo_lr_double"), areas("headroom_optimal_6_8", OPTIMAL)
+    doubled, measured = (
+        area_gains("headroom_rate_6_8", "grpo_lr_double"),
+        area_gains("headroom_optimal_6_8", OPTIMAL),
+    )
     gained = doubled > 0
     return (
         f"({doubled[gained].min():.1f} to {doubled[gained].max():.1f} points; measured credit gains "
@@ -98,68 +108,51 @@ def study_verdicts():
 
 
 def behind_maxrl():
-    ends = sorted(-differences("tiny_study", name, "c5_maxrl").mean() for name in ON_MAXRL)
-    return f"{ends[0]:.1f} to {ends[-1]:.1f}"
+    return behind("tiny_study", *ON_MAXRL, baseline="c5_maxrl")
 
 
 def oracle(condition, names, digits):
     return lambda: tabulate_oracle.means(tabulate_oracle.curves(RESULTS / "oracle.csv", condition), names, digits)
 
 
-def held_out(study, condition, metric, step="100"):
-    return np.array(
-        [
-            float(row[metric])
-            for row in read(RESULTS / study / "runs.csv")
-            if row["condition"] == condition and row["step"] == step
-        ]
-    )
-
-
-def beside(study, condition, baseline, metric, digits, step="100"):
+def beside(study, condition, baseline, metric, digits, step=100):
     """Write a held-out metric under a condition and under its baseline, and the paired difference."""
-    own, base = (held_out(study, name, metric, step) for name in (condition, baseline))
-    low, high = stats.ttest_1samp(own - base, 0).confidence_interval(0.95)
-    means = f"{own.mean():.{digits}f}", f"{base.mean():.{digits}f}"
-    return (*means, f"({(own - base).mean():+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f})")
+    means = (f"{held_out(study, name, metric, step).mean():.{digits}f}" for name in (condition, baseline))
+    difference = with_interval(gains(study, condition, baseline, metric, step), digits, "+")
+    return (*means, f"({difference.replace(' (', ', ')}")
 
 
 def erpo_entropy():
     return "Held-out entropy ends at {} nats under `erpo`, {} under GRPO {}".format(
-        *beside("seed_001", "erpo", "grpo_std", "val/entropy", 3)
+        *beside("seed_001", "erpo", "grpo_std", ENTROPY, 3)
     )
 
 
 def erpo_length():
-    return "answers have {} tokens against {} {}".format(
-        *beside("seed_001", "erpo", "grpo_std", "val/completion_length", 1)
-    )
-
-
-PASS, ENTROPY, BONUS = "val/pass_at_1", "val/entropy", "eapo_base_entropy_bonus"
+    return "answers have {} tokens against {} {}".format(*beside("seed_001", "erpo", "grpo_std", LENGTH, 1))
 
 
 def tepo_entropy():
-    own, base, difference = beside("seed_003", "tepo", "grpo_clipped", "val/entropy", 3, step="400")
-    bare = held_out("seed_003", "tepo_no_kl", "val/entropy", "400").mean()
+    own, base, difference = beside("seed_003", "tepo", "grpo_clipped", ENTROPY, 3, step=400)
+    bare = held_out("seed_003", "tepo_no_kl", ENTROPY, 400).mean()
     return f"ends at {own} nats under `tepo`, {base} under GRPO {difference}; `tepo_no_kl` ends at {bare:.3f} nats"
 
 
 def tepo_halfway():
-    own, base, _ = beside("seed_003", "tepo", "grpo_clipped", "val/pass_at_1", 3, step="200")
-    end = held_out("seed_003", "grpo_clipped", "val/pass_at_1", "400").mean()
+    own, base, _ = beside("seed_003", "tepo", "grpo_clipped", PASS, 3, step=200)
+    end = held_out("seed_003", "grpo_clipped", step=400).mean()
     return f"after half of the updates TEPO is at {own}, where GRPO ends at {end:.3f}, but GRPO is at {base} by then"
 
 
 def eapo_gain():
-    paired = 100 * (held_out("seed_002", "eapo", PASS, "400") - held_out("seed_002", "eapo_base", PASS, "400"))
-    low, high = stats.ttest_1samp(paired, 0).confidence_interval(0.95)
+    paired = gains("seed_002", "eapo", "eapo_base", step=400)
+    low, high = student(paired)
     return f"{paired.mean():.2f} pp ahead ({-low:.2f} behind to {high:.2f} ahead)"
 
 
 def quadrants():
-    ends = [held_out("seed_002", f"eapo_base_{name}", PASS, "400").mean() for name in ("phr", "nhr", "plr", "nlr")]
-    begin = held_out("seed_002", "eapo_base", PASS, "0").mean()
+    ends = [held_out("seed_002", f"eapo_base_{name}", step=400).mean() for name in ("phr", "nhr", "plr", "nlr")]
+    begin = held_out("seed_002", "eapo_base", step=0).mean()
     return (
         f"right answers ({ends[0]:.3f}) or wrong ones ({ends[1]:.3f}). Those below it teach nothing: alone they\n"
         f"  end at {ends[2]:.3f} and {ends[3]:.3f}, where the policy begins at {begin:.3f}"
@@ -167,15 +160,14 @@ def quadrants():
 
 
 def quadrants_behind():
-    base = held_out("seed_002", "eapo_base", PASS, "400")
-    paired = [base - held_out("seed_002", f"eapo_base_{name}", PASS, "400") for name in ("plr", "nlr")]
+    paired = [gains("seed_002", "eapo_base", f"eapo_base_{name}", step=400) for name in ("plr", "nlr")]
     assert all((each > 0).all() for each in paired)
-    behind = [f"{100 * each.mean():.0f}" for each in paired]
-    return f"low entropy alone ends {behind[0]} and {behind[1]} pp behind"
+    return "low entropy alone ends {:.0f} and {:.0f} pp behind".format(*(each.mean() for each in paired))
 
 
 def eapo_entropy():
-    sides = [beside("seed_002", name, "eapo_base", ENTROPY, 3, step="400") for name in ("eapo", BONUS)]
+    compared = ("eapo", "eapo_base_entropy_bonus")
+    sides = [beside("seed_002", name, "eapo_base", ENTROPY, 3, step=400) for name in compared]
     (own, base, difference), (bonus, _, more) = sides
     return (
         f"{own} nats under `eapo`, {base} under the base {difference}. No rival is shown to keep more; the entropy "
@@ -183,45 +175,31 @@ def eapo_entropy():
     )
 
 
-def against(condition, baseline, digits):
-    """Write how far a condition of the second study ends behind, with Student's interval."""
-    paired = 100 * (held_out(SECOND, baseline, PASS) - held_out(SECOND, condition, PASS))
-    low, high = stats.ttest_1samp(paired, 0).confidence_interval(0.95)
-    return f"{paired.mean():.{digits}f}", f"({low:.{digits}f} to {high:.{digits}f})", int((paired > 0).sum())
-
-
 def delayed():
-    behind, interval, pairs = against("c8_delay_10", "c5_maxrl", 2)
-    assert pairs == 8
-    return f"by {behind} pp {interval}, in all eight pairs: worse."
+    assert (gains("tiny_study_2", "c5_maxrl", "c8_delay_10") > 0).all()
+    ahead = led("tiny_study_2", "c5_maxrl", 2, baseline="c8_delay_10")
+    return f"by {ahead.replace(' (', ' pp (')}, in all eight pairs: worse."
 
 
 def amplified():
-    ends = [against(f"maxrl_amplification{kind}", "c5_maxrl", 2)[0] for kind in ("", "_clamped")]
-    return f"{ends[0]} and {ends[1]} pp behind MaxRL, undecided"
+    ends = [gains("tiny_study_2", "c5_maxrl", f"maxrl_amplification{kind}").mean() for kind in ("", "_clamped")]
+    return "{:.2f} and {:.2f} pp behind MaxRL, undecided".format(*ends)
 
 
-def delighted():
-    (scaled, around, _), (zscored, between, _) = (against(f"delight_{kind}", "c1_grpo", 1) for kind in KINDS)
-    return f"scaled, is worse by {scaled} pp {around}, z-scored by {zscored} {between}"
-
-
-def delighted_too():
-    (scaled, around, _), (zscored, between, _) = (against(f"delight_{kind}", "c1_grpo", 1) for kind in KINDS)
-    return f"{scaled} pp behind GRPO {around}, z-scored {zscored} {between}"
+def delighted(sentence):
+    """Write how far the scaled and the z-scored Delight end behind, with intervals."""
+    ahead = [led("tiny_study_2", "c1_grpo", baseline=f"delight_{kind}") for kind in ("scale", "zscore")]
+    return sentence.format(*(part for each in ahead for part in each.split(" ", 1)))
 
 
 def delight_entropy():
-    ends = [held_out(SECOND, name, ENTROPY).mean() for name in ("delight_scale", "delight_zscore", "c1_grpo")]
+    ends = [held_out("tiny_study_2", name, ENTROPY).mean() for name in ("delight_scale", "delight_zscore", "c1_grpo")]
     return "at {:.3f} and {:.3f} nats against {:.3f}".format(*ends)
-
-
-SECOND, KINDS = "tiny_study_2", ("scale", "zscore")
 
 
 def behind_grpo():
     studies = {"seed_001": "erpo_third_party", "seed_004": "ep_grpo_third_party"}
-    ends = [-differences(study, name, "grpo_std").mean() for study, name in studies.items()]
+    ends = [gains(study, "grpo_std", name).mean() for study, name in studies.items()]
     return f"they end {ends[0]:.2f} and {ends[1]:.2f} percentage points (pp) behind, undecided"
 
 
@@ -308,10 +286,14 @@ SENTENCES = [
     ("docs/findings.md", quadrants_behind),
     ("docs/studies/five_papers.md", delayed),
     ("docs/studies/five_papers.md", amplified),
-    ("docs/studies/five_papers.md", delighted),
+    (
+        "docs/studies/five_papers.md",
+        lambda: delighted("scaled, is worse by {} pp {}, z-scored by {} {}"),
+    ),
     ("docs/studies/five_papers.md", delight_entropy),
-    ("docs/findings.md", delighted_too),
+    ("docs/findings.md", lambda: delighted("{} pp behind GRPO {}, z-scored {} {}")),
     ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
+    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
     *(
         (
