@@ -14,45 +14,33 @@ from pathlib import Path
 import csv_rows
 import torch
 
-from callbacks.planning.semantic_planner import SENTENCES, SemanticPlanner, word_windows
+from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import PHRASES
-from callbacks.planning_judge import Anchors, PlanningJudge
 from rlcredit.command_line.quiet import quiet
 from rlcredit.functional.spans import Span, phrase_spans
 
-Planner = Callable[[str], list[Span]]
-"""Finds the stretches of a text that plan."""
+Planner = Callable[[Sequence[str]], list[list[Span]]]
+"""Finds the stretches of every text that plan."""
 
 
 def semantic(window: int, stride: int) -> Planner:
     """Return the semantic planner with its own thresholds."""
-    usual = SemanticPlanner()
-    judge = PlanningJudge(Anchors.read(SENTENCES), usual.threshold, usual.minimum, usual.model)
-    judge.load(torch.device("cpu"))
-
-    def spans(text: str) -> list[Span]:
-        windows = word_windows(text, window, stride)
-        verdicts = judge.plans([text[start:end] for start, end in windows], torch.device("cpu"))
-        return [window for window, plans in zip(windows, verdicts, strict=True) if plans]
-
-    return spans
+    planner, device = SemanticPlanner(window=window, stride=stride), torch.device("cpu")
+    planner.judge.load(device)
+    return lambda texts: planner.planning_spans(texts, device)
 
 
 def phrases(chosen: Sequence[str]) -> Planner:
     """Return the planner that searches for phrases."""
-    return lambda text: phrase_spans(text, chosen)
+    return lambda texts: [phrase_spans(text, chosen) for text in texts]
 
 
 def counted(planner: str, finds: Planner, answers: Sequence[dict[str, object]]) -> Iterator[dict[str, str]]:
     """Yield what a planner marks: for all answers, and for those that are right and those that are not."""
-    found = [finds(str(answer["completion"])) for answer in answers]
-    right = [answer["verdict"] == "right" for answer in answers]
-    for name, kept in (("all", None), ("right", True), ("not right", False)):
-        rows = [
-            (str(answer["completion"]), spans)
-            for answer, spans, was in zip(answers, found, right, strict=True)
-            if kept in (None, was)
-        ]
+    texts = [str(answer["completion"]) for answer in answers]
+    found = list(zip(texts, finds(texts), [answer["verdict"] == "right" for answer in answers], strict=True))
+    for name, kept in (("all", (True, False)), ("right", (True,)), ("not right", (False,))):
+        rows = [(text, spans) for text, spans, right in found if right in kept]
         marked = sum(bool(spans) for _, spans in rows)
         letters = sum(len({place for span in spans for place in range(*span)}) for _, spans in rows)
         share = letters / max(1, sum(len(text) for text, _ in rows))

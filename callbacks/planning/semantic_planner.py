@@ -1,9 +1,12 @@
 """Semantic planning: a window of text plans if its embedding is near to that of planning sentences."""
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import torch
 
 from callbacks.base import CreditOperator, Metrics
 from callbacks.planning_judge import Anchors, PlanningJudge
@@ -73,9 +76,19 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
         texts, encoded = ["".join(pieces) for pieces in rollout.tokens], self.judge.encoded
-        windows = [word_windows(text, self.window, self.stride) for text in texts]
-        window_texts = [text[start:end] for text, spans in zip(texts, windows, strict=True) for start, end in spans]
-        verdicts = iter(self.judge.plans(window_texts, rollout.mask.device))
-        planning_spans = [[span for span in spans if next(verdicts)] for spans in windows]
+        planning_spans = self.planning_spans(texts, rollout.mask.device)
         rollout.plan_mask = plan_mask_from_spans(rollout.tokens, planning_spans, rollout.mask)
         return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded}
+
+    def planning_spans(self, texts: Sequence[str], device: torch.device) -> list[list[Span]]:
+        """Return the windows of every text that plan; ``judge.load`` has read the encoder.
+
+        Args:
+            texts: of whole completions.
+            device: of the encoder.
+
+        """
+        windows = [word_windows(text, self.window, self.stride) for text in texts]
+        window_texts = [text[start:end] for text, spans in zip(texts, windows, strict=True) for start, end in spans]
+        verdicts = iter(self.judge.plans(window_texts, device))
+        return [[span for span in spans if next(verdicts)] for spans in windows]

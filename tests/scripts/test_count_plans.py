@@ -8,7 +8,11 @@ def test_text_that_two_windows_share_counts_once():
         {"completion": "let me think: 4", "verdict": "right"},
         {"completion": "4 + 4 = 8", "verdict": "wrong"},
     ]
-    rows = list(count_plans.counted("x", lambda text: [(0, 10), (5, 12)] if "let" in text else [], answers))
+
+    def finds(texts):
+        return [[(0, 10), (5, 12)] if "let" in text else [] for text in texts]
+
+    rows = list(count_plans.counted("x", finds, answers))
     assert [(row["answers"], row["completions"], row["with_a_plan"]) for row in rows] == [
         ("all", "2", "1"),
         ("right", "1", "1"),
@@ -19,4 +23,4 @@ def test_text_that_two_windows_share_counts_once():
 
 
 def test_phrases_are_found_as_the_operator_finds_them():
-    assert count_plans.phrases(["let me think"])("Let me\nthink: 4") == [(0, 12)]
+    assert count_plans.phrases(["let me think"])(["Let me\nthink: 4", "4"]) == [[(0, 12)], []]
