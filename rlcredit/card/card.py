@@ -11,7 +11,7 @@ from rlcredit.card.budget import Budget
 from rlcredit.card.cost import costs
 from rlcredit.card.effects import effects, warnings
 from rlcredit.card.finding import Finding
-from rlcredit.card.learning import Learnt
+from rlcredit.card.learning import Learnt, points
 from rlcredit.card.properties import Property, properties
 from rlcredit.card.truth import agreed
 from rlcredit.card.turn import turned
@@ -120,9 +120,5 @@ def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
         )
     verdict, compared = learnt.comparison.verdict, learnt.comparison
     assert compared.test is not None
-    low, high = (100 * end for end in compared.test.interval[:2])
-    said = (
-        f"After {len(learnt.runs)} paired runs {card.name} ends {100 * compared.test.difference:+.1f} points "
-        f"({low:+.1f} to {high:+.1f}) from {card.baseline}: {verdict}."
-    )
-    return verdict, said
+    ends = f"{card.name} ends {points(compared.test)} from {card.baseline}: {verdict}."
+    return verdict, f"After {len(learnt.runs)} paired runs {ends}"

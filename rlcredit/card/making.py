@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from rlcredit.campaign.differences import differences, flat
+from rlcredit.card.arms import RATE, Arm, learnt
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
 from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections
-from rlcredit.card.learning import RATE, Arm, learnt
 from rlcredit.card.subject import Subject
 from rlcredit.command_line.explain import call
 from rlcredit.files import file_sha256

@@ -49,6 +49,10 @@ class Run:
         """Return a held-out metric by step."""
         return {step: metrics[name] for step, metrics in self.metrics.items()}
 
+    def end(self, name: str) -> float:
+        """Return a held-out metric after the last step."""
+        return self.metrics[max(self.metrics)][name]
+
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:

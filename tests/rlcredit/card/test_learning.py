@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from rlcredit.campaign.resolution import resolved
-from rlcredit.campaign.run_spec import RunSpec, arguments, overlay
-from rlcredit.card.budget import QUICK
 from rlcredit.card.card import NONE, decided
-from rlcredit.card.learning import PRIMARY, Arm, Learnt, _declared, steps_to
+from rlcredit.card.learning import PRIMARY, Learnt, steps_to
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Run
 from rlcredit.statistics.t_test import paired_t
@@ -40,18 +37,6 @@ def test_a_threshold_is_reached_between_evaluations():
     assert steps_to({0: 0.25, 10: 0.5, 20: 1.0}, 0.75) == 15
     assert steps_to({0: 0.7, 10: 0.1}, 0.6) == 0
     assert steps_to({0: 0.2, 10: 0.4}, 0.6) == float("inf")
-
-
-@pytest.mark.parametrize(("name", "prompts"), [("grpo_28_prompts", 28), ("grpo_odds", 4)])
-def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
-    files = ("configs/tiny.yaml", f"configs/conditions/controls/{name}.yaml")
-    declaration = _declared(Arm(name, files, 5e-4), QUICK, (0,), 1e-3, tmp_path)
-    settings = tmp_path / "settings.yaml"
-    settings.write_text(overlay(declaration.settings))
-    leaves = resolved(arguments(RunSpec(name, 0, tmp_path), declaration, 1, settings)).leaves
-    assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
-    assert leaves["data"]["init_args"]["validation_size"] == QUICK.questions
-    assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
 
 
 def test_findings_are_those_of_the_pairs():

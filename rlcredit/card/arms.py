@@ -1,0 +1,157 @@
+"""Conditions that learn: paired runs, each condition with its own learning rate, found again by every other card."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.launchers.choice import LAUNCHERS
+from rlcredit.campaign.ledger import begun, locked
+from rlcredit.campaign.run_spec import overlay
+from rlcredit.campaign.start import started
+from rlcredit.card.budget import Budget
+from rlcredit.card.learning import PRIMARY, Learnt
+from rlcredit.files import write_atomically
+from rlcredit.notices import tell
+from rlcredit.report.comparison import area_under, comparisons
+from rlcredit.report.evidence import Evidence, Run, collected
+
+EFFECT = 0.01
+"""Difference of it that would not matter."""
+
+RATE = "model.optimizer.init_args.lr"
+"""The setting that is tuned."""
+
+COMMON = {
+    "data.init_args.prompts_per_step": 4,
+    "data.init_args.validation_batch": 256,
+    "model.validation.completions": 2,
+    "model.pass_k": 2,
+}
+"""Settings of all runs, unless a condition has its own."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A condition that learns.
+
+    Args:
+        name: of the condition.
+        files: configurations of its runs, the later ones win.
+        rate: its learning rate as configured.
+
+    """
+
+    name: str
+    files: tuple[str, ...]
+    rate: float
+
+
+def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | None, threads: int | None) -> Learnt:
+    """Run what is missing of two arms, each with its own learning rate, and compare them.
+
+    The runs of an arm are a campaign of its own, named by all that they depend on: another card finds them again.
+
+    Args:
+        arm: that is judged.
+        baseline: with which it is compared.
+        budget: how much is run.
+        root: folder of all arms.
+        slots: runs at a time; all cores if None.
+        threads: of a run.
+
+    Raises:
+        ValueError: a run failed, or the two cannot be compared.
+
+    """
+    rates = {each.name: _rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))}
+    found = {
+        each.name: _evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
+        for each in dict.fromkeys((baseline, arm))
+    }
+    both = _joined(found, baseline.name, arm.name)
+    compared = comparisons(both)[0]
+    return Learnt(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
+
+
+def _rate(arm: Arm, budget: Budget, root: Path, slots: int | None, threads: int | None) -> float:
+    """Return the learning rate of the grid whose tuning runs end best; the one configured if there is no grid."""
+    if not budget.factors:
+        return arm.rate
+
+    def ends(factor: float) -> tuple[float, float]:
+        found = _evidence(arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads).of(arm.name)
+        ended, areas = ([of(run, PRIMARY) for run in found] for of in (Run.end, area_under))
+        return float(np.mean(ended)), float(np.mean(areas))
+
+    return arm.rate * max(budget.factors, key=ends)
+
+
+def _evidence(
+    arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path, slots: int | None, threads: int | None
+) -> Evidence:
+    """Run what is missing of an arm with one learning rate, and read it."""
+    root.mkdir(parents=True, exist_ok=True)
+    declaration = _declared(arm, budget, seeds, rate, root)
+    folder = root / declaration.name
+    folder.mkdir(exist_ok=True)
+    with (
+        begun(folder),
+        LAUNCHERS["local"](folder, None, slots) as share,
+        locked(folder),
+        (folder / "said.txt").open("a", encoding="utf-8") as log,
+    ):
+        tell(f"learning   {arm.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
+        with contextlib.redirect_stdout(log):
+            status = started(declaration, folder, overlay(declaration.settings), share, threads, measure=False)
+    if status:
+        raise ValueError(f"runs of {arm.name} failed; {folder / 'said.txt'} says which. The same command tries again.")
+    return collected(folder)
+
+
+def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
+    """Return the declaration of an arm, whose name tells it from every other.
+
+    What the budget says of batches and evaluations stands before the condition, which may say otherwise.
+    """
+    common = root / f"{budget.name}.yaml"
+    write_atomically(common, overlay(COMMON | {"data.init_args.validation_size": budget.questions}))
+    files = (*arm.files[:-1], str(common), arm.files[-1])
+    declared = Declaration(
+        name=arm.name,
+        configs=files[:-1],
+        conditions={arm.name: files[-1:]},
+        baseline=arm.name,
+        seeds=tuple(seeds),
+        steps=budget.steps,
+        primary=PRIMARY,
+        effect=EFFECT,
+        exploratory=True,
+        settings={
+            RATE: rate,
+            "trainer.val_check_interval": budget.steps // budget.evaluations,
+            "checkpoint.every_n_train_steps": budget.steps,
+        },
+    )
+    contents = [Path(file).read_text(encoding="utf-8") for file in files]
+    told = json.dumps([{**declared.plain(), "configs": [], "conditions": {}}, contents], sort_keys=True)
+    return replace(declared, name=f"{arm.name}-{hashlib.sha256(told.encode()).hexdigest()[:10]}")
+
+
+def _joined(found: Mapping[str, Evidence], baseline: str, condition: str) -> Evidence:
+    """Return the runs of two arms as those of one campaign."""
+    base, own = found[baseline], found[condition]
+    conditions = {**base.declaration.conditions, **own.declaration.conditions}
+    return Evidence(
+        replace(base.declaration, name=condition, conditions=conditions, baseline=baseline),
+        base.ledger,
+        {**base.runs, **own.runs},
+        {**base.refused, **own.refused},
+        {**base.absent, **own.absent},
+        {**base.measures, **own.measures},
+    )
