@@ -7,29 +7,26 @@ python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max --co
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import csv_rows
 import numpy as np
-from mlflow import MlflowClient
+from logged import logged
 
 COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest", "lowest")
 
 Row = dict[str, str]
 
 
-def values(database: Path, metric: str) -> list[Row]:
-    """Return mean, highest and lowest value over the steps of every finished run that has the metric."""
-    client, rows = MlflowClient(f"sqlite:///{database.resolve()}"), []
-    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-    for run in client.search_runs(experiments, "attributes.status = 'FINISHED'", max_results=50_000):
-        if metric in run.data.metrics and "condition" in run.data.tags:
-            history = [point.value for point in client.get_metric_history(run.info.run_id, metric)]
-            numbers = (str(len(history)), *(f"{of(history):.6g}" for of in (np.mean, max, min)))
-            tags = run.data.tags
-            rows.append(dict(zip(COLUMNS, (metric, tags["condition"], tags["seed"], *numbers), strict=True)))
+def rows_of(database: Path, metrics: Collection[str]) -> list[Row]:
+    """Return mean, highest and lowest value over the steps of every finished run that has a metric."""
+    rows = []
+    for condition, seed, metric, values in logged(database, metrics.__contains__):
+        history = list(values.values())
+        numbers = (str(len(history)), *(f"{of(history):.6g}" for of in (np.mean, max, min)))
+        rows.append(dict(zip(COLUMNS, (metric, condition, str(seed), *numbers), strict=True)))
     return rows
 
 
@@ -62,7 +59,7 @@ def main() -> None:
     parser.add_argument("--conditions", nargs="+", help="all if not given")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    rows = [row for metric in args.metrics for row in values(args.source, metric)] or csv_rows.read(args.source)
+    rows = rows_of(args.source, args.metrics) if args.metrics else csv_rows.read(args.source)
     rows = [row for row in rows if not args.conditions or row["condition"] in args.conditions]
     if not rows:
         parser.error(f"no finished run of {args.source} has {args.metrics}.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import csv_rows
 import numpy as np
-from mlflow import MlflowClient
+from logged import Logged, logged
 
 from rlcredit.figures import ACCENT, INK, MUTED, SECOND, finish, new_figure
 
@@ -37,18 +37,23 @@ Curves = dict[str, dict[int, list[float]]]
 
 def values(database: Path) -> list[dict[str, Any]]:
     """Read the points of what is kept at the steps where the oracle measured, of all finished runs."""
-    client, rows = MlflowClient(f"sqlite:///{database.resolve()}"), []
-    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-    for run in client.search_runs(experiments, "attributes.status = 'FINISHED'"):
-        names = sorted(name for name in run.data.metrics if name.startswith(KEPT))
-        histories = {name: client.get_metric_history(run.info.run_id, name) for name in names}
-        steps = {point.step for name, history in histories.items() if name.startswith(PREFIX) for point in history}
-        key = {"condition": run.data.tags["condition"], "seed": run.data.tags["seed"]}
+    runs: dict[tuple[str, int], list[Logged]] = {}
+    for each in logged(database, lambda name: name.startswith(KEPT)):
+        runs.setdefault((each.condition, each.seed), []).append(each)
+    rows = []
+    for (condition, seed), found in runs.items():
+        asked = {step for each in found if each.metric.startswith(PREFIX) for step in each.values}
         rows += [
-            {**key, "step": point.step, "quantity": name, "value": float(f"{point.value:.6g}")}
-            for name, history in histories.items()
-            for point in history
-            if point.step in steps
+            {
+                "condition": condition,
+                "seed": seed,
+                "step": step,
+                "quantity": each.metric,
+                "value": float(f"{value:.6g}"),
+            }
+            for each in found
+            for step, value in each.values.items()
+            if step in asked
         ]
     return sorted(rows, key=lambda row: (row["condition"], row["seed"], row["quantity"], row["step"]))
 
