@@ -249,6 +249,15 @@ def turned():
     return [f"{ends[0]:.0f} to {ends[-1]:.0f}" for ends in (sorted(means), sorted(floor))]
 
 
+def on_smollm2(*quantities, factor=1):
+    """Write in which range the oracle's quantities lie before training, over the runs on SmolLM2."""
+    curves = tabulate_oracle.curves(RESULTS / "smollm2_oracle.csv", "oracle_few")
+    ends = [sorted(curves[quantity][0]) for quantity in quantities]
+    assert {len(values) for values in ends} == {3}
+    digits = 2 if factor == 1 else 1
+    return [f"{factor * values[0]:.{digits}f} to {factor * values[-1]:.{digits}f}" for values in ends]
+
+
 OPPOSITE = [f"{ledger}_{kind}" for ledger in ("GRPO", "OutcomeAnchor") for kind in tabulate_oracle.OPPOSITE]
 SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind in ("information", "entropy")]
 
@@ -292,6 +301,15 @@ SENTENCES = [
     ),
     ("docs/studies/five_papers.md", delight_entropy),
     ("docs/findings.md", lambda: delighted("{} pp behind GRPO {}, z-scored {} {}")),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "areas of {}, entropy with {}.".format(*on_smollm2("surprisal_auc", "entropy_auc")),
+    ),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "a cosine of {} with true credit, GTPO {}: twice".format(*on_smollm2("GRPO_cosine", "GTPO_cosine")),
+    ),
+    ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
     ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
