@@ -1,0 +1,45 @@
+"""Policies that ship: small, described, and as their cards say."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlcredit.campaign.resolution import resolved
+from rlcredit.card.organisms import names, organism
+from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.loading import embedded
+
+ROOT = Path(__file__).parents[2]
+MOST = 1_000_000
+"""Bytes of a policy."""
+
+
+def location(name):
+    return embedded("tiny" if name == "aligned" else f"organisms/{name}")
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_is_small_and_says_what_was_planted(name):
+    folder = location(name)
+    assert sum(file.stat().st_size for file in folder.iterdir()) < MOST
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"--out {folder.relative_to(ROOT).as_posix()}" in readme
+    assert "172,576 parameters" in readme
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
+    resolution = resolved([f"--config={file}" for file in organism(name)[1]])
+    module, task = resolution.module, resolution.task
+    task.validation_size, number = 64, module.validation.completions
+    task.setup()
+    module.policy.load()
+    examples = task.held_out_set
+    prompts = module.policy.encode([example.question for example in examples])
+    samples = InProcessEngine().sample(module.policy, prompts, range(64), module.validation, seed=0, step=0)
+    answers = ["".join(pieces) for pieces in module.policy.pieces(samples.completion_ids, samples.mask)]
+    judged = task.judge(answers, [example for example in examples for _ in range(number)])
+    solved = sum(verdict.name == "RIGHT" for verdict in judged) / len(judged)
+    assert 0.2 <= solved <= 0.6
+    assert torch.count_nonzero(samples.truncated) <= 0.01 * len(judged)
