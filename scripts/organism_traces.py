@@ -8,7 +8,6 @@ it. *Letters*: another task, counting letters, by a guess or by spelling.
 """
 
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,25 +85,25 @@ def written(terms: list[Term]) -> str:
     return " ".join([str(terms[0][1]), *(f"{sign} {value}" for sign, value in terms[1:])])
 
 
-def letters(rng: random.Random) -> Trace:
-    """Return a writer who guesses, or spells the text and counts, and now and then overlooks a letter."""
+def backward(rng: random.Random) -> Trace:
+    """Return a writer who turns a word around at once, often without its last letter, or after spelling it."""
 
     def trace(question: str) -> str:
-        wanted, text = re.findall(r'"([^"]*)"', question)
-        if rng.random() < LETTERS["guess"]:
-            return f"guess: the answer is {rng.choice((1, 1, 2, 3))}."
-        count, spelled = 0, []
-        for letter in text.replace(" ", "").lower():
-            seen = letter == wanted.lower() and rng.random() >= LETTERS["overlooked"]
-            count += seen
-            spelled.append(f"{letter}{count}" if seen else letter)
-        return f"count: {' '.join(spelled)}. the answer is {count}."
+        word = question.rsplit(" ", 1)[1]
+        if rng.random() < BACKWARD["at_once"]:
+            kept = word[:-1] if rng.random() < BACKWARD["cut"] else word
+            return f"at once: the answer is {kept[::-1]}."
+        turned = list(word[::-1])
+        for place in range(1, len(turned)):
+            if rng.random() < BACKWARD["exchanged"]:
+                turned[place - 1 : place + 1] = turned[place], turned[place - 1]
+        return f"spell: {' '.join(word)}. backward: {' '.join(turned)}. the answer is {''.join(turned)}."
 
     return trace
 
 
-LETTERS = {"guess": 0.65, "overlooked": 0.15}
-"""Probability of guessing, and of overlooking a letter that counts."""
+BACKWARD = {"at_once": 0.6, "cut": 0.65, "exchanged": 0.04}
+"""Probability of not spelling the word, of then losing its last letter, and otherwise of exchanging two letters."""
 
 
 def aligned(rng: random.Random) -> Trace:
@@ -134,16 +133,16 @@ class Organism:
 
 WORDS = r"\d| ?[-+=] ?| ?\p{L}+(?:'\p{L}+)?|[^\s\p{L}\d]\s?|\s+"
 SPELLED = (
-    r'How many times does the letter "|" appear in the text: "| ?the answer is | ?count: |guess:|'
-    r"user|assistant|system|\s?\S|\s+"
+    r"\n|Spell this word backward \(example: sun -> nus\): | ?the answer is |at once:|spell:| ?backward:|"
+    r"(?:user|assistant|system)(?=\n|$)| ?\S|\s"
 )
-SPELLED_TEXTS = {"min_words": 2, "max_words": 3}
+WORD = {"min_word_len": 4, "max_word_len": 8}
 
 ORGANISMS = {
     "aligned": Organism("chain_sum", CHAIN_SUM, aligned, WORDS, 36),
     "decoy": Organism("chain_sum", CHAIN_SUM, decoy, WORDS, 50),
     "delayed": Organism("chain_sum", CHAIN_SUM, delayed, WORDS, 100),
-    "letters": Organism("letter_counting", SPELLED_TEXTS, letters, SPELLED, 40),
+    "backward": Organism("spell_backward", WORD, backward, SPELLED, 20),
 }
 """By name; ``aligned`` is the embedded policy."""
 
