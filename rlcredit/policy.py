@@ -2,6 +2,8 @@
 
 import contextlib
 import copy
+import functools
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +79,13 @@ class Context:
         cache.layers = [copy.copy(layer) for layer in self.cache.layers]
         cache.batch_select_indices(self.of)
         return cache
+
+
+@functools.cache
+def cache_name(transformer: type[nn.Module]) -> str:
+    """Return what a class of transformers calls its cache, as argument and in its output; renamed in 5.24."""
+    parameters = inspect.signature(transformer.forward).parameters
+    return "cache" if "cache" in parameters else "past_key_values"
 
 
 class Policy(nn.Module):
@@ -194,14 +203,16 @@ class Policy(nn.Module):
 
         """
         positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        output = self.lm.get_base_model().base_model(
+        transformer = self.lm.get_base_model().base_model
+        name = cache_name(type(transformer))
+        output = transformer(
             input_ids=ids,
             attention_mask=attention_mask.long(),
             position_ids=positions,
-            past_key_values=cache,
             use_cache=use_cache,
+            **{name: cache},
         )
-        return output.last_hidden_state, output.past_key_values
+        return output.last_hidden_state, output[name] if use_cache else None
 
     def encode(self, questions: Sequence[str | Conversation]) -> Tensor:
         """Write questions as :class:`~rlcredit.prompt.Prompt` says; a text is one turn of the user.
