@@ -2,6 +2,7 @@
 
 python scripts/measure_noise.py                                             # the embedded policy
 python scripts/measure_noise.py --policy policies/long_chains --terms 6 8 GRPO "hard Delight"
+python scripts/measure_noise.py --config configs/smollm2.yaml --prompts 32 GRPO GTPO       # any run's policy and task
 
 Every stack assigns its credit to the same completions, and every prompt's gradient is kept. Agreement is the mean
 cosine between the gradients of two batches of different prompts: one if all batches say the same, zero without signal.
@@ -37,16 +38,17 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.random_mask import RandomMask
+from rlcredit.campaign.resolution import resolved
 from rlcredit.command_line.quiet import quiet
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
 from rlcredit.gradients import prompt_gradients
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
-from rlcredit.rollout import Rollout
+from rlcredit.rollout import FACTS, Rollout
 from rlcredit.statistics.batch_agreement import agreement_and_direction, batches
 from rlcredit.statistics.jackknife import jackknife_interval
-from rlcredit.tasks import ReasoningGym
+from rlcredit.tasks import ReasoningGym, Task
 
 STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
     "GRPO": lambda: [GRPO()],
@@ -65,37 +67,76 @@ STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
     "Monte Carlo, 32, optimal": lambda: [MonteCarloCredit(32, baseline="optimal")],
 }
 
+NEVER = partial(torch.optim.AdamW, lr=0.0)
+"""An optimizer that leaves the policy as it is."""
+
 
 class PromptGradients(Measurement, CreditOperator, reads="advantages", costly=True):
-    """Keep the gradient of every prompt, flat, shape ``(P, D)``."""
+    """Let stacks assign credit to one rollout, and keep the gradient of every prompt under each, flat, ``(P, D)``.
+
+    Args:
+        stacks: by name.
+
+    """
 
     every_n_steps = 1
-    kept: Tensor
+
+    def __init__(self, stacks: Mapping[str, Sequence[CreditOperator]]) -> None:
+        super().__init__()
+        self.stacks = stacks
+        self.reads = self.reads.union(*(op.reads & FACTS for stack in stacks.values() for op in stack))
+        self.kept: dict[str, Tensor] = {}
 
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
         """Keep them; nothing is logged."""
-        prompt_vectors = prompt_gradients(trainer, module, rollout, advantages)
-        self.kept = torch.stack([torch.cat([part.flatten() for part in vector.values()]) for vector in prompt_vectors])
+        credits = {}
+        for name, stack in self.stacks.items():
+            ledger = rollout.reopened()
+            for operator in stack:
+                operator.checked(ledger)
+            credits[name] = ledger.advantages
+        of_stacks = prompt_gradients(trainer, module, rollout, list(credits.values()))
+        for name, shares in zip(credits, of_stacks, strict=True):
+            self.kept[name] = torch.stack([torch.cat([part.flatten() for part in each.values()]) for each in shares])
         return {}
 
 
-def gradients(stack: list[CreditOperator], args: argparse.Namespace) -> Tensor:
-    """Return the prompts' gradients under a stack; the completions depend on the seed alone."""
+def gradients(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, Tensor]:
+    """Return the prompts' gradients under each stack; the completions depend on the policy and the seed alone."""
     seed_everything(args.seed, verbose=False)
-    probe = PromptGradients()
+    probe = PromptGradients({name: STACKS[name]() for name in stacks})
+    module, task = configured(args) if args.config else on_chains(args)
+    train(module, task, 1, [GRPO(), probe])
+    return probe.kept
+
+
+def on_chains(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
+    """Return a policy that adds chains of numbers, and the chains."""
     module = PolicyModule(
         policy=Policy(path=args.policy),
         sampling=Sampling(completions=args.completions, max_tokens=args.max_tokens),
         engine=InProcessEngine(decode_batch_size=256),
-        optimizer=partial(torch.optim.AdamW, lr=0.0),
+        optimizer=NEVER,
         seed=args.seed,
     )
     chains = {"min_terms": args.terms[0], "max_terms": args.terms[1], "min_digits": 1, "max_digits": 1}
-    task = ReasoningGym("chain_sum", chains, prompts_per_step=args.prompts, seed=args.seed)
-    train(module, task, 1, [*stack, probe])
-    return probe.kept
+    return module, ReasoningGym("chain_sum", chains, prompts_per_step=args.prompts, seed=args.seed)
+
+
+def configured(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
+    """Return the policy and the task of a run, as its configurations say."""
+    settings = {
+        "seed_everything": args.seed,
+        "model.sampling.completions": args.completions,
+        "data.init_args.prompts_per_step": args.prompts,
+        "trainer.logger": "false",
+    }
+    named = [f"--config={file}" for file in args.config]
+    run = resolved([*named, f"--threads={args.threads}", *(f"--{name}={value}" for name, value in settings.items())])
+    run.module.optimizer, run.module.scheduler = NEVER, None
+    return run.module, run.task
 
 
 def compared(stack: Tensor, grpo: Tensor, size: int) -> list[tuple[float, float, float]]:
@@ -106,7 +147,8 @@ def compared(stack: Tensor, grpo: Tensor, size: int) -> list[tuple[float, float,
 
 def append(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, float, float]]) -> None:
     """Append the rows of one stack to a CSV file."""
-    key = {"terms": "-".join(map(str, args.terms)), "completions": args.completions, "stack": stack}
+    place = {"task": Path(args.config[-1]).stem} if args.config else {"terms": "-".join(map(str, args.terms))}
+    key = {**place, "completions": args.completions, "stack": stack}
     rows = [
         {**key, "quantity": quantity, "estimate": f"{mean:.6g}", "low": f"{low:.6g}", "high": f"{high:.6g}"}
         for quantity, (mean, low, high) in zip(("agreement", "more_than_grpo", "direction"), values, strict=True)
@@ -118,6 +160,7 @@ def main() -> None:
     """Print one row per stack."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stacks", nargs="*", help=f"of {', '.join(STACKS).replace('%', '%%')}; all if none is named")
+    parser.add_argument("--config", nargs="+", default=[], help="of a run, instead of --policy, --terms, --max_tokens")
     parser.add_argument("--policy", default="tiny")
     parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="of the chains")
     parser.add_argument("--max_tokens", type=int, default=128)
@@ -134,16 +177,16 @@ def main() -> None:
         parser.error(f"no stack {sorted(unknown)}; there are {', '.join(STACKS)}.")
     quiet()
     torch.set_num_threads(args.threads)
-    grpo = gradients(STACKS["GRPO"](), args)
+    wanted = args.stacks or list(STACKS)
+    found = gradients(list(dict.fromkeys(["GRPO", *wanted])), args)
     print(f"{args.prompts} prompts x {args.completions} completions, batches of {args.batch} prompts")
-    print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|", flush=True)
-    for name in args.stacks or STACKS:
-        stack = grpo if name == "GRPO" else gradients(STACKS[name](), args)
-        values = compared(stack, grpo, args.batch)
+    print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|")
+    for name in wanted:
+        values = compared(found[name], found["GRPO"], args.batch)
         cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in values]
         if args.out is not None:
             append(args, name, values)
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
