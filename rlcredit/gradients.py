@@ -47,10 +47,11 @@ def prompt_gradients(
     shares = [
         [credit.where((prompt == number)[:, None], 0) for credit in credits] for number in prompt.unique().tolist()
     ]
+    found: list[Vector]
     if module.loss.every_row:
         nothing = torch.zeros_like(credits[0])
-        *found, without = _own_gradients(trainer, module, rollout, [*itertools.chain(*shares), nothing])
-        found = [{name: gradient[name] - without[name] for name in without} for gradient in found]
+        *with_credit, without = _own_gradients(trainer, module, rollout, [*itertools.chain(*shares), nothing])
+        found = [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
     else:
         found = [part for share in shares for part in _own_gradients(trainer, module, rollout, share)]
     return [found[ledger :: len(credits)] for ledger in range(len(credits))]
