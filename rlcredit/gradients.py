@@ -1,7 +1,6 @@
 """The gradient that other credit would have on the batch at hand, and the step that the optimizer would make of it."""
 
 import copy
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -35,26 +34,18 @@ def gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credits:
     return [{name: summed(part) / world for name, part in gradient.items()} for gradient in own]
 
 
-def prompt_gradients(
-    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
-) -> list[list[Vector]]:
-    """Return, for each of several ledgers, the share of each prompt of this process; the shares add up to the whole.
+def prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
+    """Return the share of each prompt of this process in its gradient; the shares add up to the whole.
 
-    Per prompt one forward pass, over its completions only, and one backward pass for each ledger. What a loss adds
-    without credit, such as a penalty, is taken off. Arguments as for :func:`gradients`.
+    One forward and one backward pass per prompt, over its completions only. What a loss adds without credit, such as a
+    penalty, is taken off. Arguments as for :func:`gradients`.
     """
-    prompt = torch.arange(len(rollout.mask), device=rollout.mask.device) // rollout.group_size
-    shares = [
-        [credit.where((prompt == number)[:, None], 0) for credit in credits] for number in prompt.unique().tolist()
-    ]
-    found: list[Vector]
-    if module.loss.every_row:
-        nothing = torch.zeros_like(credits[0])
-        *with_credit, without = _own_gradients(trainer, module, rollout, [*itertools.chain(*shares), nothing])
-        found = [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
-    else:
-        found = [part for share in shares for part in _own_gradients(trainer, module, rollout, share)]
-    return [found[ledger :: len(credits)] for ledger in range(len(credits))]
+    prompt = torch.arange(len(credit), device=credit.device) // rollout.group_size
+    shares = [credit.where((prompt == number)[:, None], 0) for number in prompt.unique().tolist()]
+    if not module.loss.every_row:
+        return [_own_gradients(trainer, module, rollout, [share])[0] for share in shares]
+    *with_credit, without = _own_gradients(trainer, module, rollout, [*shares, torch.zeros_like(credit)])
+    return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
 
 
 def _own_gradients(

@@ -4,10 +4,10 @@ python scripts/measure_noise.py                                             # th
 python scripts/measure_noise.py --policy policies/long_chains --terms 6 8 GRPO "hard Delight"
 python scripts/measure_noise.py --config configs/smollm2.yaml --prompts 32 GRPO GTPO       # any run's policy and task
 
-Every stack assigns its credit to the same completions, and every prompt's gradient is kept. Agreement is the mean
-cosine between the gradients of two batches of different prompts: one if all batches say the same, zero without signal.
-Direction is the cosine between the expected gradients of a stack and of GRPO, every batch scaled to length one: the
-cosine between different batches of the two, over the root of both agreements. Intervals are by jackknife over batches.
+Every stack assigns its credit to the same completions, and the gradients of batches of prompts are kept. Agreement is
+the mean cosine between the gradients of two batches: one if all batches say the same, zero without signal. Direction is
+the cosine between the expected gradients of a stack and of GRPO, every batch scaled to length one: the cosine between
+different batches of the two, over the root of both agreements. Intervals are by jackknife over batches.
 
 """
 
@@ -17,8 +17,10 @@ from functools import partial
 from pathlib import Path
 
 import csv_rows
+import numpy as np
 import torch
-from lightning.pytorch import Trainer, seed_everything
+from lightning.pytorch import LightningModule, Trainer, seed_everything
+from numpy.typing import NDArray
 from short_runs import train
 from torch import Tensor
 
@@ -27,7 +29,6 @@ from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
-from callbacks.measurement import Measurement
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.signals.entropy import Entropy
@@ -42,11 +43,11 @@ from rlcredit.campaign.resolution import resolved
 from rlcredit.command_line.quiet import quiet
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
-from rlcredit.gradients import prompt_gradients
+from rlcredit.gradients import gradients
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.rollout import FACTS, Rollout
-from rlcredit.statistics.batch_agreement import agreement_and_direction, batches
+from rlcredit.statistics.batch_agreement import agreement_and_direction
 from rlcredit.statistics.jackknife import jackknife_interval
 from rlcredit.tasks import ReasoningGym, Task
 
@@ -71,45 +72,51 @@ NEVER = partial(torch.optim.AdamW, lr=0.0)
 """An optimizer that leaves the policy as it is."""
 
 
-class PromptGradients(Measurement, CreditOperator, reads="advantages", costly=True):
-    """Let stacks assign credit to one rollout, and keep the gradient of every prompt under each, flat, ``(P, D)``.
+class BatchGradients(CreditOperator, reads="advantages", writes="advantages", costly=True):
+    """Let stacks assign credit to one rollout, and keep the gradients of its batches under each, flat, ``(N, D)``.
+
+    It leaves no credit, so that the step which follows costs nothing.
 
     Args:
         stacks: by name.
+        size: prompts of a batch; left-over prompts are dropped.
 
     """
 
-    every_n_steps = 1
-
-    def __init__(self, stacks: Mapping[str, Sequence[CreditOperator]]) -> None:
+    def __init__(self, stacks: Mapping[str, Sequence[CreditOperator]], size: int) -> None:
         super().__init__()
-        self.stacks = stacks
+        self.stacks, self.size = stacks, size
         self.reads = self.reads.union(*(op.reads & FACTS for stack in stacks.values() for op in stack))
-        self.kept: dict[str, Tensor] = {}
+        self.kept: dict[str, list[Tensor]] = {name: [] for name in stacks}
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
-        """Keep them; nothing is logged."""
-        credits = {}
-        for name, stack in self.stacks.items():
-            ledger = rollout.reopened()
-            for operator in stack:
-                operator.checked(ledger)
-            credits[name] = ledger.advantages
-        of_stacks = prompt_gradients(trainer, module, rollout, list(credits.values()))
-        for name, shares in zip(credits, of_stacks, strict=True):
-            self.kept[name] = torch.stack([torch.cat([part.flatten() for part in each.values()]) for each in shares])
-        return {}
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Measure; nothing is logged."""
+        assert isinstance(pl_module, PolicyModule)
+        credits = {name: self._credit(stack, batch) for name, stack in self.stacks.items()}
+        for rows in torch.arange(len(batch.mask)).split(self.size * batch.group_size):
+            if len(rows) == self.size * batch.group_size:
+                parts = [credit[rows] for credit in credits.values()]
+                for name, vector in zip(credits, gradients(trainer, pl_module, batch.rows(rows), parts), strict=True):
+                    self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))
+        batch.advantages = torch.zeros_like(batch.advantages)
+
+    @torch.no_grad()
+    def _credit(self, stack: Sequence[CreditOperator], rollout: Rollout) -> Tensor:
+        ledger = rollout.reopened()
+        for operator in stack:
+            operator.checked(ledger)
+        return ledger.advantages
 
 
-def gradients(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, Tensor]:
-    """Return the prompts' gradients under each stack; the completions depend on the policy and the seed alone."""
+def measured(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, NDArray[np.float64]]:
+    """Return the gradients of batches under each stack; the completions depend on the policy and the seed alone."""
     seed_everything(args.seed, verbose=False)
-    probe = PromptGradients({name: STACKS[name]() for name in stacks})
+    probe = BatchGradients({name: STACKS[name]() for name in stacks}, args.batch)
     module, task = configured(args) if args.config else on_chains(args)
     train(module, task, 1, [GRPO(), probe])
-    return probe.kept
+    return {name: torch.stack(vectors).double().numpy() for name, vectors in probe.kept.items()}
 
 
 def on_chains(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
@@ -139,9 +146,9 @@ def configured(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
     return run.module, run.task
 
 
-def compared(stack: Tensor, grpo: Tensor, size: int) -> list[tuple[float, float, float]]:
+def compared(stack: NDArray[np.float64], grpo: NDArray[np.float64]) -> list[tuple[float, float, float]]:
     """Return agreement, how much of it is more than GRPO's, and direction, with intervals."""
-    found = agreement_and_direction(batches(stack, size), batches(grpo, size))
+    found = agreement_and_direction(stack, grpo)
     return [(float(row[0]), *jackknife_interval(float(row[0]), row[1:])[:2]) for row in found]
 
 
@@ -178,11 +185,11 @@ def main() -> None:
     quiet()
     torch.set_num_threads(args.threads)
     wanted = args.stacks or list(STACKS)
-    found = gradients(list(dict.fromkeys(["GRPO", *wanted])), args)
+    found = measured(list(dict.fromkeys(["GRPO", *wanted])), args)
     print(f"{args.prompts} prompts x {args.completions} completions, batches of {args.batch} prompts")
     print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|")
     for name in wanted:
-        values = compared(found[name], found["GRPO"], args.batch)
+        values = compared(found[name], found["GRPO"])
         cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in values]
         if args.out is not None:
             append(args, name, values)

@@ -111,8 +111,7 @@ class NoiseFloor(Measurement, CreditOperator, reads="advantages step", costly=Tr
                 "NoiseFloor needs at least two prompts per process and mini-batch. "
                 "Raise data.prompts_per_step, or lower model.minibatches."
             )
-        [shares] = prompt_gradients(trainer, module, rollout, [advantages])
-        products = gram(shares)
+        products = gram(prompt_gradients(trainer, module, rollout, advantages))
         seed = self.run_seed + rollout.step
         half = float(split_half_cosines(products, self.draws, seed, resample=False).mean())
         low, high = np.quantile(split_half_cosines(products, self.draws, seed), [0.025, 0.975])

@@ -156,7 +156,7 @@ class _Kept(
         self.seen_before += 1
         if self.seen_before != 2:
             return {}
-        [shares] = prompt_gradients(trainer, module, rollout, [advantages])
+        shares = prompt_gradients(trainer, module, rollout, advantages)
         vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._truth(rollout)
