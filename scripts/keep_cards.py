@@ -1,0 +1,45 @@
+"""Add the rows of a leaderboard to the board that ships, and draw and print it whole.
+
+rlcredit card --shipped --organism all
+python scripts/keep_cards.py cards/leaderboard.csv
+
+Rows of the same condition, organism and budget are replaced. What is printed stands in docs/leaderboard.md.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import csv_rows
+
+from rlcredit.card import leaderboard
+from rlcredit.card.board import SHIPPED, Row
+from rlcredit.card.card import ITSELF
+from rlcredit.card.foretelling import foretold, markdown_of
+from rlcredit.card.organisms import names
+
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
+
+
+def together(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """Return all rows, new ones in place of kept ones; by organism as they are listed, then by condition."""
+    rows = {(row["condition"], row["organism"], row["budget"]): row for row in [*kept, *new]}
+    return sorted(rows.values(), key=lambda row: (names().index(row["organism"]), row["budget"], row["condition"]))
+
+
+def main() -> None:
+    """Write the board, its picture, and its tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("new", type=Path, help="leaderboard.csv of some cards")
+    parser.add_argument("--board", type=Path, default=SHIPPED)
+    parser.add_argument("--picture", type=Path, default=PICTURE)
+    args = parser.parse_args()
+    rows = together(csv_rows.read(args.board) if args.board.is_file() else [], csv_rows.read(args.new))
+    csv_rows.write(args.board, rows)
+    leaderboard.draw(rows, args.picture)
+    print("\n".join(leaderboard.markdown(rows)), end="\n\n")
+    print("\n".join(markdown_of(list(foretold([row for row in rows if row["verdict"] != ITSELF])))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""Rows of new cards beside those that ship."""
+
+import sys
+
+import csv_rows
+import keep_cards
+
+from rlcredit.card.board import row
+from rlcredit.card.card import ITSELF
+from tests.rlcredit.card.cards import made
+
+
+def test_new_rows_replace_those_of_the_same_condition_organism_and_budget():
+    kept = [row(made("GTPO", 1.0)), row(made("GTPO", 1.0, organism="decoy"))]
+    rows = keep_cards.together(kept, [row(made("EAPO", 2.0, organism="decoy")), row(made("GTPO", 3.0))])
+    assert [(each["condition"], each["organism"], each["gain"]) for each in rows] == [
+        ("GTPO", "aligned", "3"),
+        ("EAPO", "decoy", "2"),
+        ("GTPO", "decoy", "1"),
+    ]
+
+
+def test_the_board_is_kept_drawn_and_printed(tmp_path, monkeypatch, capsys):
+    new, board, picture = (tmp_path / name for name in ("leaderboard.csv", "shipped.csv", "leaderboard.png"))
+    csv_rows.write(new, [row(made("GRPO", 0.0, ITSELF)), row(made("GTPO", 3.0))])
+    monkeypatch.setattr(sys, "argv", f"keep_cards.py {new} --board {board} --picture {picture}".split())
+    keep_cards.main()
+    assert csv_rows.read(board) == csv_rows.read(new)
+    assert picture.stat().st_size > 0
+    assert "| GTPO | +1.5 (+0.5 to +2.5) | +1.5 |" in capsys.readouterr().out
