@@ -1,5 +1,6 @@
 """``rlcredit``, and ``python -m rlcredit``: some subcommands parse for themselves, the rest is LightningCLI's."""
 
+import difflib
 import importlib
 import sys
 
@@ -16,10 +17,15 @@ COMMANDS = {
 }
 """Where the subcommands that parse for themselves have their ``main``; only the one that is asked for is imported."""
 
+LIGHTNING = ("fit", "validate", "explain")
+"""Those that LightningCLI parses."""
+
 
 def main() -> None:
     """Run the command line of this process."""
     name = next(iter(sys.argv[1:]), "")
+    if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
+        sys.exit(_unknown(name))
     if name in COMMANDS:
         sys.exit(importlib.import_module(COMMANDS[name]).main(sys.argv[2:]))
     from rlcredit.command_line import overview, startup, version  # noqa: PLC0415
@@ -36,6 +42,17 @@ def main() -> None:
     from rlcredit.command_line.cli import main as lightning  # noqa: PLC0415
 
     lightning()
+
+
+def _unknown(name: str) -> int:
+    """Say that there is no such command; return the status of what is refused."""
+    from rlcredit.exits import REFUSED  # noqa: PLC0415
+
+    every = sorted([*COMMANDS, *LIGHTNING])
+    close = difflib.get_close_matches(name, every, n=1)
+    meant = f" Did you mean `{close[0]}`?" if close else ""
+    print(f"error: there is no command `{name}`.{meant} There are {', '.join(every)}.", file=sys.stderr)
+    return REFUSED
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from lightning.pytorch import Callback, Trainer
 
 from callbacks.contract import Contract, operators
 from callbacks.lints import bounds, notices
+from rlcredit.inputs.loadable import absent
 from rlcredit.inputs.memory import need
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
@@ -28,7 +29,8 @@ def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: s
         ("schedule", _schedule(trainer, module, task)),
     ]
     found = need(trainer, module, task)
-    unknown = [f"not known: the sizes of {module.policy.path} are neither listed nor downloaded"]
+    missing = absent(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
+    unknown = [f"not known: {missing}"]
     taken = unknown if found is None else list(found.lines())
     rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
     lines = [f"{title:<11}{text}" for title, text in rows]

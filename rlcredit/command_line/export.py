@@ -11,12 +11,13 @@ from rlcredit.command_line.at_hand import AtHand, add_arguments, at_hand, refuse
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FINISHED
 from rlcredit.exported import Merged, exported
+from rlcredit.inputs.arguments import Parser
 from rlcredit.notices import tell
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = argparse.ArgumentParser(
+    command_parser = Parser(
         "rlcredit export", description="Write a trained policy as a plain model.", allow_abbrev=False
     )
     add_arguments(command_parser)

@@ -5,6 +5,7 @@ import sys
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from inspect import isabstract
+from pathlib import Path
 from typing import Any, NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
@@ -12,7 +13,8 @@ from lightning.pytorch.cli import LightningArgumentParser
 from rlcredit.command_line.suggestions import ENTRY, Names, closest, elsewhere, first_slip, repaired
 from rlcredit.inputs.class_paths import MARK
 from rlcredit.inputs.passwords import redacted
-from rlcredit.inputs.schema import Roots, allowed_values, class_at, paths, subclasses, value_at
+from rlcredit.inputs.schema import Roots, allowed_values, class_at, parameter_names, paths, subclasses, value_at
+from rlcredit.tasks.sources import FORMS
 
 LONGEST = 1800
 """Characters of a message; the list of all operators has about a thousand."""
@@ -66,6 +68,8 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
         return message  # quotes what a verifier raised, which may read like a parser's words
     if correction := _misshapen(config):
         return correction
+    if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
+        return _required(match[1].split(", "), config)
     if match := re.search(r"(?:Option|option) '([\w.]+)'", message):
         return _unknown_key(match[1], config, roots)
     if match := re.search(r"unrecognized arguments: (\S+)", message):
@@ -88,8 +92,21 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
     return _essence(key, message)
 
 
+def _required(names: Sequence[str], config: Mapping[str, Any]) -> str:
+    """Say which arguments are missing, and where they belong."""
+    if all(name.rpartition(".")[2] == "data" for name in names):
+        return "no configuration is named. Say which one: --config configs/tiny.yaml"
+    data = config.get("data")
+    task = data.get("class_path") if isinstance(data, Mapping) else data
+    paths = [name if "." in name or not task else f"data.init_args.{name}" for name in names]
+    return f"{', '.join(paths)}: missing{f', and {task} needs it' if task else ''}. Say it, as --{paths[0]} ..."
+
+
 def _misshapen(config: Mapping[str, Any]) -> str | None:
     """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
+    data = config.get("data")
+    if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
+        return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
     if "callbacks" in config:
         return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
     trainer = config.get("trainer")
@@ -162,19 +179,29 @@ def _unknown_option(name: str, config: Mapping[str, Any], roots: Roots, options:
 
 def _unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
     parts = tuple(name.split("."))
-    path = next((path for path in paths(config) if path[-len(parts) :] == parts), parts)
-    slip = first_slip(path, config, roots)
+    ends = [path for path in paths(config) if path[-len(parts) :] == parts] or [parts]
+    path, slip = next(((path, slip) for path in ends if (slip := first_slip(path, config, roots))), (ends[0], None))
     if slip is None:
         return f"{_written(path)}: no such key."
     where, wrong = _written(path[: slip.place + 1]), str(path[slip.place])
     meant = _meant(closest(wrong, slip.known))
-    if not meant and (places := elsewhere(wrong, config, roots)):
+    if relatives := _relatives(slip.owner, wrong, path, roots):
+        meant = f" {', '.join(relatives)} {'has' if len(relatives) == 1 else 'have'} one: --{path[0]} {relatives[-1]}."
+    elif not meant and (places := elsewhere(wrong, config, roots)):
         meant = f" Did you mean {_either(places)}?"
     if slip.owner is None:
         return f"{where}: no such key.{meant}"
     allowed = [parameter for parameter in slip.known if parameter not in ENTRY]
     listed = f" It accepts {', '.join(allowed)}." if len(allowed) <= LISTED else ""
     return f"{where}: {slip.owner.__name__} has no parameter `{wrong}`.{meant}{listed}"
+
+
+def _relatives(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
+    """Return the classes that could stand for the one at the top of a path and have the parameter that it lacks."""
+    base = class_at(path[:1], {}, roots)
+    if owner is None or base is None or owner is base or not issubclass(owner, base):
+        return []
+    return sorted(cls.__name__ for cls in subclasses(base) if _ours(cls) and name in parameter_names(cls))
 
 
 def _unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:

@@ -11,6 +11,7 @@ from rlcredit.command_line.quiet import quiet
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED
 from rlcredit.files import write_atomically
+from rlcredit.inputs.arguments import Parser
 from rlcredit.inspection.completions import Completion, completions
 from rlcredit.inspection.page import page
 from rlcredit.inspection.shown_prompt import prompt_text
@@ -23,7 +24,7 @@ from rlcredit.verification.verifiers import MathVerifier
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = argparse.ArgumentParser(
+    command_parser = Parser(
         "rlcredit sample", description="Ask a policy a question; print every token's cost.", allow_abbrev=False
     )
     add_arguments(command_parser)

@@ -8,6 +8,7 @@ from rlcredit.command_line.quiet import quiet
 from rlcredit.command_line.sample import about, add_drawing_arguments, drawing, terminal_of, write_page
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED
+from rlcredit.inputs.arguments import Parser
 from rlcredit.inspection.completions import Completion, completions
 from rlcredit.inspection.shown_prompt import prompt_text
 from rlcredit.inspection.terminal import Terminal
@@ -24,7 +25,7 @@ OFTEN = 0.25
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = argparse.ArgumentParser(
+    command_parser = Parser(
         "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
     )
     add_arguments(command_parser)

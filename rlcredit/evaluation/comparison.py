@@ -1,7 +1,8 @@
 """Policies against the first of them, paired by question."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ from rlcredit.evaluation.folder import Place
 from rlcredit.evaluation.scores import FIRST, Scores
 from rlcredit.statistics.adjusted_p import holm
 from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.t_test import TTest, paired_t
 from rlcredit.statistics.verdict import verdict
 
 REMEDY = "about {:,} questions would decide"
 """What is said where a difference stays undecided."""
+
+LEVEL = 0.05
+"""Of each verdict."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +69,37 @@ def comparisons(measured: Mapping[Place, Scores], policies: Sequence[str], margi
     tasks = list(dict.fromkeys(place.task for place in measured))
     pairs = [(task, other) for task in tasks for other in others]
     differences = [_differences(measured[Place(other, task)], measured[Place(first, task)]) for task, other in pairs]
-    tested = [{name: paired_t(values) for name, values in one.items()} for one in differences]
+    tested = [{name: _tested(values) for name, values in one.items()} for one in differences]
     ps = holm([tests[FIRST].p for tests in tested])
-    equivalent = holm([equivalence(tests[FIRST], margin).p for tests in tested])
+    equivalent = holm([_p_equivalence(tests[FIRST], margin) for tests in tested])
     compared = []
     for (task, other), values, tests, p, same in zip(pairs, differences, tested, ps, equivalent, strict=True):
-        said = verdict(values[FIRST], margin, p=p, p_equivalence=same, family=len(pairs), remedy=REMEDY)
+        enough = math.ceil(math.log(LEVEL / len(pairs)) / math.log1p(-margin))
+        remedy = REMEDY if tests[FIRST].standard_error else REMEDY.format(enough)
+        said = verdict(values[FIRST], margin, p=p, p_equivalence=same, alpha=LEVEL, family=len(pairs), remedy=remedy)
         compared.append(Comparison(task, other, first, tests, float(p), float(same), said))
     return compared
+
+
+def _tested(values: NDArray[np.float64]) -> TTest:
+    """Return the paired test; of differences that are all alike an exact one, since Student's would know no doubt.
+
+    If more than a share x of all questions had another difference, n questions without one would come with a chance
+    below ``(1 - x) ** n``. A question is taken to move the mean by one at most.
+    """
+    test = paired_t(values)
+    if test.standard_error:
+        return test
+    reach = 1 - ((1 - test.interval.level) / 2) ** (1 / len(values))
+    interval = Interval(max(-1.0, test.difference - reach), min(1.0, test.difference + reach), test.interval.level)
+    return replace(test, p=2.0 ** (1 - len(values)) if test.difference else 1.0, interval=interval)
+
+
+def _p_equivalence(test: TTest, margin: float) -> float:
+    """Return the chance of such differences if the true one lay beyond the margin; see :func:`_tested`."""
+    if test.standard_error:
+        return equivalence(test, margin).p
+    return (1 - max(0.0, margin - abs(test.difference))) ** (test.df + 1)
 
 
 def _differences(policy: Scores, baseline: Scores) -> dict[str, NDArray[np.float64]]:

@@ -27,11 +27,13 @@ class Scores:
         accuracy: per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
         means: of completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were ``truncated``,
             ``unjudged``, or had ``no_answer`` where the task tells.
+        curve: pass@k for every k from 1 to the largest that was asked for.
 
     """
 
     accuracy: Mapping[str, NDArray[np.float64]]
     means: Mapping[str, float]
+    curve: Sequence[float] = ()
 
     def mean(self, name: str) -> float:
         """Return an accuracy over all questions."""
@@ -48,7 +50,7 @@ class Scores:
             name: {"mean": self.mean(name), "low": interval.low, "high": interval.high}
             for name, interval in intervals.items()
         }
-        return {**accuracies, **self.means}
+        return {**accuracies, **self.means, "pass_at_k": list(self.curve)}
 
 
 def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Scores:
@@ -69,7 +71,8 @@ def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Sc
         if k > 2  # a vote of two is one of them
     }
     assert right.sum() == sum(answer["verdict"] == RIGHT for answer in answers)
-    return Scores({**passed, **voted}, _means(answers))
+    curve = [float(pass_at_k(completions, right, k).mean()) for k in range(1, max(ks) + 1)]
+    return Scores({**passed, **voted}, _means(answers), curve)
 
 
 def _means(answers: Sequence[Answer]) -> dict[str, float]:

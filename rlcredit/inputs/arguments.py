@@ -1,13 +1,20 @@
 """Parsers of commands without a configuration: errors of one line, and paths that a file system can have."""
 
 import argparse
+import difflib
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rlcredit.inputs.passwords import redacted
 from rlcredit.inputs.strict_yaml import shown
+
+ROOTS = ("condition", "seed_everything", "threads", "unsafe_scorers", "trainer", "model", "data", "checkpoint")
+"""Options of a configuration that may follow those of a command."""
+
+ALIKE = 0.8
+"""From which similarity on an option is taken for a misspelt one."""
 
 PART = 255
 """Bytes of a name inside a path that file systems take."""
@@ -15,6 +22,20 @@ PART = 255
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
+        for word in sys.argv[1:] if args is None else args:
+            option = word.partition("=")[0]
+            own = self._option_string_actions
+            known = not option.startswith("--") or option in own or option[2:] in ROOTS or "." in option
+            close = [] if known or self._abbreviates(option) else difflib.get_close_matches(option, own, 1, ALIKE)
+            if close:
+                self.error(f"{option}: no such option. Did you mean `{close[0]}`?")
+        return super().parse_known_args(args, namespace)
+
+    def _abbreviates(self, option: str) -> bool:
+        return self.allow_abbrev and any(known.startswith(option) for known in self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""

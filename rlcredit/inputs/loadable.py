@@ -13,13 +13,38 @@ CAPS = ("final_logit_softcapping", "logits_soft_cap")
 """Under which names models keep a bound of their logits: Gemma, RecurrentGemma."""
 
 
+HERE = ("policies/", "./", "../", "/", "~")
+"""With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
+
+MADE_BY = {
+    "policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2",
+    "policies/long_chains": "python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny "
+    "--terms 2 12 --steps 3000 --lr 1e-3",
+}
+"""Commands that make the folders which shipped configurations name."""
+
+
+def absent(policy: Policy) -> str | None:
+    """Return what is missing where a path is meant to be a folder and is none; None for all others."""
+    local = policy.path.startswith(HERE) or policy.path.count("/") > 1
+    if not local or Path(policy.location).exists():
+        return None
+    command = MADE_BY.get(policy.path)
+    repair = f"Make it: {command}" if command else "Name a folder that exists, or the id of a hub repository."
+    return f"there is no folder {shown(policy.path)!r} here. {repair}"
+
+
 def refuse_weights(policy: Policy) -> None:
-    """Refuse a folder whose weights are in a format that is not read: pickles run code, GGUF is no format for training.
+    """Refuse a folder that is not there, or has weights in a format that is not read.
+
+    Pickles run code, and GGUF is no format for training.
 
     Raises:
-        ValueError: with the command that makes another format of it.
+        ValueError: with the command that makes it, or another format of it.
 
     """
+    if missing := absent(policy):
+        raise ValueError(f"model.policy.path: {missing}")
     folder = Path(policy.location)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         if any(folder.glob("*.bin")):

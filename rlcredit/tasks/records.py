@@ -8,7 +8,7 @@ from rlcredit.notices import tell
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.sources import Source
-from rlcredit.tasks.split import disjoint, split
+from rlcredit.tasks.split import disjoint, least, split
 from rlcredit.tasks.values import answer_text, asked, column, has, names, value
 from rlcredit.verification.answers import AnswerFormat, final_answer
 
@@ -30,7 +30,7 @@ class Records(Task):
         train_split: split of ``path`` with training questions; if None all its questions are held out, and nothing can
             be trained.
         validation_split: split with held-out questions. If None, those of ``validation``; without it, a hash of the
-            text holds out a tenth of ``train_split``.
+            text holds out a tenth of ``train_split``, at least one question.
         question: column of the question; one called ``question``, ``prompt`` or ``problem`` if None. ``a.b`` is the
             value of ``b`` inside ``a``.
         answer: column of the answer; one called ``answer``, ``final_answer`` or ``ground_truth`` if None.
@@ -101,6 +101,14 @@ class Records(Task):
         if self._held_out is None:
             every = self._read(self._training)
             training, held_out = split(every, None, self.validation_size, 0.0 if self.validation_size == 0 else 0.1)
+            if not held_out and self.validation_size != 0 and len(training) > 1:
+                training, held_out = least(training)
+                held_out = held_out[: self.validation_size]
+                tell(
+                    f"{self._training}: none of its questions is in the tenth that a hash of the text holds out; held "
+                    f"out {'is' if len(held_out) == 1 else 'are'} {len(held_out)} of {len(every)}, which more "
+                    "questions may change. Name a file of held-out questions in data.init_args.validation."
+                )
         else:
             held_out = self._read(self._held_out)
             training, held_out = disjoint(self._read(self._training), held_out, self.validation_size)
@@ -108,8 +116,8 @@ class Records(Task):
             raise ValueError(f"{self._training}: no question is left for training; all of them are held out.")
         if not held_out and self.validation_size != 0:
             raise ValueError(
-                f"{self._training}: none of its {len(training)} questions is held out: a hash of the text holds out a "
-                "tenth. Name a file of held-out questions in data.init_args.validation, or a split in validation_split."
+                f"{self._training}: no question is held out; it has one alone. Name a file of held-out questions in "
+                "data.init_args.validation, or a split in validation_split."
             )
         return training, held_out
 

@@ -134,6 +134,11 @@ def _loaded(source: Source, name: str | None) -> Any:
 
     folder = Path(source.path)
     local = os.path.isdir(folder)  # false also for a name that no file can have
+    if os.path.isfile(folder):
+        raise ValueError(
+            f"data: {shown(source.path)} is a file whose form is not known by its name. Those that are read end in "
+            f"{', '.join(FORMS)}."
+        )
     if not local and not _HUB_ID.fullmatch(source.path):
         raise ValueError(f"data: there is no file or folder {shown(source.path)}.")
     try:

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rlcredit.tasks.example import Example
 
@@ -17,7 +17,28 @@ def held_out(question: str, share: float = 0.1) -> bool:
         (False, True, False)
 
     """
-    return zlib.crc32(question.encode()) < share * 2**32
+    return _hash(question) < share * 2**32
+
+
+def _hash(question: str) -> int:
+    return zlib.crc32(question.encode())
+
+
+def least(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:
+    """Hold out those with the smallest hash, ``share`` of them and at least one: for a set too small for chance.
+
+    Unlike :func:`held_out` it depends on the other questions, too.
+
+    Returns:
+        Those for training, and those held out, each in the order given.
+
+    """
+    number = max(1, round(share * len(examples)))
+    chosen = set(sorted(range(len(examples)), key=lambda place: _hash(examples[place].text))[:number])
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for place, example in enumerate(examples):
+        parts[place in chosen].append(example)
+    return parts
 
 
 def split(

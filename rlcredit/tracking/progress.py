@@ -117,11 +117,9 @@ class StepLines(Callback):
             metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
             for asked in cast("Task", trainer.datamodule).held_out_sets:  # pyright: ignore[reportAttributeAccessIssue]
                 k = cast("PolicyModule", pl_module).solved_of(asked)["pass_at_k"].k
-                print(
-                    f"{asked.name or 'held out'} {after}: pass@1 {metrics[asked.metric('pass_at_1')]:.3f}   "
-                    f"pass@{k} {metrics[asked.metric('pass_at_k')]:.3f}",
-                    flush=True,
-                )
+                of_k = f"   pass@{k} {metrics[asked.metric('pass_at_k')]:.3f}" if k > 1 else ""
+                first = f"pass@1 {metrics[asked.metric('pass_at_1')]:.3f}"
+                print(f"{asked.name or 'held out'} {after}: {first}{of_k}", flush=True)
 
 
 def progress() -> Callback:

@@ -233,6 +233,12 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
             "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`?",
         ),
         (["--data.init_args.nme=x"], "data.init_args.nme: ReasoningGym has no parameter `nme`. Did you mean `name`?"),
+        (
+            ["--data.init_args.path=sums.csv"],  # a key that model.policy has, too
+            "data.init_args.path: ReasoningGym has no parameter `path`. GSM8K, HubDataset, JSONL, MATH, Records have",
+        ),
+        (["--data=Records"], "data.init_args.path: missing, and Records needs it."),
+        (["--data=sums.csv"], "data: sums.csv is a table, no task. Say --data Records --data.init_args.path sums.csv"),
         (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
         (["--data.init_args.config.min_term=4"], "data.config: chain_sum has no parameter ['min_term']. It accepts"),
         (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step must be at least 1, got 0."),

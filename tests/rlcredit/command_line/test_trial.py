@@ -58,6 +58,13 @@ def test_counts_say_what_to_do_where_no_update_could_come_of_it():
     assert [*summary([right, right], 1)][1].startswith("All is solved")
 
 
+def test_an_option_that_is_nearly_one_of_its_own_is_named(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--config=c.yaml", "--question", "2", "--data.init_args.seed=1", "--condition=x"])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: --question: no such option. Did you mean `--questions`?\n"
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

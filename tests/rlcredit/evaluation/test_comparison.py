@@ -52,10 +52,25 @@ def test_verdicts(shift, margin, said):
     assert one.verdict == said
 
 
-def test_a_policy_against_itself_is_equivalent():
-    (one,) = comparisons(measured(base_t=[0.0, 0.5, 1.0], arm_t=[0.0, 0.5, 1.0]), ["base", "arm"], 0.01)
-    assert one.verdict == "equivalent within 1 pp"
+UNDECIDED = "undecided: about 299 questions would decide"  # 0.99 ** 298 = 0.0500, 0.99 ** 299 = 0.0495
+
+
+@pytest.mark.parametrize(("questions", "said"), [(3, UNDECIDED), (298, UNDECIDED), (299, "equivalent within 1 pp")])
+def test_answers_that_are_all_alike_decide_as_far_as_their_number_goes(questions, said):
+    same = np.arange(questions) % 2
+    (one,) = comparisons(measured(base_t=same, arm_t=same), ["base", "arm"], 0.01)
+    assert one.verdict == said
     assert one.p == 1
+    low, high, _ = one.differences["pass_at_1"].interval
+    assert -low == high == pytest.approx(1 - 0.025 ** (1 / questions))
+
+
+@pytest.mark.parametrize(("questions", "p"), [(2, 0.5), (6, 0.03125)])
+def test_two_questions_that_are_both_better_are_no_proof(questions, p):
+    base, arm = np.zeros(questions), np.ones(questions)
+    (one,) = comparisons(measured(base_t=base, arm_t=arm), ["base", "arm"], 0.01)
+    assert one.p == p
+    assert (one.verdict == "better") == (p < 0.05)
 
 
 @pytest.mark.parametrize(("questions", "answers"), [(30, 1), (128, 4), (512, 4)])

@@ -34,6 +34,7 @@ def test_plain_numbers_are_means_with_their_intervals(scored):
     assert plain["pass_at_1"]["mean"] == pytest.approx(0.375)
     assert (plain["pass_at_1"]["low"], plain["pass_at_1"]["high"]) == share_interval([0.5, 0.25])[:2]
     assert plain["tokens"] == scored.means["tokens"]
+    assert plain["pass_at_k"] == pytest.approx([0.375, (1 - 1 / 6 + 0.5) / 2, (1 + 0.75) / 2, 1])
 
 
 def test_pass_at_k_is_the_estimator_of_training():

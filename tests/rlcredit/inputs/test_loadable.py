@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from rlcredit.command_line.cli import main
+from rlcredit.inputs.loadable import absent
 from rlcredit.inputs.targets import refuse_policy
 from rlcredit.policy import LoRA, Policy
 
@@ -93,6 +94,27 @@ def test_it_is_refused_before_a_run_is_opened(command, change, message, tmp_path
     assert message in said
     assert said.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["odd"]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("policies/smollm2", "Make it: python scripts/fetch_smollm2.py --out policies/smollm2"),
+        ("policies/none", "Name a folder that exists, or the id of a hub repository."),
+        ("./none", "there is no folder './none' here."),
+        ("a/b/c", "there is no folder 'a/b/c' here."),
+    ],
+)
+def test_a_folder_that_is_not_there_is_not_asked_of_the_hub(path, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^model.policy.path: there is no folder") as refused:
+        refuse_policy(Policy(path))
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["tiny", "organisms/decoy", "Qwen/Qwen2.5-0.5B", "gpt2"])
+def test_what_is_shipped_or_may_be_on_the_hub_is_not_absent(path):
+    assert absent(Policy(path)) is None
 
 
 def test_the_command_that_saves_pickled_weights_as_safetensors_does_so(tmp_path):

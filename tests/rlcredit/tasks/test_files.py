@@ -74,7 +74,7 @@ SCHEMAS = {
 SPLITS = {"gsm8k": ("train", "test"), "math": ("train", "test"), "math_500": ("test",), "amc_2023": ("test",)}
 SPLITS["minerva"] = ("test",)
 INSTRUCTED = {"gsm8k": "####", "dapo_math_17k": "Answer: $Answer"}
-STATED = {"gsm8k": "so\n#### {}"}
+STATED = {"gsm8k": "so\n#### {}", "dapo_math_17k": "so\nAnswer: {}"}
 
 
 def rows(name, part):
@@ -117,8 +117,28 @@ def test_a_task_file_reads_its_columns_and_judges_what_its_prompt_asks_for(name,
         assert "." not in example.answer
     stated, wrong = (STATED.get(name, r"so it is \boxed{{{}}}.").format(answer) for answer in (n + 1, n + 2))
     assert task.judge([stated, wrong], [example] * 2) == [Verdict.RIGHT, Verdict.WRONG]
+    other = r"Not \boxed{7}" if name in STATED else "#### 7"
+    assert task.judge([f"{stated}\n{other}"], [example]) == [Verdict.RIGHT], "what the prompt asks for comes first"
     asked = task.instruction.replace("{question}", example.question)
     assert INSTRUCTED.get(name, r"\boxed{}") in asked
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in TASKS.glob("*.yaml") if path.stem not in SCHEMAS))
+def test_a_task_file_of_reasoning_gym_asks_and_judges(name):
+    task = read_task(TASKS / f"{name}.yaml", validation_size=8)
+    task.setup("validate")
+    assert len(task.held_out_set) == 8
+    right = [f"The answer is {example.answer}." for example in task.held_out_set]
+    wrong = [f"The answer is {example.answer}7." for example in task.held_out_set]
+    assert task.judge(right, task.held_out_set) == [Verdict.RIGHT] * 8
+    assert task.judge(wrong, task.held_out_set) == [Verdict.WRONG] * 8
+
+
+def test_physical_answers_may_be_rounded(folder):
+    task = of("minerva", folder)
+    example = task.held_out_set[0]._replace(answer="0.33333")
+    said = [rf"\boxed{{{number}}}" for number in ("0.33335", "0.3340")]
+    assert task.judge(said, [example] * 2) == [Verdict.RIGHT, Verdict.WRONG]
 
 
 @pytest.mark.parametrize(

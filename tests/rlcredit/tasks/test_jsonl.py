@@ -33,7 +33,7 @@ def test_training_without_a_held_out_question_is_refused(tmp_path):
     train, validation = tmp_path / "train.jsonl", tmp_path / "validation.jsonl"
     train.write_bytes(b'{"prompt": "4 - 1 =", "answer": 3}\n' * 9)
     validation.write_bytes(b"\n")
-    with pytest.raises(ValueError, match=r"none of its 1 questions is held out: a hash of the text holds out a tenth"):
+    with pytest.raises(ValueError, match=r"no question is held out; it has one alone"):
         JSONL(train, prompts_per_step=1).setup()
     with pytest.raises(ValueError, match=r"validation.jsonl: there is no question in it"):
         JSONL(train, validation, prompts_per_step=1).setup()

@@ -2,6 +2,7 @@
 
 import json
 import random
+import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -127,6 +128,18 @@ def test_no_split_is_read_that_is_not_asked_for(tmp_path):
         HubDataset(str(tmp_path / "q")).setup()
 
 
+def test_of_a_set_too_small_for_chance_those_with_the_smallest_hash_are_held_out(tmp_path, capsys):
+    (tmp_path / "sums.csv").write_text("question,answer\n" + "".join(f"{n}+1,{n + 1}\n" for n in range(1, 21)))
+    task = Records(str(tmp_path / "sums.csv"), prompts_per_step=2)
+    task.setup("fit")
+    every = [*task.train_set, *task.held_out_set]
+    assert len({example.question for example in every}) == 20
+    order = sorted(every, key=lambda example: zlib.crc32(example.question.encode()))
+    assert {example.question for example in task.held_out_set} == {example.question for example in order[:2]}
+    assert zlib.crc32(order[0].question.encode()) > 0.1 * 2**32
+    assert "held out are 2 of 20, which more questions may change." in capsys.readouterr().err
+
+
 def test_a_worked_solution_states_its_answer(tmp_path):
     path = csv(tmp_path / "q.csv", row="What is {n} + 2?,so it is <answer>{answer}</answer>,1")
     task = Records(str(path), reference="tag")
@@ -198,6 +211,10 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
     [
         ({"path": "nowhere.csv"}, "data: nowhere.csv cannot be read (No such file or directory)."),
         ({"path": "no/such/place"}, "data: there is no file or folder no/such/place."),
+        (
+            {"path": "q.xlsx"},
+            "data: q.xlsx is a file whose form is not known by its name. Those that ",
+        ),
         ({"path": "q.csv", "validation_split": "test"}, "q.csv is one file, whose only split is `train`, not `test`."),
         ({"path": "q.csv", "name": "main"}, "data.init_args.name: q.csv is one file and has no configurations."),
         (
@@ -226,6 +243,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
 def test_a_source_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     csv(tmp_path / "q.csv")
+    (tmp_path / "q.xlsx").touch()
     saved("saved", DatasetDict(train=Dataset.from_list(ROWS), test=Dataset.from_list(ROWS)))
     for folder in ("files", "empty"):
         (tmp_path / folder).mkdir()
