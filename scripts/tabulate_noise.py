@@ -23,15 +23,17 @@ def cell(rows: Sequence[Row], **keys: str) -> str:
 
 
 def lines(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
-    """Yield the table of all stacks and lengths with one number of completions per prompt."""
-    terms = list(dict.fromkeys(row["terms"] for row in rows))
-    heads = [f"{' to '.join(each.split('-'))} terms: {name}" for each in terms for name in ("agreement", "direction")]
+    """Yield the table of all stacks and lengths, or tasks, with one number of completions per prompt."""
+    by = "terms" if "terms" in rows[0] else "task"
+    places = list(dict.fromkeys(row[by] for row in rows))
+    titles = [f"{each.replace('-', ' to ')} terms" if by == "terms" else each for each in places]
+    heads = [f"{title}: {name}" for title in titles for name in ("agreement", "direction")]
     yield f"| stack | {' | '.join(heads)} |"
     yield "|---" * (len(heads) + 1) + "|"
     for stack in dict.fromkeys(row["stack"] for row in rows):
         cells = [
-            cell(rows, terms=each, stack=stack, quantity=quantity, completions=completions)
-            for each in terms
+            cell(rows, **{by: each}, stack=stack, quantity=quantity, completions=completions)
+            for each in places
             for quantity in ("agreement", "direction")
         ]
         yield f"| {stack} | {' | '.join(cells)} |"

@@ -13,6 +13,7 @@ import tabulate_noise
 import tabulate_oracle
 import tabulate_published
 from csv_rows import read
+from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
 ROOT = Path(__file__).parents[2]
@@ -258,6 +259,17 @@ def on_smollm2(*quantities, factor=1):
     return [f"{factor * values[0]:.{digits}f} to {factor * values[-1]:.{digits}f}" for values in ends]
 
 
+def more_agreement(stack, factor=1):
+    """Write by how much more than GRPO's the gradients of a stack agree on SmolLM2."""
+    (row,) = [
+        row
+        for row in read(RESULTS / "smollm2_noise.csv")
+        if (row["stack"], row["quantity"]) == (stack, "more_than_grpo")
+    ]
+    ends = sorted(factor * float(row[name]) for name in ("low", "high"))
+    return "{:.2f} ({:.2f} to {:.2f})".format(factor * float(row["estimate"]), *ends)
+
+
 OPPOSITE = [f"{ledger}_{kind}" for ledger in ("GRPO", "OutcomeAnchor") for kind in tabulate_oracle.OPPOSITE]
 SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind in ("information", "entropy")]
 
@@ -312,7 +324,14 @@ SENTENCES = [
     ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
     ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
+    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_noise.lines(read(RESULTS / "smollm2_noise.csv")))),
+    ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
+    ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}."),
     ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
+    ("rlcredit/organisms/decoy/README.md", lambda: f"`b:`, in {DECOY['short']:.0%}".replace("%", " %")),
+    ("rlcredit/organisms/delayed/README.md", lambda: f"in {DELAYED['turned']:.0%} of".replace("%", " %")),
+    ("rlcredit/organisms/backward/README.md", lambda: f"in {BACKWARD['at_once']:.0%} of".replace("%", " %")),
+    ("rlcredit/organisms/backward/README.md", lambda: f"in {BACKWARD['cut']:.0%} of".replace("%", " %")),
     *(
         (
             "docs/studies/five_papers.md",
