@@ -3,7 +3,7 @@
 rlcredit card --shipped --organism all
 python scripts/keep_cards.py cards/leaderboard.csv
 
-Rows of the same condition, organism and budget are replaced. What is printed stands in docs/leaderboard.md.
+Rows of the same condition, organism and budget are replaced. Printed are its tables, as Markdown.
 """
 
 import argparse

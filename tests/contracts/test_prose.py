@@ -259,6 +259,13 @@ def on_smollm2(*quantities, factor=1):
     return [f"{factor * values[0]:.{digits}f} to {factor * values[-1]:.{digits}f}" for values in ends]
 
 
+def ratios_in_bf16():
+    """Return the smallest and the largest importance ratio of a token on SmolLM2 in bfloat16."""
+    rows = {(row["condition"], row["metric"]): row for row in read(RESULTS / "smollm2_precision.csv")}
+    least, most = rows["bf16", "train/ratio_min"], rows["bf16", "train/ratio_max"]
+    return f"{float(least['lowest']):.3f}", f"{float(most['highest']):.3f}"
+
+
 def more_agreement(stack, factor=1):
     """Write by how much more than GRPO's the gradients of a stack agree on SmolLM2."""
     (row,) = [
@@ -324,6 +331,7 @@ SENTENCES = [
     ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
     ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
+    ("docs/reference/reliability.md", lambda: "lay between {} and {} with bfloat16".format(*ratios_in_bf16())),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_noise.lines(read(RESULTS / "smollm2_noise.csv")))),
     ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
     ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}."),
