@@ -23,7 +23,7 @@ PART = 255
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
         for word in sys.argv[1:] if args is None else args:
             option = word.partition("=")[0]
