@@ -12,6 +12,7 @@ import tabulate_logged
 import tabulate_noise
 import tabulate_oracle
 import tabulate_published
+import tabulate_run
 from csv_rows import read
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
@@ -259,6 +260,15 @@ def on_smollm2(*quantities, factor=1):
     return [f"{factor * values[0]:.{digits}f} to {factor * values[-1]:.{digits}f}" for values in ends]
 
 
+def without_phrases():
+    """Say how many of SmolLM2's answers were searched for the 18 phrases, if none of them holds one."""
+    (row,) = [
+        row for row in read(RESULTS / "smollm2_plans.csv") if (row["planner"], row["answers"]) == ("18 phrases", "all")
+    ]
+    assert row["with_a_plan"] == "0"
+    return f"None of {int(row['completions']):,} answers of SmolLM2 holds one of the 18 phrases"
+
+
 def ratios_in_bf16():
     """Return the smallest and the largest importance ratio of a token on SmolLM2 in bfloat16."""
     rows = {(row["condition"], row["metric"]): row for row in read(RESULTS / "smollm2_precision.csv")}
@@ -328,10 +338,20 @@ SENTENCES = [
         "docs/studies/smollm2.md",
         lambda: "a cosine of {} with true credit, GTPO {}: twice".format(*on_smollm2("GRPO_cosine", "GTPO_cosine")),
     ),
+    (
+        "docs/findings.md",
+        lambda: "with areas of {}, entropy with {}; flat".format(*on_smollm2("surprisal_auc", "entropy_auc")),
+    ),
+    (
+        "docs/findings.md",
+        lambda: "a cosine of {} with true credit, GTPO {}.".format(*on_smollm2("GRPO_cosine", "GTPO_cosine")),
+    ),
+    ("docs/findings.md", without_phrases),
     ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
     ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
     ("docs/reference/reliability.md", lambda: "lay between {} and {} with bfloat16".format(*ratios_in_bf16())),
+    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_run.lines(read(RESULTS / "smollm2_run.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_noise.lines(read(RESULTS / "smollm2_noise.csv")))),
     ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
     ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}."),
