@@ -1,7 +1,7 @@
 """A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -151,6 +151,19 @@ class CreditOperator(Contract, Callback):
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
         if fault := not_finite(rollout.step, f"{self.label} assigning credit", name, value, counted):
             raise fault
+
+
+def assigned(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
+    """Return the same facts with the ledger that a stack makes of a neutral one; the rollout stays as it is.
+
+    Raises:
+        StackError: an operator does not do what its header says; see :meth:`CreditOperator.checked`.
+
+    """
+    fresh = rollout.reopened()
+    for operator in stack:
+        operator.checked(fresh)
+    return fresh
 
 
 def _state_dict(operator: CreditOperator) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from short_runs import train
 from torch import Tensor
 
-from callbacks.base import CreditOperator
+from callbacks.base import CreditOperator, assigned
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
 from callbacks.episode.grpo import GRPO
@@ -94,20 +94,13 @@ class BatchGradients(CreditOperator, reads="advantages", writes="advantages", co
     ) -> None:
         """Measure; nothing is logged."""
         assert isinstance(pl_module, PolicyModule)
-        credits = {name: self._credit(stack, batch) for name, stack in self.stacks.items()}
+        credits = {name: assigned(stack, batch).advantages for name, stack in self.stacks.items()}
         for rows in torch.arange(len(batch.mask)).split(self.size * batch.group_size):
             if len(rows) == self.size * batch.group_size:
                 parts = [credit[rows] for credit in credits.values()]
                 for name, vector in zip(credits, gradients(trainer, pl_module, batch.rows(rows), parts), strict=True):
                     self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))
         batch.advantages = torch.zeros_like(batch.advantages)
-
-    @torch.no_grad()
-    def _credit(self, stack: Sequence[CreditOperator], rollout: Rollout) -> Tensor:
-        ledger = rollout.reopened()
-        for operator in stack:
-            operator.checked(ledger)
-        return ledger.advantages
 
 
 def measured(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, NDArray[np.float64]]:

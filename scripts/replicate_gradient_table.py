@@ -23,7 +23,7 @@ from tabulate_gradients import policy_lines, toy_lines
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
-from callbacks.base import CreditOperator
+from callbacks.base import CreditOperator, assigned
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -119,9 +119,7 @@ def toy_results() -> Iterator[dict[str, str]]:
     for batch in range(BATCHES):
         rollout, by_stack = toy_rollout(toy, generator), {}
         for name, stack in compared_stacks.items():
-            ledger = rollout.reopened()
-            for operator in stack:
-                operator.checked(ledger)
+            ledger = assigned(stack, rollout)
             raw = toy_gradient(toy, rollout, ledger.advantages)
             weights = optimizers[name].param_groups[0]["params"]
             names = dict(zip(weights, raw, strict=True))

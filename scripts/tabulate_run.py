@@ -1,7 +1,7 @@
 """Tabulate what a run says of its held-out questions, with the time that it took.
 
-python scripts/tabulate_run.py values runs/grpo-seed0 docs/results/smollm2_run.csv
-python scripts/tabulate_run.py table docs/results/smollm2_run.csv
+python scripts/tabulate_run.py runs/grpo-seed0 --out docs/results/smollm2_run.csv
+python scripts/tabulate_run.py docs/results/smollm2_run.csv
 
 Minutes are counted from the end of the first evaluation; intervals are over questions, 95 %.
 """
@@ -64,15 +64,13 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 def main() -> None:
     """Copy values out of a run, or print the table of what was copied."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    copied = commands.add_parser("values")
-    copied.add_argument("run", type=Path)
-    copied.add_argument("out", type=Path)
-    commands.add_parser("table").add_argument("file", type=Path)
+    parser.add_argument("source", type=Path, help="folder of a run, or CSV file")
+    parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    if args.command == "values":
-        csv_rows.write(args.out, list(values(args.run)))
-    print("\n".join(lines(csv_rows.read(args.out if args.command == "values" else args.file))))
+    rows = csv_rows.read(args.source) if args.source.suffix == ".csv" else list(values(args.source))
+    if args.out is not None:
+        csv_rows.write(args.out, rows)
+    print("\n".join(lines(rows)))
 
 
 if __name__ == "__main__":

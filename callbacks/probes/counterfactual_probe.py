@@ -11,7 +11,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator
+from callbacks.base import CreditOperator, assigned
 from callbacks.contract import StackError
 from callbacks.lints import check_stack
 from callbacks.measurement import Measurement
@@ -80,12 +80,7 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
     @torch.no_grad()
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        self.others = {}
-        for name, stack in self.stacks.items():
-            counterfactual = rollout.reopened()
-            for operator in stack:
-                operator.checked(counterfactual)
-            self.others[name] = counterfactual.advantages
+        self.others = {name: assigned(stack, rollout).advantages for name, stack in self.stacks.items()}
         return Measurement.assign(self, rollout)
 
     def measure(

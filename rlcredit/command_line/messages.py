@@ -66,7 +66,7 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
     """
     if message.startswith("data.verifier: "):
         return message  # quotes what a verifier raised, which may read like a parser's words
-    if correction := _misshapen(config):
+    if correction := _table(config) or _misshapen(config):
         return correction
     if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
         return _required(match[1].split(", "), config)
@@ -102,11 +102,16 @@ def _required(names: Sequence[str], config: Mapping[str, Any]) -> str:
     return f"{', '.join(paths)}: missing{f', and {task} needs it' if task else ''}. Say it, as --{paths[0]} ..."
 
 
-def _misshapen(config: Mapping[str, Any]) -> str | None:
-    """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
+def _table(config: Mapping[str, Any]) -> str | None:
+    """Say how a table is named that stands where a task should."""
     data = config.get("data")
     if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
         return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
+    return None
+
+
+def _misshapen(config: Mapping[str, Any]) -> str | None:
+    """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
     if "callbacks" in config:
         return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
     trainer = config.get("trainer")

@@ -74,8 +74,7 @@ def comparisons(measured: Mapping[Place, Scores], policies: Sequence[str], margi
     equivalent = holm([_p_equivalence(tests[FIRST], margin) for tests in tested])
     compared = []
     for (task, other), values, tests, p, same in zip(pairs, differences, tested, ps, equivalent, strict=True):
-        enough = math.ceil(math.log(LEVEL / len(pairs)) / math.log1p(-margin))
-        remedy = REMEDY if tests[FIRST].standard_error else REMEDY.format(enough)
+        remedy = REMEDY if tests[FIRST].standard_error else REMEDY.format(_enough(margin, LEVEL / len(pairs)))
         said = verdict(values[FIRST], margin, p=p, p_equivalence=same, alpha=LEVEL, family=len(pairs), remedy=remedy)
         compared.append(Comparison(task, other, first, tests, float(p), float(same), said))
     return compared
@@ -100,6 +99,11 @@ def _p_equivalence(test: TTest, margin: float) -> float:
     if test.standard_error:
         return equivalence(test, margin).p
     return (1 - max(0.0, margin - abs(test.difference))) ** (test.df + 1)
+
+
+def _enough(margin: float, level: float) -> int:
+    """Return how many questions without a difference show that there is none beyond the margin."""
+    return math.ceil(math.log(level) / math.log1p(-margin))
 
 
 def _differences(policy: Scores, baseline: Scores) -> dict[str, NDArray[np.float64]]:

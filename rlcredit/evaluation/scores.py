@@ -64,15 +64,15 @@ def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Sc
     """
     counted = [votes(answers[start : start + completions]) for start in range(0, len(answers), completions)]
     right = np.array([each for each, _ in counted])
-    passed = {f"pass_at_{k}": pass_at_k(completions, right, k) for k in ks}
+    passes = [pass_at_k(completions, right, k) for k in range(1, max(ks) + 1)]
+    passed = {f"pass_at_{k}": passes[k - 1] for k in ks}
     voted = {
         f"maj_at_{k}": np.array([majority_at_k(each, others, completions, k) for each, others in counted])
         for k in ks
         if k > 2  # a vote of two is one of them
     }
     assert right.sum() == sum(answer["verdict"] == RIGHT for answer in answers)
-    curve = [float(pass_at_k(completions, right, k).mean()) for k in range(1, max(ks) + 1)]
-    return Scores({**passed, **voted}, _means(answers), curve)
+    return Scores({**passed, **voted}, _means(answers), [float(each.mean()) for each in passes])
 
 
 def _means(answers: Sequence[Answer]) -> dict[str, float]:
