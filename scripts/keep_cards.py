@@ -17,6 +17,7 @@ from rlcredit.card.board import SHIPPED, Row
 from rlcredit.card.card import ITSELF
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.organisms import names
+from rlcredit.card.standing import said
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
 
@@ -37,7 +38,7 @@ def main() -> None:
     rows = together(csv_rows.read(args.board) if args.board.is_file() else [], csv_rows.read(args.new))
     csv_rows.write(args.board, rows)
     leaderboard.draw(rows, args.picture)
-    print("\n".join(leaderboard.markdown(rows)), end="\n\n")
+    print("\n".join([*leaderboard.markdown(rows), "", said(rows)]), end="\n\n")
     print("\n".join(markdown_of(list(foretold([row for row in rows if row["verdict"] != ITSELF])))))
 
 

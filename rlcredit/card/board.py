@@ -32,7 +32,7 @@ SHOWN = {
 GAIN = "area_gain"
 """By which rows are ordered, and what is to be foretold: the paired gain over all of training."""
 
-KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit")
+KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
 
 Row = Mapping[str, str]
 """What a card says, as text by column: keys, then each finding with ``_low`` and ``_high``."""
@@ -67,7 +67,7 @@ class Board:
 
 def row(card: Card) -> Row:
     """Return what the board shows of a card."""
-    keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit)
+    keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
     cells = dict(zip(KEYS, keys, strict=True))
     for name in SHOWN:
         found = card.finding(name)
@@ -77,22 +77,24 @@ def row(card: Card) -> Row:
     return cells
 
 
-def rows_of(organism: str, budget: str, but: str = "") -> list[Row]:
-    """Return the shipped rows of an organism and a budget.
+def together(cards: Sequence[Card]) -> list[Row]:
+    """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
 
     Args:
-        organism: its name.
-        budget: its name.
-        but: a condition that is left out.
+        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism.
 
     """
+    measured = {(card.budget, card.baseline, card.organism) for card in cards}
+    beside = [each for each in _shipped() if (each["budget"], each["baseline"], each["organism"]) in measured]
+    rows = {(each["condition"], each["organism"]): each for each in [*beside, *map(row, cards)]}
+    return list(rows.values())
+
+
+def _shipped() -> list[Row]:
     if not SHIPPED.is_file():
         return []
     with SHIPPED.open(encoding="utf-8", newline="") as file:
-        kept = list(csv.DictReader(file))
-    return [
-        each for each in kept if (each["organism"], each["budget"]) == (organism, budget) and each["condition"] != but
-    ]
+        return list(csv.DictReader(file))
 
 
 def number(each: Row, name: str, otherwise: float = 0.0) -> float:

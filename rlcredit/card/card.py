@@ -1,6 +1,7 @@
 """A card: all that has been found out about one condition on one organism."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,12 @@ class Card:
     verdict: str = ""
     sentence: str = ""
     page: str = ""
+
+    def command(self, *others: str) -> str:
+        """Return the command that makes it, and those on other organisms."""
+        named, places = self.origin.split(",")[0], (self.organism, *others)
+        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", self.baseline)
+        return shlex.join(said)
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding of a name; None where nothing was found."""

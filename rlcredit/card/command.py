@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.card import leaderboard, organisms
+from rlcredit.card.board import together
 from rlcredit.card.budget import BUDGETS
 from rlcredit.card.card import Card
 from rlcredit.card.making import Desk
@@ -85,8 +86,9 @@ def _judged(options: argparse.Namespace) -> int:
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.sentence}")
         print(page)
-    if len(made) > 1:
-        print(leaderboard.written([card for cards in made.values() for card in cards], options.folder))
+    rows = together([card for cards in made.values() for card in cards])
+    if len({each["condition"] for each in rows}) > 1:
+        print(leaderboard.written(rows, options.folder, own=() if options.shipped else made))
     return FINISHED
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.card import board
+from rlcredit.card.board import Board, together
 from rlcredit.card.card import SECTIONS, Card
 from rlcredit.card.rendering import rendered
 from rlcredit.files import write_atomically
@@ -32,7 +32,12 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
     first = cards[0]
     place = folder / f"{first.name}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
-    shown = {"cards": cards, "first": first, "titles": SECTIONS, "boards": [_beside(card) for card in cards]}
+    shown = {
+        "cards": cards,
+        "first": first,
+        "titles": SECTIONS,
+        "boards": [Board(together([card])) for card in cards],
+    }
     paths, changed = [place / "card.html", place / "card.md"], False
     for path in paths:
         text = rendered(path.name, shown)
@@ -41,11 +46,6 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
     if mlflow != "none" and changed:
         _record(cards, place, paths, mlflow, experiment)
     return paths[0]
-
-
-def _beside(card: Card) -> board.Board:
-    """Return what is known of the shipped operators on the same organism with the same budget, this card among it."""
-    return board.Board([*board.rows_of(card.organism, card.budget, but=card.name), board.row(card)])
 
 
 def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], mlflow: str, experiment: str) -> None:

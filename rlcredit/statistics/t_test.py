@@ -1,6 +1,7 @@
 """Student's t for paired differences and Welch's for two independent arms, with everything a report prints."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -100,6 +101,41 @@ def welch_t(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
     first, second = (finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (arm, baseline))
     dfs = [len(runs) - 1 for runs in (first, second)]
     parts = [float(runs.var(ddof=1)) / len(runs) for runs in (first, second)]
-    variance = sum(parts)
-    df = variance**2 / sum(part**2 / df for part, df in zip(parts, dfs, strict=True)) if variance > 0 else sum(dfs)
-    return t_test(float(first.mean() - second.mean()), math.sqrt(variance), df, level)
+    return t_test(float(first.mean() - second.mean()), math.sqrt(sum(parts)), _satterthwaite(parts, dfs), level)
+
+
+def mean_t(tests: Sequence[TTest], level: float = 0.95) -> TTest:
+    r"""Test the mean of independent differences, each known as well as its own runs tell.
+
+    .. math::
+        t = \frac{\sum_i d_i}{\sqrt{\sum_i s_i^2}}, \qquad
+        \nu = \frac{(\sum_i s_i^2)^2}{\sum_i s_i^4 / \nu_i}
+
+    Where each is of another policy, what is said of their mean holds for these policies and not for others.
+    Satterthwaite, 1946, doi:10.2307/3002019.
+
+    Args:
+        tests: one or more.
+        level: of the interval.
+
+    Raises:
+        ValueError: there are none.
+
+    Example:
+        >>> test = mean_t([t_test(1.0, 1.0, df=4), t_test(3.0, 1.0, df=4)])  # equal spread: 4 + 4 degrees of freedom
+        >>> test.difference, round(test.standard_error, 4), round(test.df, 4)
+        (2.0, 0.7071, 8.0)
+
+    """
+    if not tests:
+        raise ValueError("The mean of no differences is unknown. Give one test at least.")
+    parts = [test.standard_error**2 for test in tests]
+    df = _satterthwaite(parts, [test.df for test in tests])
+    mean = math.fsum(test.difference for test in tests) / len(tests)
+    return t_test(mean, math.sqrt(sum(parts)) / len(tests), df, level)
+
+
+def _satterthwaite(parts: Sequence[float], dfs: Sequence[float]) -> float:
+    """Return the degrees of freedom of a sum of variances, each with its own; all of them where nothing varies."""
+    total = sum(parts)
+    return total**2 / sum(part**2 / df for part, df in zip(parts, dfs, strict=True)) if total > 0 else sum(dfs)

@@ -27,4 +27,4 @@ def test_the_board_is_kept_drawn_and_printed(tmp_path, monkeypatch, capsys):
     keep_cards.main()
     assert csv_rows.read(board) == csv_rows.read(new)
     assert picture.stat().st_size > 0
-    assert "| GTPO | +1.5 (+0.5 to +2.5) | +1.5 |" in capsys.readouterr().out
+    assert "| GTPO | +1.5 (+0.5 to +2.5) | **+1.5 (+0.5 to +2.5)** |" in capsys.readouterr().out

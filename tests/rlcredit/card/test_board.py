@@ -1,13 +1,39 @@
 """Shipped rows, and those beside them."""
 
+import dataclasses
+
+import pytest
+
 from rlcredit.card import board
 from rlcredit.card.leaderboard import written
 from tests.rlcredit.card.cards import made
 
 
-def test_shipped_cards_stand_beside_ones_own(tmp_path, monkeypatch):
-    written([made(name, 1.0, organism=where) for name in ("Good", "Bad") for where in ("aligned", "decoy")], tmp_path)
+@pytest.fixture
+def _shipped(tmp_path, monkeypatch):
+    """Ship four cards of two organisms."""
+    cards = [made(name, 1.0, organism=where) for where in ("aligned", "decoy") for name in ("Good", "Bad")]
+    written([board.row(card) for card in cards], tmp_path)
     monkeypatch.setattr(board, "SHIPPED", tmp_path / "leaderboard.csv")
-    assert {row["condition"] for row in board.rows_of("aligned", "quick")} == {"Good", "Bad"}
-    assert {row["condition"] for row in board.rows_of("aligned", "quick", but="Good")} == {"Bad"}
-    assert board.rows_of("aligned", "full") == []
+
+
+@pytest.mark.usefixtures("_shipped")
+def test_cards_of_ones_own_stand_beside_shipped_ones():
+    rows = board.together([made("Mine", 2.0, organism="decoy"), made("Good", 3.0, organism="decoy")])
+    assert [(row["condition"], row["organism"], row["gain"]) for row in rows] == [
+        ("Good", "decoy", "3"),
+        ("Bad", "decoy", "1"),
+        ("Mine", "decoy", "2"),
+    ]
+
+
+@pytest.mark.usefixtures("_shipped")
+@pytest.mark.parametrize("other", [{"budget": "full"}, {"baseline": "MaxRL"}, {"organism": "backward"}])
+def test_what_cannot_be_compared_does_not_stand_beside(other):
+    assert len(board.together([dataclasses.replace(made("Mine", 2.0), **other)])) == 1
+
+
+def test_a_row_says_how_it_was_made():
+    shown = board.row(made("Good", 1.0, organism="decoy"))
+    assert shown["command"] == "rlcredit card Good --budget quick --organism decoy --baseline GRPO"
+    assert shown["commit"] == "0123abc"

@@ -2,17 +2,18 @@
 
 import csv
 
+import matplotlib.image
 import pytest
 
-from rlcredit.card import leaderboard
+from rlcredit.card import leaderboard, standing
 from rlcredit.card.board import row
 from rlcredit.card.card import ITSELF
 from tests.rlcredit.card.cards import made
 
 
 @pytest.fixture
-def cards():
-    return [
+def rows():
+    cards = [
         made("GRPO", 0.0, ITSELF),
         made("Good", 4.0),
         made("Bad", -6.0, "worse"),
@@ -20,23 +21,23 @@ def cards():
         made("Good", 2.0, "undecided: a new campaign needs 20 seeds", "decoy"),
         made("Bad", -2.0, "worse", "decoy"),
     ]
+    return [row(card) for card in cards]
 
 
-def test_the_best_on_average_stands_first(cards):
-    assert [name for name, _ in leaderboard.ranked([row(card) for card in cards])] == ["Good", "GRPO", "Bad"]
-
-
-def test_markdown_has_a_line_per_condition_and_a_column_per_organism(cards):
-    head, _, *lines = leaderboard.markdown([row(card) for card in cards])
+def test_markdown_has_a_line_per_condition_and_a_column_per_organism(rows):
+    head, _, *lines = leaderboard.markdown(rows)
     assert head == "| condition | aligned | decoy | mean |"
-    assert lines[0] == "| Good | +2.0 (+1.0 to +3.0) | +1.0 (+0.0 to +2.0) | +1.5 |"
-    assert lines[1] == "| GRPO | 0 | 0 | +0.0 |"
+    assert lines[0] == "| Good | +2.0 (+1.0 to +3.0) | +1.0 (+0.0 to +2.0) | **+1.5 (+0.9 to +2.1)** |"
+    assert lines[1] == "| GRPO | 0 | 0 | 0 |"
 
 
-def test_all_of_it_is_written(cards, tmp_path):
-    page = leaderboard.written(cards, tmp_path).read_text()
-    assert page.count("<tr") == 2 + len(cards)
+def test_all_of_it_is_written(rows, tmp_path):
+    page = leaderboard.written(rows, tmp_path).read_text()
+    assert page.count("<tr") == 1 + 3 + 2 + len(rows)
+    assert "+1.50 (+0.89 to +2.11)" in page
+    assert standing.said(rows) in page
     assert 'data-value="4"' in page
+    assert "rlcredit card Good --budget quick --organism decoy --baseline GRPO, commit 0123abc" in page
     assert (tmp_path / "leaderboard.png").stat().st_size > 5000
     with (tmp_path / "leaderboard.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -46,3 +47,17 @@ def test_all_of_it_is_written(cards, tmp_path):
         "4",
         "0.2",
     )
+
+
+def test_one_organism_has_no_mean_of_all(rows, tmp_path):
+    page = leaderboard.written(rows[:3], tmp_path).read_text()
+    assert "mean of all organisms" not in page
+    assert page.count("<tr") == 1 + 3
+
+
+def test_the_picture_has_a_panel_more_than_organisms(rows, tmp_path):
+    sizes = []
+    for kept in (rows[:3], rows):
+        leaderboard.draw(kept, tmp_path / "board.png")
+        sizes.append(matplotlib.image.imread(tmp_path / "board.png").shape[1])
+    assert sizes == [150 * 4.1, 150 * 7.9]

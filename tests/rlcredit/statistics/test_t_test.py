@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlcredit.statistics.t_test import paired_t, t_test, welch_t
+from rlcredit.statistics.t_test import mean_t, paired_t, t_test, welch_t
 
 runs = st.lists(st.integers(0, 512), min_size=2, max_size=9, unique=True).map(lambda right: np.array(right) / 512)
 
@@ -59,3 +59,24 @@ def test_without_spread_the_limits_are_told():
 def test_quantiles_of_the_printed_table(df, quantile):
     assert t_test(0.0, 1.0, df).interval.high == pytest.approx(quantile, abs=5e-4)
     assert t_test(quantile, 1.0, df).p == pytest.approx(0.05, abs=5e-5)
+
+
+@settings(deadline=None, max_examples=50)
+@given(runs, runs)
+def test_half_of_welchs_difference_is_a_mean_of_two(arm, baseline):
+    ours = mean_t([paired_t(arm), paired_t(-baseline)])
+    welch = welch_t(arm, baseline)
+    assert (2 * ours.difference, 2 * ours.standard_error) == pytest.approx((welch.difference, welch.standard_error))
+    assert (ours.df, ours.p) == pytest.approx((welch.df, welch.p))
+
+
+def test_means_of_independent_differences_hold_their_level():
+    generator = np.random.default_rng(0)
+    spreads = np.array([0.3, 1.0, 1.0, 2.0, 5.0])[:, None]
+    ps = [mean_t([paired_t(row) for row in spreads * generator.standard_normal((5, 6))]).p for _ in range(4000)]
+    assert np.mean(np.array(ps) < 0.05) == pytest.approx(0.05, abs=0.01)
+
+
+def test_the_mean_of_no_differences_is_unknown():
+    with pytest.raises(ValueError, match="Give one test"):
+        mean_t([])
