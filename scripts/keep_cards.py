@@ -1,7 +1,7 @@
-"""Add the rows of a leaderboard to the board that ships, and draw and print it whole.
+"""Add cards to the board that ships, and draw and print it whole.
 
 rlcredit card --shipped --organism all
-python scripts/keep_cards.py cards/leaderboard.csv
+python scripts/keep_cards.py cards
 
 Rows of the same condition, organism and budget are replaced. Printed are its tables, as Markdown.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 import csv_rows
 
 from rlcredit.card import leaderboard
-from rlcredit.card.board import SHIPPED, Row
-from rlcredit.card.card import ITSELF
+from rlcredit.card.board import SHIPPED, Row, row
+from rlcredit.card.card import Card
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.organisms import names
 from rlcredit.card.standing import said
@@ -31,15 +31,18 @@ def together(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:
 def main() -> None:
     """Write the board, its picture, and its tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("new", type=Path, help="leaderboard.csv of some cards")
+    parser.add_argument("cards", type=Path, help="folder of all cards")
     parser.add_argument("--board", type=Path, default=SHIPPED)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    rows = together(csv_rows.read(args.board) if args.board.is_file() else [], csv_rows.read(args.new))
+    found = [row(Card.read(file)) for file in sorted(args.cards.glob("*/*/*/card.json"))]
+    if not found:
+        parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")
+    rows = together(csv_rows.read(args.board) if args.board.is_file() else [], found)
     csv_rows.write(args.board, rows)
     leaderboard.draw(rows, args.picture)
     print("\n".join([*leaderboard.markdown(rows), "", said(rows)]), end="\n\n")
-    print("\n".join(markdown_of(list(foretold([row for row in rows if row["verdict"] != ITSELF])))))
+    print("\n".join(markdown_of(list(foretold(rows)))))
 
 
 if __name__ == "__main__":

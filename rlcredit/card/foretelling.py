@@ -5,23 +5,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rlcredit.card.board import GAIN, SHOWN, Row
+from rlcredit.card.board import GAIN, Row
+from rlcredit.card.card import ITSELF, NONE
 from rlcredit.card.rendering import with_ends
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.jackknife import jackknife_interval
 from rlcredit.statistics.rank_correlation import rank_correlation
 
-PROBES = (
-    "moved",
-    "angle",
-    "agreement_gained",
-    "cosine_within",
-    "fork_area",
-    "wrong_signs",
-    "confidence",
-    "credit_time",
-)
-"""Findings of the board that are there before any run; the last one should foretell nothing."""
+PROBES = {
+    "moved": "credit moved",
+    "angle": "angle to the baseline's gradient",
+    "agreement_gained": "agreement of two batches, beyond the baseline's",
+    "cosine_within": "cosine with true credit inside completions",
+    "fork_area": "area: credit finds the tokens that decide",
+    "wrong_signs": "wrong signs on tokens that decide",
+    "confidence": "credit on what is likely, which costs entropy",
+    "credit_time": "share of a step",
+}
+"""Findings that are there before any run, with their titles; the last one should foretell nothing."""
 
 FEWEST = 6
 """Conditions with fewer cards have no order to speak of."""
@@ -65,15 +66,17 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
 
     The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
     operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
+    Baselines, and what makes no difference on an organism, gain nothing by definition; they have no part in it.
 
     Args:
-        rows: of the board, with a condition once per organism; without baselines, which gain nothing by definition.
+        rows: of the board, with a condition once per organism.
 
     """
+    others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
     for probe in PROBES:
         cells = {
             (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
-            for row in rows
+            for row in others
             if row.get(probe) and row[GAIN]
         }
         conditions = list(dict.fromkeys(condition for condition, _ in cells))
@@ -93,7 +96,7 @@ def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
     """Return what is foretold, the gain and its size, by the title of the measurement."""
     found: dict[str, list[Foretold]] = {}
     for each in known:
-        found.setdefault(SHOWN[each.probe][0], []).append(each)
+        found.setdefault(PROBES[each.probe], []).append(each)
     return found
 
 

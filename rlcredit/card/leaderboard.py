@@ -27,7 +27,7 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
 
     """
     write_atomically(folder / "leaderboard.csv", as_csv(rows))
-    known = list(foretold([each for each in rows if each["verdict"] != ITSELF]))
+    known = list(foretold(rows))
     if known:
         write_atomically(folder / "foretold.csv", as_csv([each.row() for each in known]))
     organisms = dict.fromkeys(each["organism"] for each in rows)

@@ -4,6 +4,7 @@ import sys
 
 import csv_rows
 import keep_cards
+import pytest
 
 from rlcredit.card.board import row
 from rlcredit.card.card import ITSELF
@@ -21,10 +22,20 @@ def test_new_rows_replace_those_of_the_same_condition_organism_and_budget():
 
 
 def test_the_board_is_kept_drawn_and_printed(tmp_path, monkeypatch, capsys):
-    new, board, picture = (tmp_path / name for name in ("leaderboard.csv", "shipped.csv", "leaderboard.png"))
-    csv_rows.write(new, [row(made("GRPO", 0.0, ITSELF)), row(made("GTPO", 3.0))])
-    monkeypatch.setattr(sys, "argv", f"keep_cards.py {new} --board {board} --picture {picture}".split())
+    board, picture = tmp_path / "shipped.csv", tmp_path / "leaderboard.png"
+    cards = [made("GRPO", 0.0, ITSELF), made("GTPO", 3.0)]
+    for card in cards:
+        (place := tmp_path / "cards" / card.organism / card.budget / card.name).mkdir(parents=True)
+        card.write(place / "card.json")
+    monkeypatch.setattr(sys, "argv", f"keep_cards.py {tmp_path / 'cards'} --board {board} --picture {picture}".split())
     keep_cards.main()
-    assert csv_rows.read(board) == csv_rows.read(new)
+    assert csv_rows.read(board) == [row(card) for card in cards]
     assert picture.stat().st_size > 0
     assert "| GTPO | +1.5 (+0.5 to +2.5) | **+1.5 (+0.5 to +2.5)** |" in capsys.readouterr().out
+
+
+def test_a_folder_without_cards_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["keep_cards.py", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        keep_cards.main()
+    assert "has no card" in capsys.readouterr().err

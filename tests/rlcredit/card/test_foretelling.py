@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rlcredit.card.card import ITSELF, NONE
 from rlcredit.card.foretelling import FEWEST, PROBES, foretold
 
 
@@ -14,7 +15,8 @@ def rows(number, organisms=("aligned", "decoy"), noise=0.0):
             probe = gain + 100 * place + noise * random.normal()
             found = {"cosine_within": probe, "angle": abs(gain), "moved": random.random()}
             cells = {name: f"{found[name]:.6g}" if name in found else "" for name in PROBES}
-            made.append({"condition": f"c{each}", "organism": organism, "area_gain": f"{gain:.6g}", **cells})
+            keys = {"condition": f"c{each}", "organism": organism, "verdict": "undecided"}
+            made.append({**keys, "area_gain": f"{gain:.6g}", **cells})
     return made
 
 
@@ -43,3 +45,9 @@ def test_a_handful_of_conditions_has_no_order():
 
 def test_what_was_not_measured_foretells_nothing():
     assert {each.probe for each in foretold(rows(12))} == {"cosine_within", "angle", "moved"}
+
+
+def test_what_makes_no_difference_has_no_part_in_it():
+    idle = [{**each, "condition": "idle", "verdict": NONE, "area_gain": "0"} for each in rows(1)]
+    itself = [{**each, "condition": "GRPO", "verdict": ITSELF, "area_gain": ""} for each in rows(1)]
+    assert list(foretold([*rows(12), *idle, *itself])) == list(foretold(rows(12)))
