@@ -28,6 +28,9 @@ SECTIONS = {
 }
 """Titles, in the order of the page."""
 
+ROUNDING = 1e-6
+"""Share of credit that is moved by nothing but the rounding of float32."""
+
 NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
 
@@ -120,11 +123,9 @@ def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
     the verdict is that of the paired runs.
     """
     moved = card.finding("moved")
-    if learnt.alike and moved and moved.estimate == 0:
-        return (
-            NONE,
-            f"{card.name} gives every token the baseline's credit, and every run answers as the baseline's does.",
-        )
+    if learnt.alike and moved and moved.estimate < ROUNDING:
+        credit = f"{card.name} gives every token the baseline's credit, up to a common factor"
+        return NONE, f"{credit}, and every run answers as the baseline's does."
     verdict, compared = learnt.comparison.verdict, learnt.comparison
     assert compared.test is not None
     ends = f"{card.name} ends {points(compared.test)} from {card.baseline}: {verdict}."

@@ -11,14 +11,21 @@ import tabulate_gradients
 import tabulate_logged
 import tabulate_noise
 import tabulate_oracle
+import tabulate_organisms
 import tabulate_published
 import tabulate_run
 from csv_rows import read
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
+from rlcredit.card import leaderboard
+from rlcredit.card.board import SHIPPED
+from rlcredit.card.foretelling import foretold, markdown_of
+from rlcredit.card.standing import said
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
+BOARD = read(SHIPPED)
 
 
 PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
@@ -392,6 +399,10 @@ SENTENCES = [
     ("docs/findings.md", lambda: f"agree better still ({noise('GRPO', completions='56')[0]})"),
     ("docs/studies/headroom.md", decoded_times),
     ("docs/studies/published_tables.md", excluded),
+    ("docs/leaderboard.md", lambda: "\n".join(leaderboard.markdown(BOARD))),
+    ("docs/leaderboard.md", lambda: said(BOARD)),
+    ("docs/leaderboard.md", lambda: "\n".join(markdown_of(list(foretold(BOARD))))),
+    ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
     (
         "docs/studies/published_tables.md",
         lambda: "\n".join(tabulate_published.lines(tabulate_published.arms(RESULTS / "published.csv"))),
