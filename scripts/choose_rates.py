@@ -1,6 +1,7 @@
 """Choose every condition's learning rate from a campaign of a grid, and declare the comparison with these rates.
 
-TUNED="configs/campaigns/headline_rates.yaml docs/results/headline_rates"
+rlcredit report configs/campaigns/headline_rates.yaml
+TUNED="configs/campaigns/headline_rates.yaml campaigns/headline_rates/report"
 python scripts/choose_rates.py $TUNED
 python scripts/choose_rates.py $TUNED --out configs/campaigns/headline_best.yaml
 

@@ -30,6 +30,8 @@ def value(number: float, unit: str) -> str:
     Example:
         >>> value(0.0123, "share"), value(14.43, "degrees"), value(-2.0, "points"), value(float("nan"), "share")
         ('1.2 %', '14.4°', '-2.00', '')
+        >>> value(0.258, "number"), value(-1.4e-08, "number")
+        ('0.258', '0')
 
     """
     if np.isnan(number):
@@ -42,7 +44,7 @@ def value(number: float, unit: str) -> str:
         "steps": f"{number:.1f}",
         "nats": f"{number:.3f}",
     }
-    return written.get(unit) or f"{number:.3g}"
+    return written.get(unit) or f"{round(number, 4) + 0.0:.3g}"
 
 
 def interval(finding: Finding) -> str:

@@ -21,11 +21,13 @@ from scipy import stats
 from rlcredit.card import leaderboard
 from rlcredit.card.board import SHIPPED
 from rlcredit.card.foretelling import foretold, markdown_of
+from rlcredit.card.rendering import with_ends
 from rlcredit.card.standing import said
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 BOARD = read(SHIPPED)
+MASKED = {"moved": 100, "angle": 1}
 
 
 PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
@@ -297,6 +299,23 @@ def more_agreement(stack, factor=1):
 OPPOSITE = [f"{ledger}_{kind}" for ledger in ("GRPO", "OutcomeAnchor") for kind in tabulate_oracle.OPPOSITE]
 SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind in ("information", "entropy")]
 
+
+def on_board(condition, organism, finding="area_gain", digits=1):
+    """Write a finding of a card of the leaderboard with its interval."""
+    row = next(row for row in BOARD if (row["condition"], row["organism"]) == (condition, organism))
+    return with_ends(*(float(row[f"{finding}{end}"]) for end in ("", "_low", "_high")), f"+.{digits}f")
+
+
+def unsigned(text):
+    """Return an estimate and its interval without plus signs."""
+    estimate, _, ends = text.replace("+", "").rstrip(")").partition(" (")
+    return estimate, ends
+
+
+def foretells(probe, outcome="gain"):
+    return str(next(known for known in foretold(BOARD) if (known.probe, known.outcome) == (probe, outcome)))
+
+
 SENTENCES = [
     ("README.md", lambda: f"flat GRPO by {led('headroom_optimal_6_8', OPTIMAL).replace(' (', ' points (')}"),
     ("README.md", lambda: f"and by {led('headroom_10_12', OPTIMAL)} on 10 to 12"),
@@ -402,6 +421,69 @@ SENTENCES = [
     ("docs/leaderboard.md", lambda: "\n".join(leaderboard.markdown(BOARD))),
     ("docs/leaderboard.md", lambda: said(BOARD)),
     ("docs/leaderboard.md", lambda: "\n".join(markdown_of(list(foretold(BOARD))))),
+    (
+        "docs/leaderboard.md",
+        lambda: "({}), and behind on *aligned* ({});".format(*(on_board("GTPO", o) for o in ("delayed", "aligned"))),
+    ),
+    (
+        "docs/leaderboard.md",
+        lambda: "gains {} on *aligned* and loses\n  {} on".format(
+            *(on_board("RSIMask", o) for o in ("aligned", "delayed"))
+        ),
+    ),
+    (
+        "docs/leaderboard.md",
+        lambda: "by {} on *aligned* and {} on *aligned_1*".format(
+            *(on_board("SEPA", o) for o in ("aligned", "aligned_1"))
+        ),
+    ),
+    (
+        "docs/leaderboard.md",
+        lambda: "by {}; GTPO without the pooling changes that by {}.".format(
+            *(on_board(name, "aligned", "agreement_gained", 2) for name in ("SEPA", "GTPO"))
+        ),
+    ),
+    ("docs/leaderboard.md", lambda: f"costs {on_board('EntropyMask', 'decoy')} on *decoy*"),
+    (
+        "docs/leaderboard.md",
+        lambda: "puts {:.0f} % of the credit elsewhere and turns the gradient by {:.3f} degrees".format(
+            *(float(on_board("EntropyMask", "delayed", name, 5).split(" ")[0]) * f for name, f in MASKED.items())
+        ),
+    ),
+    ("docs/leaderboard.md", lambda: f"size of the gain, {foretells('angle', 'size')}"),
+    ("docs/leaderboard.md", lambda: f"mostly for the worse, {foretells('angle')}. "),
+    ("docs/leaderboard.md", lambda: f"goes with gains,\n  {foretells('agreement_gained')}."),
+    ("docs/leaderboard.md", lambda: f"inside completions is undecided: {foretells('cosine_within')}."),
+    (
+        "docs/findings.md",
+        lambda: (
+            "one policy ({}) and behind on two ({} and {}), the information mask ahead on two ({} and {}) and".format(
+                *(on_board("GTPO", o).split(" ")[0] for o in ("delayed", "aligned", "aligned_1")),
+                *(on_board("RSIMask", o).split(" ")[0] for o in ("aligned", "aligned_1")),
+            )
+        ),
+    ),
+    ("docs/findings.md", lambda: "behind on one ({}).".format(on_board("RSIMask", "delayed").split(" ")[0])),
+    (
+        "docs/findings.md",
+        lambda: "say its phrases, {} and {};".format(*(on_board("SEPA", o) for o in ("aligned", "aligned_1"))),
+    ),
+    ("docs/findings.md", lambda: "it costs {} points.".format(on_board("EntropyMask", "decoy").split(" ")[0][1:])),
+    (
+        "docs/findings.md",
+        lambda: "(rank correlation {}), and how much better two batches agree whether it is one ({}); agreement".format(
+            *(
+                foretells(*of).replace(" (", ", ").rstrip(")")
+                for of in (("angle", "size"), ("agreement_gained", "gain"))
+            )
+        ),
+    ),
+    (
+        "README.md",
+        lambda: "ahead by {} points ({}) and {} ({}) on the two that say its phrases".format(
+            *(part for o in ("aligned", "aligned_1") for part in unsigned(on_board("SEPA", o)))
+        ),
+    ),
     ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
     (
         "docs/studies/published_tables.md",
