@@ -484,6 +484,18 @@ SENTENCES = [
             *(part for o in ("aligned", "aligned_1") for part in unsigned(on_board("SEPA", o)))
         ),
     ),
+    (
+        "docs/studies/replication.md",
+        lambda: "{} points after 20 steps and by {} after 40; after 60 the difference is {}.".format(
+            *(led("sepa_lead", "sepa_constant", baseline="flat", step=step) for step in (20, 40, 60))
+        ),
+    ),
+    (
+        "docs/findings.md",
+        lambda: "it is {} points after 40 steps and {} after 60;".format(
+            *(led("sepa_lead", "sepa_constant", baseline="flat", step=step) for step in (40, 60))
+        ),
+    ),
     ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
     (
         "docs/studies/published_tables.md",
