@@ -13,7 +13,7 @@ from pathlib import Path
 import csv_rows
 
 from rlcredit.card import leaderboard
-from rlcredit.card.board import SHIPPED, Row, row
+from rlcredit.card.board import SHIPPED, Row, latest, row
 from rlcredit.card.card import Card
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.organisms import names
@@ -24,8 +24,8 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
 
 def together(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:
     """Return all rows, new ones in place of kept ones; by organism as they are listed, then by condition."""
-    rows = {(row["condition"], row["organism"], row["budget"]): row for row in [*kept, *new]}
-    return sorted(rows.values(), key=lambda row: (names().index(row["organism"]), row["budget"], row["condition"]))
+    rows = latest([*kept, *new])
+    return sorted(rows, key=lambda row: (names().index(row["organism"]), row["budget"], row["condition"]))
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
@@ -77,7 +76,6 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
         for operator in itertools.chain(*self.stacks.values()):
             operator.run_seed = self.run_seed
 
-    @torch.no_grad()
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
         self.others = {name: assigned(stack, rollout).advantages for name, stack in self.stacks.items()}

@@ -86,8 +86,18 @@ def together(cards: Sequence[Card]) -> list[Row]:
     """
     measured = {(card.budget, card.baseline, card.organism) for card in cards}
     beside = [each for each in _shipped() if (each["budget"], each["baseline"], each["organism"]) in measured]
-    rows = {(each["condition"], each["organism"]): each for each in [*beside, *map(row, cards)]}
-    return list(rows.values())
+    return latest([*beside, *map(row, cards)])
+
+
+def latest(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with the last one only of every condition, organism and budget."""
+    return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
+
+
+def by_organism(rows: Sequence[Row]) -> dict[str, Board]:
+    """Return the board of every organism, by its name."""
+    organisms = dict.fromkeys(each["organism"] for each in rows)
+    return {name: Board([each for each in rows if each["organism"] == name]) for name in organisms}
 
 
 def _shipped() -> list[Row]:

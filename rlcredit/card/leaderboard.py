@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.card.board import Board, Row
+from rlcredit.card.board import Row, by_organism
 from rlcredit.card.card import ITSELF
 from rlcredit.card.foretelling import by_probe, foretold, markdown_of
 from rlcredit.card.rendering import rendered, with_ends
-from rlcredit.card.standing import Standing, gain_of, said, standings
+from rlcredit.card.standing import Standing, apart, gain_of, said, standings
 from rlcredit.figures import ACCENT, INK, MUTED, finish, new_figure
 from rlcredit.files import as_csv, write_atomically
 from rlcredit.statistics.t_test import TTest
@@ -30,15 +30,14 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
     known = list(foretold(rows))
     if known:
         write_atomically(folder / "foretold.csv", as_csv([each.row() for each in known]))
-    organisms = dict.fromkeys(each["organism"] for each in rows)
-    boards = {name: Board([each for each in rows if each["organism"] == name]) for name in organisms}
-    lines = [*markdown(rows), "", said(rows), *(["", *markdown_of(known)] if known else [])]
+    boards, sentence = by_organism(rows), said(rows)
+    lines = [*markdown(rows), "", sentence, *(["", *markdown_of(known)] if known else [])]
     write_atomically(folder / "leaderboard.md", "\n".join(lines) + "\n")
-    if said(rows):
+    if sentence:
         draw(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"
     shown = {"boards": boards, "first": rows[0], "foretold": by_probe(known)}
-    whole = {"standings": standings(rows), "organisms": list(organisms), "said": said(rows), "own": own}
+    whole = {"standings": standings(rows), "said": sentence, "own": own}
     write_atomically(page, rendered(page.name, shown | whole))
     return page
 
@@ -80,8 +79,7 @@ def _point(axes: Any, place: int, standing: Standing, title: str) -> None:
         if cell and cell["verdict"] == ITSELF:
             axes.plot([0], [place], "o", color=MUTED, markersize=4)
         return
-    sure = standing.decided if cell is None else not test.interval.low <= 0 <= test.interval.high
-    colour = ACCENT if sure else INK
+    colour = ACCENT if (apart(test) if cell else standing.decided) else INK
     axes.plot([test.interval.low, test.interval.high], [place, place], color=colour, linewidth=1.4)
     axes.plot([test.difference], [place], "o", color=colour, markersize=4)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.card.board import Board, together
+from rlcredit.card.board import by_organism, together
 from rlcredit.card.card import SECTIONS, Card
 from rlcredit.card.rendering import rendered
 from rlcredit.files import write_atomically
@@ -32,12 +32,7 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
     first = cards[0]
     place = folder / f"{first.name}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
-    shown = {
-        "cards": cards,
-        "first": first,
-        "titles": SECTIONS,
-        "boards": [Board(together([card])) for card in cards],
-    }
+    shown = {"cards": cards, "first": first, "titles": SECTIONS, "boards": by_organism(together(cards))}
     paths, changed = [place / "card.html", place / "card.md"], False
     for path in paths:
         text = rendered(path.name, shown)

@@ -7,6 +7,7 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.card.finding import Finding
+from rlcredit.report.tables import small
 
 PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
 """Where templates lie: the card's own, and what all pages share."""
@@ -21,7 +22,7 @@ def rendered(template: str, content: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return templates.get_template(template).render(content, value=value, interval=interval, cell=cell)
+    return templates.get_template(template).render(content, value=value, interval=interval, cell=cell, small=small)
 
 
 def value(number: float, unit: str) -> str:

@@ -3,16 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import special
-
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.card.board import GAIN, Row, number
 from rlcredit.card.budget import BUDGETS
 from rlcredit.statistics.adjusted_p import holm
 from rlcredit.statistics.t_test import TTest, mean_t, t_test
-
-LEVEL = 0.95
-"""Of the intervals on a board."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,13 @@ def gain_of(row: Row) -> TTest | None:
         return None
     df = len(BUDGETS[row["budget"]].seeds) - 1
     width = number(row, f"{GAIN}_high") - number(row, f"{GAIN}_low")
-    return t_test(number(row, GAIN), width / 2 / float(special.stdtrit(df, (1 + LEVEL) / 2)), df, LEVEL)
+    unit = t_test(0.0, 1.0, df).interval
+    return t_test(number(row, GAIN), width / (unit.high - unit.low), df)
+
+
+def apart(test: TTest) -> bool:
+    """Whether a gain differs from zero, taken alone."""
+    return test.p <= ALPHA
 
 
 def said(rows: Sequence[Row]) -> str:
@@ -74,7 +75,7 @@ def said(rows: Sequence[Row]) -> str:
     cells = [test for test in map(gain_of, rows) if test]
     if not cells:
         return ""
-    ahead, behind = (sum(sign * test.difference > 0 and test.p <= ALPHA for test in cells) for sign in (1, -1))
+    ahead, behind = (sum(sign * test.difference > 0 and apart(test) for test in cells) for sign in (1, -1))
     known = [standing for standing in standings(rows) if standing.mean]
     better, worse = ([each.name for each in known if each.decided and sign * each.gain > 0] for sign in (1, -1))
     return (
