@@ -1,7 +1,7 @@
 """How noisy a gradient is: credit operators on identical completions of one policy that is not trained.
 
 python scripts/measure_noise.py                                             # the embedded policy
-python scripts/measure_noise.py --policy policies/long_chains --terms 6 8 GRPO "hard Delight"
+python scripts/measure_noise.py --policy organisms/long_chains --terms 6 8 GRPO "hard Delight"
 python scripts/measure_noise.py --config configs/smollm2.yaml --prompts 32 GRPO GTPO       # any run's policy and task
 
 Every stack assigns its credit to the same completions, and the gradients of batches of prompts are kept. Agreement is

@@ -2,7 +2,7 @@
 
 python scripts/pretrain_tiny.py --out rlcredit/tiny
 python scripts/pretrain_tiny.py --organism decoy --out rlcredit/organisms/decoy
-python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3
+python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out rlcredit/organisms/long_chains
 
 The same bits on one kind of CPU.
 
