@@ -1,8 +1,9 @@
 """Make the embedded policy, or another organism, from nothing: tokenizer, weights and chat template.
 
 python scripts/pretrain_tiny.py --out rlcredit/tiny
-python scripts/pretrain_tiny.py --organism decoy --out rlcredit/organisms/decoy
-python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out rlcredit/organisms/long_chains
+ORGANISMS=rlcredit/organisms
+python scripts/pretrain_tiny.py --organism decoy --out $ORGANISMS/decoy
+python scripts/pretrain_tiny.py --start rlcredit/tiny --terms 2 12 --steps 3000 --lr 1e-3 --out $ORGANISMS/long_chains
 
 The same bits on one kind of CPU.
 

@@ -40,10 +40,10 @@ class Card:
 
     Attributes:
         name: of the condition.
-        origin: how it was named.
         organism: on which it was measured.
         baseline: with which it is compared.
         budget: name of it.
+        origins: how it, its organism and its baseline were named, in this order.
         stack: its operators, written as calls.
         commit: of the code that made the card.
         beside: settings in which it differs from the baseline besides its stack.
@@ -57,10 +57,10 @@ class Card:
     """
 
     name: str
-    origin: str
     organism: str
     baseline: str
     budget: str
+    origins: Sequence[str]
     stack: str
     commit: str
     beside: Sequence[str] = ()
@@ -72,9 +72,9 @@ class Card:
     page: str = ""
 
     def command(self, *others: str) -> str:
-        """Return the command that makes it, and those on other organisms."""
-        named, places = self.origin.split(",")[0], (self.organism, *others)
-        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", self.baseline)
+        """Return the command that makes it, and those on other organisms, as they were named."""
+        named, place, base = self.origins
+        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", place, *others, "--baseline", base)
         return shlex.join(said)
 
     def finding(self, name: str) -> Finding | None:

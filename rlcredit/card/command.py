@@ -74,11 +74,11 @@ def _judged(options: argparse.Namespace) -> int:
     if not named:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
     wanted = organisms.names() if options.organism == ["all"] else options.organism
-    places, subjects = [organisms.organism(name) for name in wanted], [subject(name) for name in named]
+    places, subjects = {name: organisms.organism(name) for name in wanted}, [subject(name) for name in named]
     budget, base = BUDGETS[options.budget], subject(options.baseline)
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
-    for name, files in places:
-        desk = Desk(name, files, base, budget, options.folder, options.slots, options.threads)
+    for place, (name, files) in places.items():
+        desk = Desk(name, place, files, base, budget, options.folder, options.slots, options.threads)
         for each in subjects:
             made[each.name].append(desk.card(each))
     for cards in made.values():

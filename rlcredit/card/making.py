@@ -31,6 +31,7 @@ class Desk:
 
     Args:
         organism: its name.
+        named: how it was named.
         files: its configurations.
         baseline: with which all are compared.
         budget: how much is spent.
@@ -41,6 +42,7 @@ class Desk:
     """
 
     organism: str
+    named: str
     files: Sequence[str]
     baseline: Subject
     budget: Budget
@@ -64,10 +66,10 @@ class Desk:
         batch = base if itself else self._batch(condition, base.truth)
         card = Card(
             subject.name,
-            subject.origin,
             self.organism,
             self.baseline.name,
             self.budget.name,
+            (subject.origin, self.named, self.baseline.origin),
             " > ".join(call(operator) for operator in batch.stack),
             git_commit(),
             _beside(batch, base),

@@ -62,7 +62,7 @@ def subject(named: str) -> Subject:
     if path.endswith((".yaml", ".yml")):
         return _of_condition(named)
     if path.endswith(".py"):
-        return _of_file(Path(path), chosen)
+        return _of_file(named, Path(path), chosen)
     return _of_class(named)
 
 
@@ -90,7 +90,7 @@ def _of_condition(named: str) -> Subject:
     return Subject(str(content.get("condition", file.stem)), named, content)
 
 
-def _of_file(path: Path, chosen: str) -> Subject:
+def _of_file(named: str, path: Path, chosen: str) -> Subject:
     if not path.is_file():
         raise ValueError(f"{shown(path)}: there is no such file.")
     own = [cls for cls in _loaded(path) if not chosen or cls.__name__ == chosen]
@@ -99,7 +99,7 @@ def _of_file(path: Path, chosen: str) -> Subject:
         raise ValueError(
             f"{shown(path)}: expected one operator, a subclass of CreditOperator, found {names}. Say {path.name}:Name."
         )
-    return _around(own[0], str(path), f"{path.stem}.{own[0].__name__}", path)
+    return _around(own[0], named, f"{path.stem}.{own[0].__name__}", path)
 
 
 def _loaded(path: Path) -> list[type[CreditOperator]]:
@@ -184,5 +184,5 @@ def _shipped(cls: type[CreditOperator], origin: str) -> Subject:
             conditions.append((len(names), file.stem, content))
     if not conditions:
         raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
-    _, name, content = min(conditions, key=lambda found: found[:2])
-    return Subject(cls.__name__, f"{origin}, in {name}", {**content, "condition": cls.__name__})
+    *_, content = min(conditions, key=lambda found: found[:2])
+    return Subject(cls.__name__, origin, {**content, "condition": cls.__name__})

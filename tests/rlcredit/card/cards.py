@@ -15,10 +15,10 @@ def made(name, gain, verdict="better", organism="aligned"):
     batch = [Finding("moved", "credit moved", 0.25, "share", 0.2, 0.3, sentence="A quarter of <b>it</b>.")]
     return Card(
         name,
-        name,
         organism,
         "GRPO",
         "quick",
+        (name, organism, "GRPO"),
         f"GRPO() > {name}()",
         "0123abc",
         properties=[Property("order", True, "it does not matter"), Property("padding", False, "it matters")],

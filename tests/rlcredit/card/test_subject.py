@@ -50,7 +50,7 @@ def test_an_operator_stands_below_what_it_reads(name, stack):
 
 def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
     found = subject("SEPA")
-    assert found.origin.startswith("SEPA, in ")
+    assert found.origin == "SEPA"
     assert "SEPA" in callbacks_of(found.content)
     assert found.content["condition"] == found.name == "SEPA"
 
@@ -72,7 +72,8 @@ def test_one_of_several_operators_of_a_file_is_named(own):
     own.write_text(OWN + OWN.replace("Doubled", "Again"))
     with pytest.raises(ValueError, match=r"found Doubled, Again\. Say own_doubled\.py:Name"):
         subject(str(own))
-    assert subject(f"{own}:Again").name == "Again"
+    again = subject(f"{own}:Again")
+    assert (again.name, again.origin) == ("Again", f"{own}:Again")
 
 
 @pytest.mark.parametrize(
