@@ -316,9 +316,60 @@ def foretells(probe, outcome="gain"):
     return str(next(known for known in foretold(BOARD) if (known.probe, known.outcome) == (probe, outcome)))
 
 
+CONTROLS = "headline_controls"
+
+
+def controlled(condition, baseline="measured"):
+    return led(CONTROLS, condition, baseline=baseline)
+
+
+def on_the_way(condition):
+    return with_interval(area_gains(CONTROLS, condition, "measured"), 1)
+
+
+def strengths():
+    return [gains(CONTROLS, "flat", f"gtpo_{beta}").mean() for beta in ("002", "01", "03")]
+
+
 SENTENCES = [
     ("README.md", lambda: f"flat GRPO by {led('headroom_optimal_6_8', OPTIMAL).replace(' (', ' points (')}"),
-    ("README.md", lambda: f"and by {led('headroom_10_12', OPTIMAL)} on 10 to 12"),
+    ("README.md", lambda: f"again by {controlled('measured', 'flat')} on fresh seeds"),
+    ("README.md", lambda: f"ahead of it, by {controlled('flat_28_prompts')} with seven times the prompts"),
+    ("docs/findings.md", lambda: f"ahead of flat GRPO by {controlled('measured', 'flat').replace(' (', ' pp (')}, and"),
+    ("docs/findings.md", lambda: f"seven times the prompts by {controlled('flat_28_prompts')};"),
+    ("docs/findings.md", lambda: "end {} ahead ({}), undecided.".format(*unsigned(controlled("flat_56_completions")))),
+    ("docs/findings.md", lambda: f"({gains(CONTROLS, 'flat_odds', 'flat').mean():.1f} pp, two of eight runs collapse)"),
+    (
+        "docs/findings.md",
+        lambda: "({} pp, {})".format(*unsigned(controlled("optimal_token_baseline", "flat"))),
+    ),
+    ("docs/findings.md", lambda: "by {:.1f}, {:.1f} and {:.1f} pp.".format(*strengths())),
+    (
+        "docs/studies/headline.md",
+        lambda: "loses {:.1f} points, that strength (0.1) {:.1f}, three times it {:.1f}.".format(*strengths()),
+    ),
+    ("docs/studies/headline.md", lambda: f"fresh seeds, +{controlled('measured', 'flat')}."),
+    (
+        "docs/studies/headline.md",
+        lambda: f"{controlled('flat_28_prompts').replace(' (', ' points (')} ahead of measured",
+    ),
+    ("docs/studies/headline.md", lambda: f"{on_the_way('flat_56_completions')}. Other prompts"),
+    (
+        "docs/studies/headline.md",
+        lambda: (
+            f"{controlled('flat_28_prompts', 'flat_56_completions').replace(' (', ' points (')} over other completions"
+        ),
+    ),
+    (
+        "docs/studies/headline.md",
+        lambda: "{}, {}, {} and {} points for prompts, {}, {}, {} and {}\nfor completions".format(
+            *(
+                f"{gains(CONTROLS, name, 'measured', step=step).mean():.1f}"
+                for name in ("flat_28_prompts", "flat_56_completions")
+                for step in (25, 50, 75, 100)
+            )
+        ),
+    ),
     ("README.md", lambda: f"end {behind('headroom_operators_6_8', *OPERATORS)} points behind flat GRPO"),
     ("docs/findings.md", lambda: f"flat GRPO by {led('headroom_optimal_2_4', OPTIMAL).replace(' (', ' pp (')}"),
     ("docs/findings.md", lambda: f"{led('headroom_optimal_6_8', OPTIMAL)} on 6 to 8"),
