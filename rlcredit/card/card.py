@@ -71,10 +71,11 @@ class Card:
     sentence: str = ""
     page: str = ""
 
-    def command(self, *others: str) -> str:
-        """Return the command that makes it, and those on other organisms, as they were named."""
-        named, place, base = self.origins
-        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", place, *others, "--baseline", base)
+    def command(self, *others: "Card") -> str:
+        """Return the command that makes it, and those of its condition on other organisms, as all were named."""
+        named, _, base = self.origins
+        places = (place for _, place, _ in (each.origins for each in (self, *others)))
+        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
         return shlex.join(said)
 
     def finding(self, name: str) -> Finding | None:

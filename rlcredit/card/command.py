@@ -12,13 +12,14 @@ from rlcredit.card.budget import BUDGETS
 from rlcredit.card.card import Card
 from rlcredit.card.making import Desk
 from rlcredit.card.page import written
-from rlcredit.card.subject import shipped_operators, subject
+from rlcredit.card.subject import Subject, shipped_operators, subject
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.arguments import Parser, path
 from rlcredit.inputs.feasible import REFUSALS, reason
 from rlcredit.inputs.limits import THREADS
 from rlcredit.inputs.passwords import redacted
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.notices import tell
 from rlcredit.tracking.interruption import Interrupted, Signals
 
@@ -74,11 +75,12 @@ def _judged(options: argparse.Namespace) -> int:
     if not named:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
     wanted = organisms.names() if options.organism == ["all"] else options.organism
-    places, subjects = {name: organisms.organism(name) for name in wanted}, [subject(name) for name in named]
+    places, subjects = [organisms.organism(name) for name in wanted], [subject(name) for name in named]
     budget, base = BUDGETS[options.budget], subject(options.baseline)
+    _refuse_namesakes([base, *subjects])
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
-    for place, (name, files) in places.items():
-        desk = Desk(name, place, files, base, budget, options.folder, options.slots, options.threads)
+    for place in places:
+        desk = Desk(place, base, budget, options.folder, options.slots, options.threads)
         for each in subjects:
             made[each.name].append(desk.card(each))
     for cards in made.values():
@@ -90,6 +92,15 @@ def _judged(options: argparse.Namespace) -> int:
     if len({each["condition"] for each in rows}) > 1:
         print(leaderboard.written(rows, options.folder, own=() if options.shipped else made))
     return FINISHED
+
+
+def _refuse_namesakes(subjects: Sequence[Subject]) -> None:
+    """Refuse conditions that differ and are called the same: each has its folder and its runs by its name."""
+    by_name = {each.name: each for each in reversed(subjects)}
+    for each in subjects:
+        if each.content != (first := by_name[each.name]).content:
+            named = f"{shown(first.origin)} and {shown(each.origin)}"
+            raise ValueError(f"{named} differ and are both called {each.name}. Rename one.")
 
 
 def _number(text: str) -> int:

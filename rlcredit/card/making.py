@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from rlcredit.card.arms import RATE, Arm, learnt
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
 from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections
+from rlcredit.card.organisms import Organism
 from rlcredit.card.subject import Subject
 from rlcredit.command_line.explain import call
 from rlcredit.files import file_sha256
@@ -30,9 +30,7 @@ class Desk:
     """Where cards are made: an organism, a baseline, a budget.
 
     Args:
-        organism: its name.
-        named: how it was named.
-        files: its configurations.
+        organism: on which is measured.
         baseline: with which all are compared.
         budget: how much is spent.
         folder: of all cards.
@@ -41,9 +39,7 @@ class Desk:
 
     """
 
-    organism: str
-    named: str
-    files: Sequence[str]
+    organism: Organism
     baseline: Subject
     budget: Budget
     folder: Path
@@ -58,30 +54,7 @@ class Desk:
         identity = self._identity(subject)
         if file.is_file() and key.is_file() and key.read_text(encoding="utf-8") == identity:
             return Card.read(file)
-        condition = subject.written(place)
-        tell(f"measuring  {subject.name} on {self.organism}")
-        base = self.base()
-        assert base.truth is not None
-        itself = _unnamed(subject) == _unnamed(self.baseline)
-        batch = base if itself else self._batch(condition, base.truth)
-        card = Card(
-            subject.name,
-            self.organism,
-            self.baseline.name,
-            self.budget.name,
-            (subject.origin, self.named, self.baseline.origin),
-            " > ".join(call(operator) for operator in batch.stack),
-            git_commit(),
-            _beside(batch, base),
-            **described(batch),
-        )
-        card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
-        if itself:
-            card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
-        elif not self.budget.seeds:
-            card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
-        else:
-            self._learn(card, subject, condition, batch, base)
+        card = self._made(subject)
         card.write(file)
         key.write_text(identity, encoding="utf-8")
         return card
@@ -96,25 +69,52 @@ class Desk:
                 torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
         return self._base
 
+    def _made(self, subject: Subject) -> Card:
+        """Measure a condition, and run what is missing."""
+        tell(f"measuring  {subject.name} on {self.organism.name}")
+        condition = subject.written(self._place(subject))
+        base = self.base()
+        assert base.truth is not None
+        itself = _unnamed(subject) == _unnamed(self.baseline)
+        batch = base if itself else self._batch(condition, base.truth)
+        card = Card(
+            subject.name,
+            self.organism.name,
+            self.baseline.name,
+            self.budget.name,
+            (subject.origin, self.organism.origin, self.baseline.origin),
+            " > ".join(call(operator) for operator in batch.stack),
+            git_commit(),
+            _beside(batch, base),
+            **described(batch),
+        )
+        card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
+        if itself:
+            card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
+        elif not self.budget.seeds:
+            card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
+        else:
+            self._learn(card, subject, condition, batch, base)
+        return card
+
     def _learn(self, card: Card, subject: Subject, condition: Path, batch: Batch, base: Batch) -> None:
         """Run what is missing, and add what was learnt."""
-        name = subject.name if subject.name != self.baseline.name else f"{subject.name}_"
-        arm = Arm(name, (*self.files, str(condition)), _rate(batch))
+        arm = Arm(subject.name, (*self.organism.files, str(condition)), _rate(batch))
         other = self._place(self.baseline) / "condition.yaml"
-        baseline = Arm(self.baseline.name, (*self.files, str(other)), _rate(base))
-        place = self.folder / "arms" / self.organism
+        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), _rate(base))
+        place = self.folder / "arms" / self.organism.name
         found = learnt(arm, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
         card.verdict, card.sentence = decided(card, found)
 
     def _batch(self, condition: Path, truth: TrueCredit | None) -> Batch:
-        return measured([*self.files, str(condition)], self.budget, truth, threads=self.threads)
+        return measured([*self.organism.files, str(condition)], self.budget, truth, threads=self.threads)
 
     def _place(self, subject: Subject) -> Path:
-        return self.folder / self.organism / self.budget.name / subject.name
+        return self.folder / self.organism.name / self.budget.name / subject.name
 
     def _truth_file(self) -> Path:
-        return self.folder / self.organism / self.budget.name / "truth.pt"
+        return self.folder / self.organism.name / self.budget.name / "truth.pt"
 
     def _known_truth(self) -> TrueCredit | None:
         file = self._truth_file()
@@ -125,13 +125,13 @@ class Desk:
 
     def _truth_key(self) -> str:
         """Return what true credit depends on: the organism and the budget, as far as the batch goes."""
-        contents = [Path(file).read_text(encoding="utf-8") for file in self.files]
+        contents = [Path(file).read_text(encoding="utf-8") for file in self.organism.files]
         return _digest([contents, asdict(self.budget)])
 
     def _identity(self, subject: Subject) -> str:
-        """Return what a card depends on."""
-        source = subject.source and file_sha256(subject.source)
-        return _digest([self._truth_key(), subject.content, source, self.baseline.content])
+        """Return what a card depends on, and what is written on it."""
+        source, written = subject.source and file_sha256(subject.source), [each.name for each in fields(Card)]
+        return _digest([self._truth_key(), subject.content, source, self.baseline.content, written])
 
 
 def _unnamed(subject: Subject) -> dict[str, Any]:

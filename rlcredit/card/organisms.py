@@ -1,5 +1,7 @@
 """Where a card measures: configurations of a policy and its task, by name."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rlcredit.inputs.found import found, shipped
@@ -11,13 +13,29 @@ BASIS = "configs/tiny.yaml"
 FIRST = "aligned"
 
 
+@dataclass(frozen=True)
+class Organism:
+    """A policy and its task.
+
+    Args:
+        name: in tables.
+        origin: how it was named.
+        files: the configurations it is made of.
+
+    """
+
+    name: str
+    origin: str
+    files: Sequence[str]
+
+
 def names() -> list[str]:
     """Return the names of the shipped organisms."""
     return [FIRST, *sorted(file.stem for file in (shipped() / "organisms").glob("*.yaml"))]
 
 
-def organism(named: str) -> tuple[str, tuple[str, ...]]:
-    """Return the name of an organism and the configurations it is made of.
+def organism(named: str) -> Organism:
+    """Return the organism that a name on the command line stands for.
 
     Args:
         named: a shipped one, or a file with a whole configuration.
@@ -27,10 +45,10 @@ def organism(named: str) -> tuple[str, tuple[str, ...]]:
 
     """
     if named == FIRST:
-        return named, (found(BASIS),)
+        return Organism(named, named, (found(BASIS),))
     if named in names():
-        return named, (found(BASIS), found(f"configs/organisms/{named}.yaml"))
+        return Organism(named, named, (found(BASIS), found(f"configs/organisms/{named}.yaml")))
     file = Path(found(named))
     if named.endswith((".yaml", ".yml")) and file.is_file():
-        return file.stem, (str(file),)
+        return Organism(file.stem, named, (str(file),))
     raise ValueError(f"--organism: there is no {shown(named)}. There are {', '.join(names())}, or name a .yaml file.")

@@ -50,7 +50,7 @@ def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], mlflow: s
     tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict, **versions()}
     record = Record(RunFolder(place), to=destination(settings, f"{first.name}-{first.budget}", tags))
     try:
-        record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command()})
+        record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}
         for card in cards:
             for section, found in card.sections.items():

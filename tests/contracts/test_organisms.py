@@ -30,7 +30,7 @@ def test_it_is_small_and_says_what_was_planted(name):
 
 @pytest.mark.parametrize("name", names())
 def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
-    resolution = resolved([f"--config={file}" for file in organism(name)[1]])
+    resolution = resolved([f"--config={file}" for file in organism(name).files])
     module, task = resolution.module, resolution.task
     task.validation_size, number = 64, module.validation.completions
     task.setup()

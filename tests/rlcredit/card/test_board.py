@@ -43,7 +43,7 @@ def test_a_row_says_how_it_was_made():
 def test_its_command_names_files_as_they_were_named():
     origins = ("here, not there/mine.py:Halved", "configs/smollm2.yaml", "configs/conditions/sepa_paper/c5_maxrl.yaml")
     card = dataclasses.replace(made("Halved", 1.0, organism="smollm2"), baseline="c5_maxrl", origins=origins)
-    assert shlex.split(card.command("aligned")) == [
+    assert shlex.split(card.command(made("Halved", 1.0, organism="aligned"))) == [
         *("rlcredit", "card", "here, not there/mine.py:Halved", "--budget", "quick"),
         *("--organism", "configs/smollm2.yaml", "aligned"),
         *("--baseline", "configs/conditions/sepa_paper/c5_maxrl.yaml"),

@@ -31,6 +31,19 @@ class Flipped(CreditOperator, reads="advantages", writes="advantages"):
 '''
 
 
+NAMESAKE = """condition: GRPO
+trainer: {callbacks: [MaxRL]}
+"""
+
+
+def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(NAMESAKE)
+    assert main(["mine.yaml"]) == 2
+    assert "GRPO and mine.yaml differ and are both called GRPO. Rename one." in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
