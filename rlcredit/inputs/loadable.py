@@ -16,7 +16,11 @@ CAPS = ("final_logit_softcapping", "logits_soft_cap")
 HERE = ("policies/", "./", "../", "/", "~")
 """With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
 
-MADE_BY = {"policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2"}
+MADE_BY = {
+    "policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2",
+    "policies/long_chains": "python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny "
+    "--terms 2 12 --steps 3000 --lr 1e-3",
+}
 """Commands that make the folders which shipped configurations name."""
 
 

@@ -12,6 +12,7 @@ from rlcredit.campaign.run_spec import arguments, overlay, specs
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
 FINISHED = {
+    "headline_controls": "f8bb150b028b",
     "headroom_10_12": "5d06d332c135",
     "headroom_2_4": "e43862ae6ca6",
     "headroom_6_8": "4168e0006d19",
@@ -24,6 +25,7 @@ FINISHED = {
     "seed_002": "0ba38a8fd7b2",
     "seed_003": "f4d80aed96c5",
     "seed_004": "b5977ba64d66",
+    "sepa_lead": "d2dae2978732",
     "tiny_study": "ad3681ae35fb",
     "tiny_study_2": "3db21b346450",
 }
