@@ -11,13 +11,11 @@ from typing import Any
 import yaml
 
 from callbacks.base import CreditOperator
-from callbacks.contract import Contract
-from callbacks.lints import usual_writer
+from rlcredit.card.surroundings import surrounded
 from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
-from rlcredit.inputs.found import found, shipped
+from rlcredit.inputs.found import found
 from rlcredit.inputs.strict_yaml import shown
-from rlcredit.rollout import MEANINGFUL
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def _of_file(named: str, path: Path, chosen: str) -> Subject:
         raise ValueError(
             f"{shown(path)}: expected one operator, a subclass of CreditOperator, found {names}. Say {path.name}:Name."
         )
-    return _around(own[0], named, f"{path.stem}.{own[0].__name__}", path)
+    return _of(own[0], named, f"{path.stem}.{own[0].__name__}", path)
 
 
 def _loaded(path: Path) -> list[type[CreditOperator]]:
@@ -122,7 +120,7 @@ def _of_class(named: str) -> Subject:
 
     by_name = {cls.__name__: cls for cls in callbacks.every_operator()}
     if cls := by_name.get(named) or by_name.get(named.rpartition(".")[2] if named.startswith("callbacks.") else ""):
-        return _around(cls, named, cls.__name__)
+        return _of(cls, named, cls.__name__)
     module, _, name = named.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name) if module else None
@@ -133,56 +131,8 @@ def _of_class(named: str) -> Subject:
             f"{named}: neither an operator nor the path of one. `rlcredit list operators` names those that are "
             "shipped; a condition ends in .yaml, a file with an operator of one's own in .py."
         )
-    return _around(cls, named, named)
+    return _of(cls, named, named)
 
 
-def _around(cls: type[CreditOperator], origin: str, path: str, source: Path | None = None) -> Subject:
-    """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given."""
-    if not cls.writes:
-        raise ValueError(f"{cls.__name__} is a probe: it watches credit and assigns none.")
-    needed = [
-        name
-        for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
-        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-    ]
-    if cls.writes != {"advantages"} or needed:
-        if cls.__module__.startswith("callbacks."):
-            return _shipped(cls, origin)
-        lacks = f"needs {', '.join(needed)}" if needed else f"writes {', '.join(sorted(cls.writes))}"
-        raise ValueError(f"{cls.__name__} {lacks}, not advantages alone. Name a condition in which it leads to credit.")
-    above = [_usual("advantages")] if "advantages" in cls.reads else []
-    stack = [*(writer.__name__ for writer in [*above, *_writers(cls)]), path]
-    return Subject(cls.__name__, origin, {"condition": cls.__name__, "trainer": {"callbacks": stack}}, source)
-
-
-def _writers(cls: type[Contract]) -> list[type[Contract]]:
-    """Return the usual operators that write what one reads, in the order of a stack."""
-    stack: list[type[Contract]] = []
-    for name in sorted(cls.reads - MEANINGFUL):
-        writer = _usual(name)
-        stack += [above for above in [*_writers(writer), writer] if above not in stack]
-    return stack
-
-
-def _usual(name: str) -> type[Contract]:
-    from callbacks.episode.grpo import GRPO  # noqa: PLC0415
-
-    writer = GRPO if name == "advantages" else usual_writer(name)
-    if writer is None:
-        raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
-    return writer
-
-
-def _shipped(cls: type[CreditOperator], origin: str) -> Subject:
-    """Return the shipped condition with the fewest callbacks among those that list an operator."""
-    conditions = []
-    for file in sorted((shipped() / "conditions").glob("*/*.yaml")):
-        content = strict_yaml.read(file)
-        entries = content.get("trainer", {}).get("callbacks") or []
-        names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
-        if cls.__name__ in names:
-            conditions.append((len(names), file.stem, content))
-    if not conditions:
-        raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
-    *_, content = min(conditions, key=lambda found: found[:2])
-    return Subject(cls.__name__, origin, {**content, "condition": cls.__name__})
+def _of(cls: type[CreditOperator], origin: str, path: str, source: Path | None = None) -> Subject:
+    return Subject(cls.__name__, origin, surrounded(cls, path), source)
