@@ -56,8 +56,8 @@ class Board:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Findings and their titles."""
-        return {name: title for name, (title, _) in SHOWN.items()}
+        """Findings that a row has at least, and their titles: where nothing was trained, what one batch says."""
+        return {name: title for name, (title, _) in SHOWN.items() if any(each[name] for each in self.rows)}
 
     @property
     def units(self) -> dict[str, str]:

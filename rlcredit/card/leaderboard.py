@@ -7,7 +7,7 @@ from typing import Any
 from rlcredit.card.board import Row, by_organism
 from rlcredit.card.card import ITSELF
 from rlcredit.card.foretelling import by_probe, foretold, markdown_of
-from rlcredit.card.rendering import rendered, with_ends
+from rlcredit.card.rendering import cell, rendered, with_ends
 from rlcredit.card.standing import Standing, apart, gain_of, said, standings
 from rlcredit.figures import ACCENT, INK, MUTED, finish, new_figure
 from rlcredit.files import as_csv, write_atomically
@@ -31,7 +31,7 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
     if known:
         write_atomically(folder / "foretold.csv", as_csv([each.row() for each in known]))
     boards, sentence = by_organism(rows), said(rows)
-    lines = [*markdown(rows), "", sentence, *(["", *markdown_of(known)] if known else [])]
+    lines = [*markdown(rows), *(["", sentence] if sentence else []), *(["", *markdown_of(known)] if known else [])]
     write_atomically(folder / "leaderboard.md", "\n".join(lines) + "\n")
     if sentence:
         draw(rows, folder / "leaderboard.png")
@@ -43,14 +43,35 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table with one line per condition: its paired gain on the way on every organism, best mean first."""
+    """Yield a table with one line per condition: its paired gain on the way on every organism, best mean first.
+
+    Where nothing was trained, it is a table per organism of what one batch says.
+    """
+    yield from _gains(rows) if any(map(gain_of, rows)) else _measurements(rows)
+
+
+def _gains(rows: Sequence[Row]) -> Iterator[str]:
     organisms = list(dict.fromkeys(each["organism"] for each in rows))
-    yield f"| condition | {' | '.join(organisms)} | mean |"
+    yield _line("condition", *organisms, "mean")
     yield "|---" * (len(organisms) + 2) + "|"
     for standing in standings(rows):
         shown = [_cell(standing.cells.get(organism)) for organism in organisms]
         mean = _written(standing.mean) if standing.mean else "0"
-        yield f"| {standing.name} | {' | '.join(shown)} | {f'**{mean}**' if standing.decided else mean} |"
+        yield _line(standing.name, *shown, f"**{mean}**" if standing.decided else mean)
+
+
+def _measurements(rows: Sequence[Row]) -> Iterator[str]:
+    for organism, board in by_organism(rows).items():
+        yield from (f"**{organism}**, one batch, against `{rows[0]['baseline']}`", "")
+        yield _line("condition", *board.titles.values())
+        yield "|---" * (len(board.titles) + 1) + "|"
+        for each in board.rows:
+            yield _line(each["condition"], *(cell(each, name, board.units[name]) for name in board.titles))
+        yield ""
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

@@ -31,6 +31,19 @@ def test_markdown_has_a_line_per_condition_and_a_column_per_organism(rows):
     assert lines[1] == "| GRPO | 0 | 0 | 0 |"
 
 
+def test_where_nothing_was_trained_it_says_what_one_batch_says(rows, tmp_path):
+    untrained = [
+        each | {name: "" for name in each if name.startswith(("gain", "area_gain", "collapses"))} for each in rows
+    ]
+    title, _, head, _, first, *_ = leaderboard.markdown(untrained)
+    assert title == "**aligned**, one batch, against `GRPO`"
+    assert head == "| condition | moved |"
+    assert first == "| GRPO | 25.0 % (20.0 % to 30.0 %) |"
+    page = leaderboard.written(untrained, tmp_path).read_text()
+    assert "<th>moved</th></tr>" in page
+    assert not (tmp_path / "leaderboard.png").exists()
+
+
 def test_all_of_it_is_written(rows, tmp_path):
     page = leaderboard.written(rows, tmp_path).read_text()
     assert page.count("<tr") == 1 + 3 + 2 + len(rows)
