@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import choose_rates
 import count_plans
 import find_tasks
 import numpy as np
@@ -18,6 +19,7 @@ from csv_rows import read
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
+from rlcredit.campaign.declaration import read as declared
 from rlcredit.card import leaderboard
 from rlcredit.card.board import SHIPPED
 from rlcredit.card.foretelling import foretold, markdown_of
@@ -338,7 +340,54 @@ def strengths():
     return [gains(CONTROLS, "flat", f"gtpo_{beta}").mean() for beta in ("002", "01", "03")]
 
 
+RATES, BEST = declared(ROOT / "configs" / "campaigns" / "headline_rates.yaml"), "headline_best"
+GRID = choose_rates.ends(RESULTS / "headline_rates", PASS, 100)
+
+
+def at_best(condition, baseline="flat", **kwargs):
+    return led(BEST, condition, baseline=baseline, **kwargs)
+
+
+def lowered(rate, other):
+    """Write by how much a condition of the grid ends below another, in percentage points."""
+    return f"{100 * (GRID[other] - GRID[rate]):.1f} points"
+
+
+def falling():
+    lower = [gains(BEST, name, f"{name}_decayed").mean() for name in ("measured", "flat")]
+    lead = at_best("measured_decayed", "flat_decayed")
+    return f"by {lower[0]:.1f} and {lower[1]:.1f} points, and the lead is {lead}."
+
+
+def constant_worse():
+    assert (gains(BEST, "sepa_constant", "flat") < 0).all()
+    (row,) = [row for row in read(RESULTS / BEST / "conditions.csv") if row["condition"] == "sepa_constant"]
+    assert (row["collapsed"], row["runs"]) == ("1", "8")
+    return "in all eight pairs**, and one run collapses"
+
+
 SENTENCES = [
+    (
+        "docs/studies/headline.md",
+        lambda: "\n".join(choose_rates.lines(choose_rates.grid(RATES), GRID)),
+    ),
+    ("docs/studies/headline.md", lambda: f"ahead by {at_best('measured').replace(' (', ' points (')}."),
+    ("docs/studies/headline.md", falling),
+    ("docs/studies/headline.md", lambda: "is {} ahead ({}).".format(*unsigned(at_best("entropy_mask")))),
+    (
+        "docs/studies/headline.md",
+        lambda: f"from {GRID['sepa_ramped_x1']:.3f} to {GRID['sepa_ramped_x2']:.3f} in the grid",
+    ),
+    ("docs/studies/headline.md", constant_worse),
+    ("docs/studies/headline.md", lambda: f"were {lowered('sepa_constant_x1', 'sepa_constant_x2')} apart in the grid"),
+    (
+        "docs/studies/headline.md",
+        lambda: (
+            f"is its rate**: {at_best('entropy_mask', step=25).replace(' (', ' points (')} after 25 steps, where flat "
+            f"credit gains {gains('headroom_rate_6_8', 'grpo_lr_double', step=25).mean():.1f} from"
+        ),
+    ),
+    ("docs/studies/headline.md", lambda: f"ends {lowered('flat_x2', 'flat_x1')} lower in the grid"),
     ("README.md", lambda: f"flat GRPO by {led('headroom_optimal_6_8', OPTIMAL).replace(' (', ' points (')}"),
     ("README.md", lambda: f"again by {controlled('measured', 'flat')} on fresh seeds"),
     ("README.md", lambda: f"ahead of it, by {controlled('flat_28_prompts')} with seven times the prompts"),

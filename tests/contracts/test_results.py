@@ -19,6 +19,8 @@ RESULTS = ROOT / "docs" / "results"
 PAGES = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "studies").glob("*.md"))
 STUDIES = sorted(path.parent for path in RESULTS.glob("*/comparisons.csv"))
 LEVEL = 0.05
+ENUMERATED, DRAWN = 20, 0.005
+"""Pairs up to which the sign flip visits every pattern; how far its p may be off where patterns are drawn."""
 
 study = pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
 
@@ -66,7 +68,9 @@ def signs(number):
 
 
 def sign_flip(differences):
-    sums = signs(len(differences)) @ differences
+    """Return the exact p; every pattern of signs is one of the first half of the pairs and one of the second."""
+    halves = np.split(differences, [len(differences) // 2])
+    sums = np.add.outer(*(signs(len(half)) @ half for half in halves))
     return np.mean(np.abs(sums) >= abs(differences.sum()) * (1 - 1e-12))
 
 
@@ -109,9 +113,10 @@ def test_comparisons_follow_from_the_values_of_the_runs(folder):
         assert float(row["difference"]) == pytest.approx(each.mean(), abs=1e-12)
         assert float(row["t"]) == pytest.approx(t, rel=1e-6)
         assert ends(row) == pytest.approx(tuple(interval), rel=1e-6)
-        assert float(row["p_holm"]) == pytest.approx(p, rel=1e-6)
+        off = {"abs": DRAWN} if len(each) > ENUMERATED else {"rel": 1e-6}
+        assert float(row["p_holm"]) == pytest.approx(p, **(off if any(arms) else {"rel": 1e-6}))
         assert float(row["p_equivalence_holm"]) == pytest.approx(same, rel=1e-6)
-        assert float(row["p_sign_flip"]) == pytest.approx(sign_flip(each), rel=1e-6)
+        assert float(row["p_sign_flip"]) == pytest.approx(sign_flip(each), **off)
         assert float(row["area_difference"]) == pytest.approx(areas.mean(), abs=1e-12)
         assert ends(row, "area_") == pytest.approx(tuple(paired_t(areas)[2:]), rel=1e-6)
         decided = "equivalent" if same <= LEVEL else ("better" if each.mean() > 0 else "worse") if p <= LEVEL else ""
