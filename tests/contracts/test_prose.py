@@ -353,6 +353,17 @@ def lowered(rate, other):
     return f"{100 * (GRID[other] - GRID[rate]):.1f} points"
 
 
+def worse_at_best():
+    worse = [row["condition"] for row in read(RESULTS / BEST / "comparisons.csv") if row["verdict"] == "worse"]
+    assert worse == ["gtpo", "sepa_constant", "delight_scaled"]
+    gtpo, _, delight = (unsigned(with_interval(gains(BEST, name, "flat"), 1)) for name in worse)
+    constant = gains(BEST, "sepa_constant", "flat").mean()
+    return (
+        f"GTPO ({gtpo[0]} pp, {gtpo[1]}), SEPA at constant lambda ({constant:.1f}, one collapse) and scaled\n"
+        f"Delight ({delight[0]}, {delight[1]}) are worse"
+    )
+
+
 def falling():
     lower = [gains(BEST, name, f"{name}_decayed").mean() for name in ("measured", "flat")]
     lead = at_best("measured_decayed", "flat_decayed")
@@ -379,6 +390,7 @@ SENTENCES = [
         lambda: f"from {GRID['sepa_ramped_x1']:.3f} to {GRID['sepa_ramped_x2']:.3f} in the grid",
     ),
     ("docs/studies/headline.md", constant_worse),
+    ("docs/studies/replication.md", worse_at_best),
     ("docs/studies/headline.md", lambda: f"were {lowered('sepa_constant_x1', 'sepa_constant_x2')} apart in the grid"),
     (
         "docs/studies/headline.md",
