@@ -15,6 +15,7 @@ import tabulate_oracle
 import tabulate_organisms
 import tabulate_published
 import tabulate_run
+import tabulate_thresholds
 from csv_rows import read
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
@@ -377,7 +378,38 @@ def constant_worse():
     return "in all eight pairs**, and one run collapses"
 
 
+LONGER = "headline_300"
+
+
+def test_the_longer_runs_begin_as_the_shorter_ones_did():
+    ends = {
+        study: {tuple(row.values()) for row in read(RESULTS / study / "runs.csv") if int(row["step"]) <= 100}
+        for study in (CONTROLS, LONGER)
+    }
+    assert len(ends[LONGER]) == 80
+    assert ends[LONGER] < ends[CONTROLS]
+
+
+def longer(step=300, digits=1):
+    return led(LONGER, "measured", digits, baseline="flat", step=step)
+
+
+def narrows():
+    after = [longer(step).split(" ")[0] for step in (100, 200)]
+    return "{} points after 100 steps, {} after 200 and {} after 300".format(*after, longer())
+
+
+def thresholds():
+    return list(tabulate_thresholds.lines(tabulate_thresholds.curves(read(RESULTS / LONGER / "runs.csv")), "flat"))
+
+
 SENTENCES = [
+    ("docs/studies/headline.md", narrows),
+    ("docs/studies/headline.md", lambda: "\n".join(thresholds())),
+    (
+        "docs/studies/headline.md",
+        lambda: "takes {} of them ({}).".format(*unsigned(thresholds()[-1].split(" | ")[-1].rstrip(" |"))),
+    ),
     (
         "docs/studies/headline.md",
         lambda: "\n".join(choose_rates.lines(choose_rates.grid(RATES), GRID)),
