@@ -26,6 +26,7 @@ from rlcredit.card.board import SHIPPED
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.rendering import with_ends
 from rlcredit.card.standing import said
+from rlcredit.statistics.collapse import collapsed, highest_rate
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -378,7 +379,8 @@ def constant_worse():
     return "in all eight pairs**, and one run collapses"
 
 
-LONGER = "headline_300"
+LONGER, MORE = "headline_300", "headline_collapse"
+CARDS = read(RESULTS / "smollm2_cards.csv")
 
 
 def test_the_longer_runs_begin_as_the_shorter_ones_did():
@@ -403,12 +405,102 @@ def thresholds():
     return list(tabulate_thresholds.lines(tabulate_thresholds.curves(read(RESULTS / LONGER / "runs.csv")), "flat"))
 
 
+def in_findings():
+    gtpo, delight = (unsigned(led(BEST, "flat", baseline=name)) for name in ("gtpo", "delight_scaled"))
+    constant = gains(BEST, "flat", "sepa_constant").mean()
+    return (
+        f"GTPO ends {gtpo[0]} pp behind ({gtpo[1]}), Delight {delight[0]} ({delight[1]}), "
+        f"SEPA at constant lambda {constant:.1f} with"
+    )
+
+
+def reaches(row=-1):
+    return thresholds()[row].split(" | ")[-1].rstrip(" |")
+
+
+def together(condition):
+    """Return the ends of the runs of a condition on the eight seeds of the controls and on the 24 more."""
+    return np.concatenate([held_out(study, condition) for study in (CONTROLS, MORE)])
+
+
+def safe(sentence):
+    """Write how often runs collapse, if none of 32 of measured credit does and one of flat credit."""
+    ends = [together(name) for name in ("measured", "flat")]
+    falls = [int(collapsed(each).sum()) for each in ends]
+    assert falls == [0, 1]
+    assert {len(each) for each in ends} == {32}
+    return sentence.format(*(f"{highest_rate(fallen, 32):.0%}".replace("%", " %") for fallen in falls))
+
+
+def on_smollm2_card(condition, finding, digits):
+    (card,) = [row for row in CARDS if row["condition"] == condition]
+    return f"{float(card[finding]):.{digits}f}"
+
+
+def asked():
+    """Write the table of what else could explain the lead."""
+    return [
+        f"fresh seeds | +{controlled('measured', 'flat')} |",
+        f"(#at-a-learning-rate-of-its-own) | +{at_best('measured')} |",
+        f"a learning rate that falls | +{at_best('measured_decayed', 'flat_decayed')} |",
+        f"(#after-300-steps) | +{longer()} |",
+        f"(#how-often-a-run-collapses) | +{led(MORE, 'measured', baseline='flat')} |",
+        f"seven times the prompts | {with_interval(gains(CONTROLS, 'measured', 'flat_28_prompts'), 1)} |",
+        f"without the measuring | {with_interval(gains(CONTROLS, 'flat_odds', 'flat'), 1)} |",
+    ]
+
+
 SENTENCES = [
+    ("docs/studies/headline.md", lambda: safe("that fewer than {} do (95 %); of flat credit one does, fewer than {}.")),
+    ("docs/findings.md", lambda: safe("collapses, fewer than {} do; of flat credit one does, fewer than {}.")),
+    (
+        "docs/findings.md",
+        lambda: f"On 24 more seeds it is {led(MORE, 'measured', baseline='flat').replace(' (', ' pp (')}.",
+    ),
+    ("docs/studies/smollm2.md", lambda: "\n".join(leaderboard.markdown(CARDS)).strip()),
+    *(
+        (
+            page,
+            lambda: "moves {:.0f} % of the credit and turns the gradient by {} degrees".format(
+                100 * float(on_smollm2_card("EntropyMask", "moved", 4)), on_smollm2_card("EntropyMask", "angle", 1)
+            ),
+        )
+        for page in ("docs/findings.md", "docs/studies/smollm2.md")
+    ),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "turns it by {} ({} to {}).".format(
+            *(on_smollm2_card("RandomMask", f"angle{end}", 0) for end in ("", "_low", "_high"))
+        ),
+    ),
+    *(("docs/studies/headline.md", lambda place=place: asked()[place]) for place in range(7)),
+    ("README.md", lambda: f"by {at_best('measured')} with [each at its best learning rate]"),
+    ("README.md", lambda: f"after 300 steps in place of 100 by {longer()}."),
+    (
+        "README.md",
+        lambda: "by {:.1f} and {:.1f}, and none is better".format(
+            *(gains(BEST, "flat", name).mean() for name in ("gtpo", "delight_scaled"))
+        ),
+    ),
+    (
+        "docs/findings.md",
+        lambda: (
+            f"it is {at_best('measured').replace(' (', ' pp (')}, under a rate that falls "
+            f"{at_best('measured_decayed', 'flat_decayed')}."
+        ),
+    ),
+    (
+        "docs/findings.md",
+        lambda: (
+            f"{longer(100).split(' ')[0]} pp after 100 steps, {longer()} after 300; pass@1 of 0.90 takes {reaches()}"
+        ),
+    ),
+    ("docs/findings.md", in_findings),
     ("docs/studies/headline.md", narrows),
     ("docs/studies/headline.md", lambda: "\n".join(thresholds())),
     (
         "docs/studies/headline.md",
-        lambda: "takes {} of them ({}).".format(*unsigned(thresholds()[-1].split(" | ")[-1].rstrip(" |"))),
+        lambda: "takes {} of them ({}).".format(*unsigned(reaches())),
     ),
     (
         "docs/studies/headline.md",
@@ -448,7 +540,6 @@ SENTENCES = [
         "docs/studies/headline.md",
         lambda: "loses {:.1f} points, that strength (0.1) {:.1f}, three times it {:.1f}.".format(*strengths()),
     ),
-    ("docs/studies/headline.md", lambda: f"fresh seeds, +{controlled('measured', 'flat')}."),
     (
         "docs/studies/headline.md",
         lambda: f"{controlled('flat_28_prompts').replace(' (', ' points (')} ahead of measured",
