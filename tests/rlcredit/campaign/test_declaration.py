@@ -12,7 +12,11 @@ from rlcredit.campaign.run_spec import arguments, overlay, specs
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
 FINISHED = {
+    "headline_300": "4cb3d6d5ed2d",
+    "headline_best": "73f2a7418e15",
+    "headline_collapse": "624662b72875",
     "headline_controls": "f8bb150b028b",
+    "headline_rates": "60e5a6c88135",
     "headroom_10_12": "5d06d332c135",
     "headroom_2_4": "e43862ae6ca6",
     "headroom_6_8": "4168e0006d19",
