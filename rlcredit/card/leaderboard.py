@@ -1,6 +1,6 @@
 """All conditions beside each other on all organisms: a table, a page that can be sorted, a picture, what foretells."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
     if known:
         write_atomically(folder / "foretold.csv", as_csv([each.row() for each in known]))
     boards, sentence = by_organism(rows), said(rows)
-    lines = [*markdown(rows), *(["", sentence] if sentence else []), *(["", *markdown_of(known)] if known else [])]
-    write_atomically(folder / "leaderboard.md", "\n".join(lines) + "\n")
+    parts = [list(markdown(rows)), [sentence], list(markdown_of(known)) if known else []]
+    texts = ["\n".join(lines).rstrip() for lines in parts]
+    write_atomically(folder / "leaderboard.md", "\n\n".join(filter(None, texts)) + "\n")
     if sentence:
         draw(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"
@@ -51,27 +52,30 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _gains(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of gains, in bold what differs from zero after all comparisons."""
     organisms = list(dict.fromkeys(each["organism"] for each in rows))
-    yield _line("condition", *organisms, "mean")
-    yield "|---" * (len(organisms) + 2) + "|"
+    lines = []
     for standing in standings(rows):
         shown = [_cell(standing.cells.get(organism)) for organism in organisms]
         mean = _written(standing.mean) if standing.mean else "0"
-        yield _line(standing.name, *shown, f"**{mean}**" if standing.decided else mean)
+        lines.append((standing.name, *shown, f"**{mean}**" if standing.decided else mean))
+    yield from _table(("condition", *organisms, "mean"), lines)
 
 
 def _measurements(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what one batch says, a table per organism under its name."""
     for organism, board in by_organism(rows).items():
+        titles, units = board.titles, board.units
         yield from (f"**{organism}**, one batch, against `{rows[0]['baseline']}`", "")
-        yield _line("condition", *board.titles.values())
-        yield "|---" * (len(board.titles) + 1) + "|"
-        for each in board.rows:
-            yield _line(each["condition"], *(cell(each, name, board.units[name]) for name in board.titles))
+        lines = [(each["condition"], *(cell(each, name, units[name]) for name in titles)) for each in board.rows]
+        yield from _table(("condition", *titles.values()), lines)
         yield ""
 
 
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    yield from (f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
