@@ -3,8 +3,8 @@
 python scripts/tabulate_thresholds.py docs/results/headline_300
 
 The folder holds the CSV files that ``rlcredit report`` wrote. A level is reached when pass@1 is first seen at or above
-it, between two evaluations on a straight line. Intervals are of 95 %, over seeds, for these questions, and not
-corrected for the number of levels.
+it, between two evaluations on a straight line. Ratios are to the baseline of the first comparison; their intervals are
+of 95 %, over seeds, for these questions, and not corrected for the number of levels.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
-    (baseline,) = {row["baseline"] for row in csv_rows.read(args.folder / "comparisons.csv")}
+    baseline = csv_rows.read(args.folder / "comparisons.csv")[0]["baseline"]
     print("\n".join(lines(curves(csv_rows.read(args.folder / "runs.csv")), baseline)))
 
 
