@@ -30,8 +30,7 @@ from rlcredit.statistics.collapse import collapsed, highest_rate
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-BOARD = read(SHIPPED)
-MASKED = {"moved": 100, "angle": 1}
+BOARD, CARDS = read(SHIPPED), read(RESULTS / "smollm2_cards.csv")
 
 
 PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
@@ -71,6 +70,17 @@ def led(study, condition, digits=1, **kwargs):
     return with_interval(gains(study, condition, **kwargs), digits)
 
 
+def in_unit(text, unit):
+    """Write the unit between an estimate and its interval."""
+    return text.replace(" (", f" {unit} (")
+
+
+def fallen(study, condition):
+    """Return how many runs of a condition collapsed, and of how many."""
+    (row,) = [row for row in read(RESULTS / study / "conditions.csv") if row["condition"] == condition]
+    return int(row["collapsed"]), int(row["runs"])
+
+
 def verdicts(study):
     return Counter(row["verdict"].split(" ")[0].rstrip(":") for row in read(RESULTS / study / "comparisons.csv"))
 
@@ -99,7 +109,7 @@ def rate():
 
 def early():
     after = led("headroom_rate_6_8", "grpo_lr_double", step=25)
-    return f"After 25 steps it leads by {after.replace(' (', ' points (').replace(')', ', all eight pairs)')}"
+    return f"After 25 steps it leads by {in_unit(after, 'points').replace(')', ', all eight pairs)')}"
 
 
 def excluded():
@@ -193,7 +203,7 @@ def eapo_entropy():
 def delayed():
     assert (gains("tiny_study_2", "c5_maxrl", "c8_delay_10") > 0).all()
     ahead = led("tiny_study_2", "c5_maxrl", 2, baseline="c8_delay_10")
-    return f"by {ahead.replace(' (', ' pp (')}, in all eight pairs: worse."
+    return f"by {in_unit(ahead, 'pp')}, in all eight pairs: worse."
 
 
 def amplified():
@@ -305,9 +315,15 @@ SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind 
 
 
 def on_board(condition, organism, finding="area_gain", digits=1):
-    """Write a finding of a card of the leaderboard with its interval."""
-    row = next(row for row in BOARD if (row["condition"], row["organism"]) == (condition, organism))
+    """Write a finding of a card, of the leaderboard or of SmolLM2, with its interval."""
+    row = next(row for row in (*BOARD, *CARDS) if (row["condition"], row["organism"]) == (condition, organism))
     return with_ends(*(float(row[f"{finding}{end}"]) for end in ("", "_low", "_high")), f"+.{digits}f")
+
+
+def masked(organism, digits):
+    """Write how much credit the mask of the most uncertain moves and how far that turns the gradient."""
+    moved, angle = (float(on_board("EntropyMask", organism, name, 5).split(" ")[0]) for name in ("moved", "angle"))
+    return f"{100 * moved:.0f} % of the credit", f"turns the gradient by {angle:.{digits}f} degrees"
 
 
 def unsigned(text):
@@ -320,7 +336,9 @@ def foretells(probe, outcome="gain"):
     return str(next(known for known in foretold(BOARD) if (known.probe, known.outcome) == (probe, outcome)))
 
 
-CONTROLS = "headline_controls"
+CONTROLS, BEST, LONGER, MORE = (f"headline_{name}" for name in ("controls", "best", "300", "collapse"))
+RATES = declared(ROOT / "configs" / "campaigns" / "headline_rates.yaml")
+GRID = choose_rates.ends(RESULTS / "headline_rates", PASS, 100)
 
 
 def controlled(condition, baseline="measured"):
@@ -333,17 +351,12 @@ def on_the_way(condition):
 
 def factor():
     """Write what the odds without the measuring cost, if two of eight runs collapse under them."""
-    (row,) = [row for row in read(RESULTS / CONTROLS / "conditions.csv") if row["condition"] == "flat_odds"]
-    assert (row["collapsed"], row["runs"]) == ("2", "8")
+    assert fallen(CONTROLS, "flat_odds") == (2, 8)
     return f"({gains(CONTROLS, 'flat_odds', 'flat').mean():.1f} pp, two of eight runs collapse)"
 
 
 def strengths():
     return [gains(CONTROLS, "flat", f"gtpo_{beta}").mean() for beta in ("002", "01", "03")]
-
-
-RATES, BEST = declared(ROOT / "configs" / "campaigns" / "headline_rates.yaml"), "headline_best"
-GRID = choose_rates.ends(RESULTS / "headline_rates", PASS, 100)
 
 
 def at_best(condition, baseline="flat", **kwargs):
@@ -374,26 +387,12 @@ def falling():
 
 def constant_worse():
     assert (gains(BEST, "sepa_constant", "flat") < 0).all()
-    (row,) = [row for row in read(RESULTS / BEST / "conditions.csv") if row["condition"] == "sepa_constant"]
-    assert (row["collapsed"], row["runs"]) == ("1", "8")
+    assert fallen(BEST, "sepa_constant") == (1, 8)
     return "in all eight pairs**, and one run collapses"
 
 
-LONGER, MORE = "headline_300", "headline_collapse"
-CARDS = read(RESULTS / "smollm2_cards.csv")
-
-
-def test_the_longer_runs_begin_as_the_shorter_ones_did():
-    ends = {
-        study: {tuple(row.values()) for row in read(RESULTS / study / "runs.csv") if int(row["step"]) <= 100}
-        for study in (CONTROLS, LONGER)
-    }
-    assert len(ends[LONGER]) == 80
-    assert ends[LONGER] < ends[CONTROLS]
-
-
-def longer(step=300, digits=1):
-    return led(LONGER, "measured", digits, baseline="flat", step=step)
+def longer(step=300):
+    return led(LONGER, "measured", baseline="flat", step=step)
 
 
 def narrows():
@@ -414,8 +413,9 @@ def in_findings():
     )
 
 
-def reaches(row=-1):
-    return thresholds()[row].split(" | ")[-1].rstrip(" |")
+def reaches():
+    """Return the ratio of steps to the highest level."""
+    return thresholds()[-1].split(" | ")[-1].rstrip(" |")
 
 
 def together(condition):
@@ -429,25 +429,29 @@ def safe(sentence):
     falls = [int(collapsed(each).sum()) for each in ends]
     assert falls == [0, 1]
     assert {len(each) for each in ends} == {32}
-    return sentence.format(*(f"{highest_rate(fallen, 32):.0%}".replace("%", " %") for fallen in falls))
-
-
-def on_smollm2_card(condition, finding, digits):
-    (card,) = [row for row in CARDS if row["condition"] == condition]
-    return f"{float(card[finding]):.{digits}f}"
+    return sentence.format(*(f"{highest_rate(number, 32):.0%}".replace("%", " %") for number in falls))
 
 
 def asked():
     """Write the table of what else could explain the lead."""
-    return [
-        f"fresh seeds | +{controlled('measured', 'flat')} |",
-        f"(#at-a-learning-rate-of-its-own) | +{at_best('measured')} |",
-        f"a learning rate that falls | +{at_best('measured_decayed', 'flat_decayed')} |",
-        f"(#after-300-steps) | +{longer()} |",
-        f"(#how-often-a-run-collapses) | +{led(MORE, 'measured', baseline='flat')} |",
-        f"seven times the prompts | {with_interval(gains(CONTROLS, 'measured', 'flat_28_prompts'), 1)} |",
-        f"without the measuring | {with_interval(gains(CONTROLS, 'flat_odds', 'flat'), 1)} |",
+    rows = {
+        "again, on fresh seeds": gains(CONTROLS, "measured", "flat"),
+        "each at [its own best learning rate](#at-a-learning-rate-of-its-own)": gains(BEST, "measured", "flat"),
+        "under a learning rate that falls": gains(BEST, "measured_decayed", "flat_decayed"),
+        "after [300 steps](#after-300-steps)": gains(LONGER, "measured", "flat", step=300),
+        "on [24 more seeds](#how-often-a-run-collapses)": gains(MORE, "measured", "flat"),
+        "against flat GRPO with [as many tokens](#at-equal-tokens), of seven times the prompts": gains(
+            CONTROLS, "measured", "flat_28_prompts"
+        ),
+        "the [factor](#the-measuring-or-the-factor) of its baseline without the measuring": gains(
+            CONTROLS, "flat_odds", "flat"
+        ),
+    }
+    lines = [
+        f"| {what} | {lead.mean():+.1f} ({' to '.join(f'{end:.1f}' for end in student(lead))}) |"
+        for what, lead in rows.items()
     ]
+    return "\n".join(["| asked | lead over flat GRPO, points of held-out pass@1 |", "|---|---|", *lines])
 
 
 SENTENCES = [
@@ -455,25 +459,16 @@ SENTENCES = [
     ("docs/findings.md", lambda: safe("collapses, fewer than {} do; of flat credit one does, fewer than {}.")),
     (
         "docs/findings.md",
-        lambda: f"On 24 more seeds it is {led(MORE, 'measured', baseline='flat').replace(' (', ' pp (')}.",
+        lambda: f"On 24 more seeds it is {in_unit(led(MORE, 'measured', baseline='flat'), 'pp')}.",
     ),
     ("docs/studies/smollm2.md", lambda: "\n".join(leaderboard.markdown(CARDS)).strip()),
-    *(
-        (
-            page,
-            lambda: "moves {:.0f} % of the credit and turns the gradient by {} degrees".format(
-                100 * float(on_smollm2_card("EntropyMask", "moved", 4)), on_smollm2_card("EntropyMask", "angle", 1)
-            ),
-        )
-        for page in ("docs/findings.md", "docs/studies/smollm2.md")
-    ),
+    ("docs/findings.md", lambda: "moves {} and {};".format(*masked("smollm2", 1))),
+    ("docs/studies/smollm2.md", lambda: "moves {} and {}:".format(*masked("smollm2", 1))),
     (
         "docs/studies/smollm2.md",
-        lambda: "turns it by {} ({} to {}).".format(
-            *(on_smollm2_card("RandomMask", f"angle{end}", 0) for end in ("", "_low", "_high"))
-        ),
+        lambda: "turns it by {} ({}).".format(*unsigned(on_board("RandomMask", "smollm2", "angle", 0))),
     ),
-    *(("docs/studies/headline.md", lambda place=place: asked()[place]) for place in range(7)),
+    ("docs/studies/headline.md", asked),
     ("README.md", lambda: f"by {at_best('measured')} with [each at its best learning rate]"),
     ("README.md", lambda: f"after 300 steps in place of 100 by {longer()}."),
     (
@@ -485,7 +480,7 @@ SENTENCES = [
     (
         "docs/findings.md",
         lambda: (
-            f"it is {at_best('measured').replace(' (', ' pp (')}, under a rate that falls "
+            f"it is {in_unit(at_best('measured'), 'pp')}, under a rate that falls "
             f"{at_best('measured_decayed', 'flat_decayed')}."
         ),
     ),
@@ -506,7 +501,7 @@ SENTENCES = [
         "docs/studies/headline.md",
         lambda: "\n".join(choose_rates.lines(choose_rates.grid(RATES), GRID)),
     ),
-    ("docs/studies/headline.md", lambda: f"ahead by {at_best('measured').replace(' (', ' points (')}."),
+    ("docs/studies/headline.md", lambda: f"ahead by {in_unit(at_best('measured'), 'points')}."),
     ("docs/studies/headline.md", falling),
     ("docs/studies/headline.md", lambda: "is {} ahead ({}).".format(*unsigned(at_best("entropy_mask")))),
     (
@@ -519,15 +514,15 @@ SENTENCES = [
     (
         "docs/studies/headline.md",
         lambda: (
-            f"is its rate**: {at_best('entropy_mask', step=25).replace(' (', ' points (')} after 25 steps, where flat "
+            f"is its rate**: {in_unit(at_best('entropy_mask', step=25), 'points')} after 25 steps, where flat "
             f"credit gains {gains('headroom_rate_6_8', 'grpo_lr_double', step=25).mean():.1f} from"
         ),
     ),
     ("docs/studies/headline.md", lambda: f"ends {lowered('flat_x2', 'flat_x1')} lower in the grid"),
-    ("README.md", lambda: f"flat GRPO by {led('headroom_optimal_6_8', OPTIMAL).replace(' (', ' points (')}"),
+    ("README.md", lambda: f"flat GRPO by {in_unit(led('headroom_optimal_6_8', OPTIMAL), 'points')}"),
     ("README.md", lambda: f"again by {controlled('measured', 'flat')} on fresh seeds"),
     ("README.md", lambda: f"ahead of it, by {controlled('flat_28_prompts')} with seven times the prompts"),
-    ("docs/findings.md", lambda: f"ahead of flat GRPO by {controlled('measured', 'flat').replace(' (', ' pp (')}, and"),
+    ("docs/findings.md", lambda: f"ahead of flat GRPO by {in_unit(controlled('measured', 'flat'), 'pp')}, and"),
     ("docs/findings.md", lambda: f"seven times the prompts by {controlled('flat_28_prompts')};"),
     ("docs/findings.md", lambda: "end {} ahead ({}), undecided.".format(*unsigned(controlled("flat_56_completions")))),
     ("docs/findings.md", factor),
@@ -542,14 +537,12 @@ SENTENCES = [
     ),
     (
         "docs/studies/headline.md",
-        lambda: f"{controlled('flat_28_prompts').replace(' (', ' points (')} ahead of measured",
+        lambda: f"{in_unit(controlled('flat_28_prompts'), 'points')} ahead of measured",
     ),
     ("docs/studies/headline.md", lambda: f"{on_the_way('flat_56_completions')}. Other prompts"),
     (
         "docs/studies/headline.md",
-        lambda: (
-            f"{controlled('flat_28_prompts', 'flat_56_completions').replace(' (', ' points (')} over other completions"
-        ),
+        lambda: f"{in_unit(controlled('flat_28_prompts', 'flat_56_completions'), 'points')} over other completions",
     ),
     (
         "docs/studies/headline.md",
@@ -562,7 +555,7 @@ SENTENCES = [
         ),
     ),
     ("README.md", lambda: f"end {behind('headroom_operators_6_8', *OPERATORS)} points behind flat GRPO"),
-    ("docs/findings.md", lambda: f"flat GRPO by {led('headroom_optimal_2_4', OPTIMAL).replace(' (', ' pp (')}"),
+    ("docs/findings.md", lambda: f"flat GRPO by {in_unit(led('headroom_optimal_2_4', OPTIMAL), 'pp')}"),
     ("docs/findings.md", lambda: f"{led('headroom_optimal_6_8', OPTIMAL)} on 6 to 8"),
     ("docs/findings.md", lambda: f"{led('headroom_10_12', OPTIMAL)} on 10 to 12"),
     ("docs/findings.md", lambda: f"no difference: +{led('headroom_2_4', 'monte_carlo_credit')} pp"),
@@ -688,9 +681,7 @@ SENTENCES = [
     ("docs/leaderboard.md", lambda: f"costs {on_board('EntropyMask', 'decoy')} on *decoy*"),
     (
         "docs/leaderboard.md",
-        lambda: "puts {:.0f} % of the credit elsewhere and turns the gradient by {:.3f} degrees".format(
-            *(float(on_board("EntropyMask", "delayed", name, 5).split(" ")[0]) * f for name, f in MASKED.items())
-        ),
+        lambda: "puts {} elsewhere and {}".format(*masked("delayed", 3)),
     ),
     ("docs/leaderboard.md", lambda: f"size of the gain, {foretells('angle', 'size')}"),
     ("docs/leaderboard.md", lambda: f"mostly for the worse, {foretells('angle')}. "),
@@ -750,3 +741,12 @@ SENTENCES = [
 def test_a_sentence_with_numbers_follows_from_the_results(page, sentence):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert sentence() in text
+
+
+def test_the_longer_runs_begin_as_the_shorter_ones_did():
+    begun = {
+        study: {tuple(row.values()) for row in read(RESULTS / study / "runs.csv") if int(row["step"]) <= 100}
+        for study in (CONTROLS, LONGER)
+    }
+    assert len(begun[LONGER]) == 80
+    assert begun[LONGER] < begun[CONTROLS]
