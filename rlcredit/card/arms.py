@@ -1,8 +1,6 @@
 """Conditions that learn: paired runs, each condition with its own learning rate, found again by every other card."""
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +13,10 @@ from rlcredit.campaign.ledger import begun, locked
 from rlcredit.campaign.run_spec import overlay
 from rlcredit.campaign.start import started
 from rlcredit.card.budget import Budget
+from rlcredit.card.dependence import depends, digest
 from rlcredit.card.learning import PRIMARY, Learnt
 from rlcredit.files import write_atomically
+from rlcredit.inputs import strict_yaml
 from rlcredit.notices import tell
 from rlcredit.report.comparison import area_under, comparisons
 from rlcredit.report.evidence import Evidence, Run, collected
@@ -138,9 +138,9 @@ def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root:
             "checkpoint.every_n_train_steps": budget.steps,
         },
     )
-    contents = [Path(file).read_text(encoding="utf-8") for file in files]
-    told = json.dumps([{**declared.plain(), "configs": [], "conditions": {}}, contents], sort_keys=True)
-    return replace(declared, name=f"{arm.name}-{hashlib.sha256(told.encode()).hexdigest()[:10]}")
+    contents = [strict_yaml.read(Path(file)) for file in files]
+    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, depends(contents)])
+    return replace(declared, name=f"{arm.name}-{told[:10]}")
 
 
 def _joined(found: Mapping[str, Evidence], baseline: str, condition: str) -> Evidence:

@@ -1,7 +1,5 @@
 """Cards on one organism: what is measured, once, and what is found again."""
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,11 @@ from rlcredit.card.arms import RATE, Arm, learnt
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
 from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections
+from rlcredit.card.dependence import depends, digest
 from rlcredit.card.organisms import Organism
 from rlcredit.card.subject import Subject
 from rlcredit.command_line.explain import call
-from rlcredit.files import file_sha256
+from rlcredit.inputs import strict_yaml
 from rlcredit.notices import tell
 from rlcredit.oracle import TrueCredit
 from rlcredit.tracking.versions import git_commit
@@ -125,13 +124,15 @@ class Desk:
 
     def _truth_key(self) -> str:
         """Return what true credit depends on: the organism and the budget, as far as the batch goes."""
-        contents = [Path(file).read_text(encoding="utf-8") for file in self.organism.files]
-        return _digest([contents, asdict(self.budget)])
+        return digest([depends(self._organism()), asdict(self.budget)])
 
     def _identity(self, subject: Subject) -> str:
         """Return what a card depends on, and what is written on it."""
-        source, written = subject.source and file_sha256(subject.source), [each.name for each in fields(Card)]
-        return _digest([self._truth_key(), subject.content, source, self.baseline.content, written])
+        conditions = [depends([*self._organism(), each.content]) for each in (subject, self.baseline)]
+        return digest([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
+
+    def _organism(self) -> list[Any]:
+        return [strict_yaml.read(Path(file)) for file in self.organism.files]
 
 
 def _unnamed(subject: Subject) -> dict[str, Any]:
@@ -145,10 +146,6 @@ def _beside(batch: Batch, base: Batch) -> list[str]:
         return {key: value for key, value in flat(each.resolution.leaves).items() if not key.startswith(OWN)}
 
     return differences(common(base), common(batch), ("baseline", "here"))
-
-
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _rate(batch: Batch) -> float:

@@ -4,7 +4,8 @@ import importlib
 import inspect
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import yaml
 from callbacks.base import CreditOperator
 from rlcredit.card.surroundings import surrounded
 from rlcredit.files import write_atomically
-from rlcredit.inputs import strict_yaml
-from rlcredit.inputs.found import found
+from rlcredit.inputs import code, strict_yaml
+from rlcredit.inputs.found import found, import_from_beside
 from rlcredit.inputs.strict_yaml import shown
 
 
@@ -26,23 +27,38 @@ class Subject:
         name: in tables; letters, digits, ``_`` and ``-``.
         origin: how it was named.
         content: of the condition's file.
-        source: Python file that goes beside it, None if it names nothing there.
+
+    Attributes:
+        modules: of one's own that it names, and those that these import: their files, by their names.
 
     """
 
     name: str
     origin: str
     content: dict[str, Any]
-    source: Path | None = None
+    modules: Mapping[str, Path] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Find its modules, while they can be found."""
+        object.__setattr__(self, "modules", code.own(code.named(self.content)))
 
     def written(self, folder: Path) -> Path:
-        """Write the condition, and what it names, into a folder; return its file."""
+        """Write the condition, and the modules that it names, into a folder; return its file."""
         folder.mkdir(parents=True, exist_ok=True)
-        if self.source and self.source.resolve() != (folder / self.source.name).resolve():
-            shutil.copyfile(self.source, folder / self.source.name)
+        for name, source in self.modules.items():
+            copy = folder / _place(name, source)
+            if copy.resolve() != source.resolve():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)
         file = folder / "condition.yaml"
         write_atomically(file, yaml.safe_dump(self.content, sort_keys=False))
         return file
+
+
+def _place(module: str, source: Path) -> Path:
+    """Return where a module lies below the folder from which it is imported."""
+    path = Path(*module.split("."))
+    return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")
 
 
 def subject(named: str) -> Subject:
@@ -85,6 +101,7 @@ def _of_condition(named: str) -> Subject:
     content = strict_yaml.read(file)
     if not isinstance(content, dict) or "trainer" not in content:
         raise ValueError(f"{shown(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
+    import_from_beside([str(file)])
     return Subject(str(content.get("condition", file.stem)), named, content)
 
 
@@ -97,7 +114,7 @@ def _of_file(named: str, path: Path, chosen: str) -> Subject:
         raise ValueError(
             f"{shown(path)}: expected one operator, a subclass of CreditOperator, found {names}. Say {path.name}:Name."
         )
-    return _of(own[0], named, f"{path.stem}.{own[0].__name__}", path)
+    return _of(own[0], named, f"{path.stem}.{own[0].__name__}")
 
 
 def _loaded(path: Path) -> list[type[CreditOperator]]:
@@ -134,5 +151,5 @@ def _of_class(named: str) -> Subject:
     return _of(cls, named, named)
 
 
-def _of(cls: type[CreditOperator], origin: str, path: str, source: Path | None = None) -> Subject:
-    return Subject(cls.__name__, origin, surrounded(cls, path), source)
+def _of(cls: type[CreditOperator], origin: str, path: str) -> Subject:
+    return Subject(cls.__name__, origin, surrounded(cls, path))

@@ -18,3 +18,19 @@ def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
     assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
     assert leaves["data"]["init_args"]["validation_size"] == QUICK.questions
     assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
+
+
+def test_runs_of_code_that_has_changed_are_others(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_factor.py").write_text("FACTOR = 1\n")
+    condition = tmp_path / "mine.yaml"
+    condition.write_text("trainer: {callbacks: [GRPO, own_factor.Scaled]}\n")
+    arm = Arm("mine", ("configs/tiny.yaml", str(condition)), 5e-4)
+
+    def name():
+        return _declared(arm, QUICK, (0,), 5e-4, tmp_path / "arms").name
+
+    before = name()
+    assert name() == before
+    (tmp_path / "own_factor.py").write_text("FACTOR = -1\n")
+    assert name() != before

@@ -68,6 +68,20 @@ def test_a_file_of_ones_own_goes_beside_its_condition(own, tmp_path):
     assert (written.parent / "own_doubled.py").read_text() == OWN
 
 
+def test_what_it_imports_from_beside_itself_goes_with_it(own, tmp_path):
+    (tmp_path / "own_factors").mkdir()
+    (tmp_path / "own_factors" / "two.py").write_text("TWO = 2\n")
+    own.write_text(OWN + "\n\nfrom own_factors.two import TWO\n")
+    subject(str(own)).written(tmp_path / "card")
+    assert (tmp_path / "card" / "own_factors" / "two.py").read_text() == "TWO = 2\n"
+
+
+def test_a_condition_brings_the_modules_beside_it(own, tmp_path):
+    (tmp_path / "mine.yaml").write_text("trainer: {callbacks: [GRPO, own_doubled.Doubled]}\n")
+    written = subject(str(tmp_path / "mine.yaml")).written(tmp_path / "card")
+    assert (written.parent / "own_doubled.py").read_text() == OWN
+
+
 def test_one_of_several_operators_of_a_file_is_named(own):
     own.write_text(OWN + OWN.replace("Doubled", "Again"))
     with pytest.raises(ValueError, match=r"found Doubled, Again\. Say own_doubled\.py:Name"):

@@ -1,0 +1,87 @@
+"""Code that a configuration names, and what it says."""
+
+import importlib
+import sys
+
+import pytest
+
+from rlcredit.inputs.code import fingerprint, modules, named, own
+
+OPERATOR = """
+from torch import Tensor
+from . import constants
+from callbacks import CreditOperator
+"""
+CONSTANTS = '''"""Numbers."""
+
+
+def factor():
+    """Return it."""
+    import own_numbers
+    return 1
+'''
+FILES = {
+    "own_parts/__init__.py": "",
+    "own_parts/operator.py": OPERATOR,
+    "own_parts/constants.py": CONSTANTS,
+    "own_numbers.py": "import json\n",
+    "own_unread.py": "raise RuntimeError\n",
+}
+PATH = "own_parts.operator.Scaled"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    return tmp_path
+
+
+def test_modules_of_ones_own_are_followed_and_none_is_imported(folder):
+    found = own([PATH])
+    assert found == {
+        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): folder / name
+        for name in FILES
+        if name != "own_unread.py"
+    }
+    assert not {*found} & {*sys.modules}
+
+
+def test_what_comes_with_rlcredit_counts_and_what_others_have_made_does_not(folder):
+    found = modules([PATH])
+    assert {"callbacks.base", "rlcredit.rollout", "rlcredit.engines.in_process"} <= {*found}
+    assert not [name for name in found if name.partition(".")[0] in ("torch", "lightning", "json")]
+
+
+@pytest.mark.parametrize("path", ["no_such_module.Name", "os.path.join", "torch.optim.AdamW", "own_parts.nothing"])
+def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
+    assert not {*own([path])} - {"own_parts"}
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "same"),
+    [
+        ("own_parts/constants.py", "Numbers", "Other words", True),
+        ("own_parts/constants.py", '"""Return it."""', "# a comment", True),
+        ("own_unread.py", "raise", "pass #", True),
+        ("own_parts/constants.py", "return 1", "return 2", False),
+        ("own_numbers.py", "json", "csv", False),
+    ],
+)
+def test_only_what_code_does_changes_its_fingerprint(folder, name, old, new, same):
+    before = fingerprint(modules([PATH]))
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new))
+    assert (fingerprint(modules([PATH])) == before) is same
+
+
+def test_dotted_paths_are_found_wherever_they_stand():
+    content = {
+        "data": {"verifier": "mine.judge", "path": "sums.v2.csv", "tolerance": 0.5},
+        "callbacks": ["GRPO", "a.B"],
+    }
+    assert [*named(content)] == ["mine.judge", "sums.v2.csv", "a.B"]
