@@ -1,5 +1,6 @@
 """Which measurement taken before training foretells what is learnt: rank correlations over cards."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,12 @@ PROBES = {
 FEWEST = 6
 """Conditions with fewer cards have no order to speak of."""
 
+ALIKE = 0.5
+"""Nor have those of which a larger share than this have the very same value."""
+
+Cells = Mapping[tuple[str, str], tuple[float, float]]
+"""A measurement and an outcome, by condition and organism."""
+
 
 @dataclass(frozen=True)
 class Foretold:
@@ -37,8 +44,8 @@ class Foretold:
         outcome: `gain`, or `size` of it, whatever its sign.
         correlation: mean over organisms of Spearman's rank correlation over conditions.
         interval: of it, by leaving out one condition at a time, on all organisms.
-        conditions: that were compared.
-        organisms: likewise.
+        cards: that had a part in it.
+        organisms: on which conditions have an order.
 
     """
 
@@ -46,7 +53,7 @@ class Foretold:
     outcome: str
     correlation: float
     interval: Interval
-    conditions: int
+    cards: int
     organisms: int
 
     def __str__(self) -> str:
@@ -57,7 +64,7 @@ class Foretold:
         """Return it as text by column."""
         numbers = {"correlation": self.correlation, "low": self.interval.low, "high": self.interval.high}
         written = {name: f"{number:.6g}" for name, number in numbers.items()}
-        counts = {"conditions": str(self.conditions), "organisms": str(self.organisms)}
+        counts = {"cards": str(self.cards), "organisms": str(self.organisms)}
         return {"probe": self.probe, "outcome": self.outcome, **written, **counts}
 
 
@@ -66,7 +73,8 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
 
     The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
     operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
-    Baselines, and what makes no difference on an organism, gain nothing by definition; they have no part in it.
+    Baselines, and what makes no difference on an organism, gain nothing by definition; they have no part in it. Nor has
+    an organism on which most conditions measure the same.
 
     Args:
         rows: of the board, with a condition once per organism.
@@ -74,22 +82,25 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
     """
     others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
     for probe in PROBES:
-        cells = {
-            (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
-            for row in others
-            if row.get(probe) and row[GAIN]
-        }
+        cells = _ordered(
+            {
+                (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
+                for row in others
+                if row.get(probe) and row[GAIN]
+            }
+        )
         conditions = list(dict.fromkeys(condition for condition, _ in cells))
         if len(conditions) < FEWEST:
             continue
         for outcome, of in (("gain", np.asarray), ("size", np.abs)):
             pairs = {key: (measured, float(of(gain))) for key, (measured, gain) in cells.items()}
-            if np.isnan(whole := _mean_correlation(pairs, conditions)):
-                continue
+            whole = _mean_correlation(pairs, conditions)
             without = [_mean_correlation(pairs, [each for each in conditions if each != left]) for left in conditions]
+            if not np.isfinite([whole, *without]).all():  # a gain is the same everywhere
+                continue
             around = jackknife_interval(whole, np.array(without))
             interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
-            yield Foretold(probe, outcome, whole, interval, len(conditions), len({place for _, place in cells}))
+            yield Foretold(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
 
 
 def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
@@ -102,18 +113,24 @@ def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
 
 def markdown_of(known: Sequence[Foretold]) -> Iterator[str]:
     """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
-    yield "| measurement before training | with the gain | with its size | conditions x organisms |"
+    yield "| measurement before training | with the gain | with its size | cards, organisms |"
     yield "|---|---|---|---|"
     for title, (gain, size) in by_probe(known).items():
-        yield f"| {title} | {gain} | {size} | {gain.conditions} x {gain.organisms} |"
+        yield f"| {title} | {gain} | {size} | {gain.cards}, {gain.organisms} |"
 
 
-def _mean_correlation(cells: Mapping[tuple[str, str], tuple[float, float]], conditions: Sequence[str]) -> float:
-    """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
-    found: list[float] = []
+def _ordered(cells: Cells) -> Cells:
+    """Return the cells of the organisms that have enough of them, and on which not most measure the same."""
+    kept: list[str] = []
     for organism in dict.fromkeys(organism for _, organism in cells):
-        chosen = np.array([cells[name, organism] for name in conditions if (name, organism) in cells])
-        if len(chosen) >= FEWEST - 1:
-            found.append(rank_correlation(chosen[:, 0], chosen[:, 1]))
-    found = [each for each in found if not np.isnan(each)]
-    return float(np.mean(found)) if found else np.nan
+        measured = [value for (_, place), (value, _) in cells.items() if place == organism]
+        if len(measured) >= FEWEST and max(Counter(measured).values()) <= ALIKE * len(measured):
+            kept.append(organism)
+    return {key: pair for key, pair in cells.items() if key[1] in kept}
+
+
+def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
+    """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
+    organisms = dict.fromkeys(organism for _, organism in cells)
+    chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
+    return float(np.mean([rank_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))

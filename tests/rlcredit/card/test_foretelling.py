@@ -31,7 +31,7 @@ def test_what_is_planted_is_found_on_every_organism_alone():
     assert abs(found["angle", "gain"].correlation) < 0.5
     nothing = found["moved", "gain"]
     assert nothing.interval.low < 0 < nothing.interval.high
-    assert (nothing.conditions, nothing.organisms) == (20, 2)
+    assert (nothing.cards, nothing.organisms) == (40, 2)
 
 
 def test_an_interval_is_wider_with_fewer_conditions():
@@ -51,3 +51,14 @@ def test_what_makes_no_difference_has_no_part_in_it():
     idle = [{**each, "condition": "idle", "verdict": NONE, "area_gain": "0"} for each in rows(1)]
     itself = [{**each, "condition": "GRPO", "verdict": ITSELF, "area_gain": ""} for each in rows(1)]
     assert list(foretold([*rows(12), *idle, *itself])) == list(foretold(rows(12)))
+
+
+def test_where_most_measure_the_same_there_is_no_order():
+    board = rows(12)
+    same = {f"c{number}" for number in range(7)}
+    for row in board:
+        if row["condition"] in same and row["organism"] == "decoy":
+            row["moved"] = "0.125"
+    found = by(foretold(board))["moved", "gain"]
+    assert (found.cards, found.organisms) == (12, 1)
+    assert found == by(foretold(rows(12, organisms=("aligned",))))["moved", "gain"]
