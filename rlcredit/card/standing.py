@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.card.board import GAIN, Row, number
 from rlcredit.card.budget import BUDGETS
+from rlcredit.card.card import NONE
 from rlcredit.statistics.adjusted_p import holm
 from rlcredit.statistics.t_test import TTest, mean_t, t_test
 
@@ -72,16 +73,18 @@ def apart(test: TTest) -> bool:
 
 def said(rows: Sequence[Row]) -> str:
     """Say in words how many comparisons come out, cell by cell and over all organisms; nothing without runs."""
-    cells = [test for test in map(gain_of, rows) if test]
+    cells = [test for row in rows if row["verdict"] != NONE and (test := gain_of(row))]
     if not cells:
         return ""
+    idle = sum(row["verdict"] == NONE for row in rows)
+    beside = f" ({idle} more make no difference)" if idle else ""
     ahead, behind = (sum(sign * test.difference > 0 and apart(test) for test in cells) for sign in (1, -1))
     known = [standing for standing in standings(rows) if standing.mean]
     better, worse = ([each.name for each in known if each.decided and sign * each.gain > 0] for sign in (1, -1))
     return (
-        f"Of {len(cells)} intervals {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on each "
-        f"side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of them, "
-        f"{_listed(better)} above zero and {_listed(worse)} below."
+        f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
+        f"each side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of "
+        f"them, {_listed(better)} above zero and {_listed(worse)} below."
     )
 
 

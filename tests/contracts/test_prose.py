@@ -25,7 +25,7 @@ from rlcredit.card import leaderboard
 from rlcredit.card.board import SHIPPED
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.rendering import with_ends
-from rlcredit.card.standing import said
+from rlcredit.card.standing import said, standings
 from rlcredit.statistics.collapse import collapsed, highest_rate
 
 ROOT = Path(__file__).parents[2]
@@ -332,8 +332,22 @@ def unsigned(text):
     return estimate, ends
 
 
-def foretells(probe, outcome="gain"):
-    return str(next(known for known in foretold(BOARD) if (known.probe, known.outcome) == (probe, outcome)))
+def foretells(probe, outcome="gain", rows=BOARD):
+    return str(next(known for known in foretold(rows) if (known.probe, known.outcome) == (probe, outcome)))
+
+
+def without_the_worst():
+    """Write how the gain is foretold on the board without the five conditions whose mean gain is lowest."""
+    worst = [each.name for each in standings(BOARD)][-5:]
+    rows = [row for row in BOARD if row["condition"] not in worst]
+    found = (foretells(probe, rows=rows) for probe in ("angle", "agreement_gained"))
+    return "the angle goes with the gain at {} and agreement at {}.".format(*found)
+
+
+def turned_further():
+    angles = [float(row["angle"]) for row in BOARD if row["organism"] == "aligned"]
+    assert len(angles) == 20
+    return {8: "eight of twenty operators turn it further"}[sum(angle > 20 for angle in angles)]
 
 
 CONTROLS, BEST, LONGER, MORE = (f"headline_{name}" for name in ("controls", "best", "300", "collapse"))
@@ -473,8 +487,8 @@ SENTENCES = [
     ("README.md", lambda: f"after 300 steps in place of 100 by {longer()}."),
     (
         "README.md",
-        lambda: "by {:.1f} and {:.1f}, and none is better".format(
-            *(gains(BEST, "flat", name).mean() for name in ("gtpo", "delight_scaled"))
+        lambda: "end {:.1f}, {:.1f} and {:.1f} behind;".format(
+            *(gains(BEST, "flat", name).mean() for name in ("gtpo", "sepa_constant", "delight_scaled"))
         ),
     ),
     (
@@ -615,7 +629,7 @@ SENTENCES = [
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_run.lines(read(RESULTS / "smollm2_run.csv")))),
     ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_noise.lines(read(RESULTS / "smollm2_noise.csv")))),
     ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
-    ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}."),
+    ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}, which is not"),
     ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
     ("rlcredit/organisms/decoy/README.md", lambda: f"`b:`, in {DECOY['short']:.0%}".replace("%", " %")),
     ("rlcredit/organisms/delayed/README.md", lambda: f"in {DELAYED['turned']:.0%} of".replace("%", " %")),
@@ -686,6 +700,9 @@ SENTENCES = [
     ("docs/leaderboard.md", lambda: f"size of the gain, {foretells('angle', 'size')}"),
     ("docs/leaderboard.md", lambda: f"mostly for the worse, {foretells('angle')}. "),
     ("docs/leaderboard.md", lambda: f"goes with gains,\n  {foretells('agreement_gained')}."),
+    ("docs/leaderboard.md", without_the_worst),
+    ("docs/findings.md", turned_further),
+    ("docs/studies/gradients.md", turned_further),
     ("docs/leaderboard.md", lambda: f"inside completions is undecided: {foretells('cosine_within')}."),
     (
         "docs/findings.md",
@@ -704,10 +721,12 @@ SENTENCES = [
     ("docs/findings.md", lambda: "it costs {} points.".format(on_board("EntropyMask", "decoy").split(" ")[0][1:])),
     (
         "docs/findings.md",
-        lambda: "(rank correlation {}), and how much better two batches agree whether it is one ({}); agreement".format(
-            *(
-                foretells(*of).replace(" (", ", ").rstrip(")")
-                for of in (("angle", "size"), ("agreement_gained", "gain"))
+        lambda: (
+            "(rank correlation {}), and how much better two batches agree with the gain ({}), as a small angle".format(
+                *(
+                    foretells(*of).replace(" (", ", ").rstrip(")")
+                    for of in (("angle", "size"), ("agreement_gained", "gain"))
+                )
             )
         ),
     ),

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from rlcredit.card.board import row
-from rlcredit.card.card import ITSELF
+from rlcredit.card.card import ITSELF, NONE
 from rlcredit.card.standing import gain_of, said, standings
 from tests.rlcredit.card.cards import made
 
@@ -54,3 +54,8 @@ def test_it_is_said_in_words():
     )
     assert "none lies above zero and none lies below" in said(board(Even=0.0))
     assert said(board()) == ""
+
+
+def test_what_makes_no_difference_is_no_comparison():
+    rows = [{**row, "verdict": NONE} if row["condition"] == "Idle" else row for row in board(Good=4.0, Idle=0.0)]
+    assert said(rows).startswith("Of 2 intervals (2 more make no difference) 2 lie above zero and 0 below;")
