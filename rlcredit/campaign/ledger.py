@@ -24,8 +24,8 @@ class Ledger:
         root: folder of the campaign.
 
     Attributes:
-        content: ``declaration``, ``sha256``, ``threads``, ``configs`` and ``parameters`` by condition, ``mlflow_run``,
-            and ``cells``, the entries of runs by name.
+        content: ``declaration``, ``sha256``, ``threads``, ``configs`` and ``parameters`` by condition, ``code`` of
+            one's own by module, ``mlflow_run``, and ``cells``, the entries of runs by name.
 
     """
 
@@ -49,7 +49,11 @@ class Ledger:
         """
         if not self.fixed:
             self.write(**json.loads(json.dumps(fixed)))
-        elif changed := differences({key: self.content[key] for key in fixed}, fixed, ("was", "is now")):
+            return
+        before = {
+            key: self.content[key] for key in fixed if key in self.content
+        }  # what is newer than the ledger is not
+        if changed := differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
             name = self.content["declaration"]["name"]
             lines = "\n  ".join(changed)
             raise ValueError(

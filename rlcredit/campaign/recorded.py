@@ -30,6 +30,7 @@ LEDGER: Shape = {
     "threads?": int,
     "configs?": {str: dict},
     "parameters?": {str: dict},
+    "code?": {str: str},
     "mlflow_run?": TEXT_OR_NULL,
     "cells": {str: CELL},
 }

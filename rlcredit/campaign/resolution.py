@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
@@ -13,6 +13,7 @@ from rlcredit.campaign.recorded import mlflow_of
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.command_line.cli import CreditCLI, instantiated
 from rlcredit.command_line.explain import call, run_parameters, stack_of
+from rlcredit.inputs import code
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
@@ -75,6 +76,11 @@ def resolved(arguments: Sequence[str]) -> Resolution:
     del leaves["show_prompt"]  # of explain alone
     described = run_parameters(cli.trainer, cli.model, cli.datamodule)
     return Resolution(leaves, described, cli.trainer, cli.model, cli.datamodule)
+
+
+def own_code(resolutions: Iterable[Resolution]) -> dict[str, str]:
+    """Identify what the modules of one's own say now that some conditions name, by the names of these modules."""
+    return code.meanings(code.own(code.named([resolution.leaves for resolution in resolutions])))
 
 
 def of_spec(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rlcredit.campaign.ledger import FAILED, FINISHED, Ledger
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.plan import duration
 from rlcredit.campaign.process import POLLED
-from rlcredit.campaign.resolution import Resolution, of_spec
+from rlcredit.campaign.resolution import Resolution, of_spec, own_code
 from rlcredit.campaign.results import result
 from rlcredit.campaign.run_spec import RunSpec, arguments
 from rlcredit.campaign.table import EventLines
@@ -79,7 +79,13 @@ class Scheduler:
         return of_spec(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
 
     def _begun(self, spec: RunSpec, view: EventLines) -> Attempt:
-        """Continue a run if that is possible, else begin it anew."""
+        """Continue a run if that is possible, else begin it anew.
+
+        Raises:
+            ValueError: code of one's own is not what the campaign began with.
+
+        """
+        self.ledger.fix({"code": own_code(self.resolutions.values())})
         self.launcher.end(spec.run.process)
         args = arguments(spec, self.declaration, self.launcher.threads, self.settings)
         if continued := runs.continuable(spec, self.evaluations):

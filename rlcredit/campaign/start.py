@@ -12,7 +12,7 @@ from rlcredit.campaign.ledger import FAILED, Ledger
 from rlcredit.campaign.measure import by_condition
 from rlcredit.campaign.metric import held_out_metric, unlike
 from rlcredit.campaign.parent import Parent
-from rlcredit.campaign.resolution import Resolution, resolved
+from rlcredit.campaign.resolution import Resolution, own_code, resolved
 from rlcredit.campaign.run_spec import RunSpec, arguments, specs
 from rlcredit.campaign.runs import status
 from rlcredit.campaign.scheduler import Scheduler
@@ -108,6 +108,7 @@ def started(
             "threads": ready.launcher.threads,
             "configs": {name: resolution.leaves for name, resolution in named},
             "parameters": {name: resolution.parameters for name, resolution in named},
+            "code": own_code(ready.resolutions.values()),
         }
     )
     parent = Parent(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)

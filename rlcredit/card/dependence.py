@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.files import file_sha256, is_file
-from rlcredit.inputs.code import fingerprint, modules, named, words
+from rlcredit.inputs.code import meanings, modules, named, words
 from rlcredit.loading import embedded
 
 MACHINERY = "rlcredit.module"
@@ -32,7 +32,7 @@ def depends(contents: Sequence[Any]) -> str:
         contents: of the files of a configuration, parsed.
 
     """
-    return digest([contents, fingerprint(modules(_code(contents))), dict(_files(contents))])
+    return digest([contents, meanings(modules(_code(contents))), dict(_files(contents))])
 
 
 def _code(contents: Sequence[Any]) -> Iterator[str]:

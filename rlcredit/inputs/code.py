@@ -77,17 +77,14 @@ def own(paths: Iterable[str]) -> dict[str, Path]:
     return {name: file for name, file in modules(paths).items() if name.partition(".")[0] not in SHIPPED}
 
 
-def fingerprint(reached: Mapping[str, Path]) -> str:
-    """Identify what modules do: comments, layout and docstrings count for nothing.
+def meanings(reached: Mapping[str, Path]) -> dict[str, str]:
+    """Identify what each of some modules does: comments, layout and docstrings count for nothing.
 
     Args:
         reached: files by the names of their modules.
 
     """
-    told = hashlib.sha256()
-    for name, file in reached.items():
-        told.update(f"{name} {_meaning(file, file.stat().st_mtime_ns)}\n".encode())
-    return told.hexdigest()
+    return {name: _meaning(file, file.stat().st_mtime_ns) for name, file in reached.items()}
 
 
 def _spec(path: str) -> ModuleSpec | None:
@@ -130,7 +127,7 @@ def _meaning(file: Path, _changed: int) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _documented(node):
             node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
 def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

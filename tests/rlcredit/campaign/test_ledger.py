@@ -38,6 +38,18 @@ def test_a_changed_declaration_is_refused_with_what_has_changed(tmp_path):
     assert Ledger(tmp_path).content["declaration"]["effect"] == 0.02
 
 
+def test_code_of_ones_own_that_has_changed_is_refused(tmp_path):
+    Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "1f", "own_parts": "2e"}})
+    with pytest.raises(ValueError, match=r"\n  code\.own_operator: was '1f', is now '3d'\nUndo the change"):
+        Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "3d", "own_parts": "2e"}})
+
+
+def test_a_ledger_older_than_what_is_fixed_is_gone_on_with(tmp_path):
+    Ledger(tmp_path).fix(FIXED)
+    Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "1f"}})
+    assert Ledger(tmp_path).content["configs"] == FIXED["configs"]
+
+
 def test_two_processes_cannot_run_one_campaign(tmp_path):
     with (
         locked(tmp_path / "x"),

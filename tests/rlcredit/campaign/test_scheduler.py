@@ -13,6 +13,7 @@ from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.local import Local
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.pids import ended, machine, started
+from rlcredit.campaign.resolution import own_code
 from rlcredit.campaign.run_spec import RunSpec, specs
 from rlcredit.campaign.scheduler import Scheduler
 from rlcredit.campaign.table import EventLines, LiveTable
@@ -155,3 +156,14 @@ def test_the_table_shows_every_run_and_events_above_it(capsys):
     out = capsys.readouterr().out
     assert out.startswith("begins     grpo/seed0\n")
     assert all(word in out for word in ("solve rate", "held out", "eta", "running", "5/10", "0.457", "10 s"))
+
+
+def test_no_run_begins_with_code_that_has_changed(scheduler, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_marker.py").write_text("MARK = 1\n")
+    scheduler.resolutions["good"].leaves["operator"] = "own_marker.Marked"
+    scheduler.ledger.fix({"declaration": {"name": "x"}, "code": own_code(scheduler.resolutions.values())})
+    (tmp_path / "own_marker.py").write_text("MARK = -1\n")
+    with pytest.raises(ValueError, match=r"code\.own_marker: was '\w+', is now '\w+'"):
+        scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+    assert scheduler.ledger.content["cells"] == {}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlcredit.inputs.code import fingerprint, modules, named, own
+from rlcredit.inputs.code import meanings, modules, named, own
 
 OPERATOR = """
 from torch import Tensor
@@ -71,12 +71,12 @@ def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
         ("own_numbers.py", "json", "csv", False),
     ],
 )
-def test_only_what_code_does_changes_its_fingerprint(folder, name, old, new, same):
-    before = fingerprint(modules([PATH]))
+def test_only_what_code_does_counts(folder, name, old, new, same):
+    before = meanings(modules([PATH]))
     text = (folder / name).read_text()
     assert old in text
     (folder / name).write_text(text.replace(old, new))
-    assert (fingerprint(modules([PATH])) == before) is same
+    assert (meanings(modules([PATH])) == before) is same
 
 
 def test_dotted_paths_are_found_wherever_they_stand():
