@@ -30,6 +30,10 @@ Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
 
+IN_PLACE = "of the written-to tensor refers to a single memory location"
+"""What torch says where an expanded tensor is written to."""
+
+
 class CreditOperator(Contract, Callback):
     """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
 
@@ -131,6 +135,9 @@ class CreditOperator(Contract, Callback):
             try:
                 metrics, failure = self.assign(rollout), None
             except Exception as error:
+                if IN_PLACE in str(error):
+                    said = f"{self.label} changes a tensor in place. Rebind the field to a new one."
+                    raise StackError(said) from error
                 if not notes.read:
                     raise
                 metrics, failure = {}, error

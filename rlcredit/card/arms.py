@@ -10,19 +10,18 @@ import numpy as np
 from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.launchers.choice import LAUNCHERS
 from rlcredit.campaign.ledger import begun, locked
+from rlcredit.campaign.metric import Metric, held_out_metric, unlike
+from rlcredit.campaign.resolution import resolved
 from rlcredit.campaign.run_spec import overlay
 from rlcredit.campaign.start import started
 from rlcredit.card.budget import Budget
 from rlcredit.card.dependence import depends, digest
-from rlcredit.card.learning import PRIMARY, Learnt
+from rlcredit.card.learning import EFFECT, PRIMARY, Learnt
 from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
 from rlcredit.notices import tell
 from rlcredit.report.comparison import area_under, comparisons
 from rlcredit.report.evidence import Evidence, Run, collected
-
-EFFECT = 0.01
-"""Difference of it that would not matter."""
 
 RATE = "model.optimizer.init_args.lr"
 """The setting that is tuned."""
@@ -66,9 +65,10 @@ def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | Non
         threads: of a run.
 
     Raises:
-        ValueError: a run failed, or the two cannot be compared.
+        ValueError: a run failed, or the two cannot be compared; the latter before anything runs.
 
     """
+    _refuse_unlike(arm, baseline, budget, root)
     rates = {each.name: _rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))}
     found = {
         each.name: _evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
@@ -77,6 +77,18 @@ def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | Non
     both = _joined(found, baseline.name, arm.name)
     compared = comparisons(both)[0]
     return Learnt(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
+
+
+def _refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
+    """Refuse two arms that are not evaluated alike."""
+
+    def metric(each: Arm) -> Metric:
+        declared = _declared(each, budget, budget.seeds, each.rate, root)
+        files = (*declared.configs, *declared.conditions[declared.baseline])
+        return held_out_metric(declared, resolved([f"--config={file}" for file in files]).leaves)
+
+    if reasons := unlike(metric(arm), metric(baseline), (arm.name, baseline.name)):
+        raise ValueError(f"{arm.name} and {baseline.name} are not evaluated alike: {'; '.join(reasons)}.")
 
 
 def _rate(arm: Arm, budget: Budget, root: Path, slots: int | None, threads: int | None) -> float:
@@ -110,7 +122,12 @@ def _evidence(
         with contextlib.redirect_stdout(log):
             status = started(declaration, folder, overlay(declaration.settings), share, threads, measure=False)
     if status:
-        raise ValueError(f"runs of {arm.name} failed; {folder / 'said.txt'} says which. The same command tries again.")
+        said = folder / "said.txt"
+        why = [line for line in said.read_text(encoding="utf-8").splitlines() if line.startswith("    ")]
+        raise ValueError(
+            f"runs of {arm.name} failed{': ' + why[-1].strip() if why else ''}. All of it is in {said}; the same "
+            "command tries again."
+        )
     return collected(folder)
 
 

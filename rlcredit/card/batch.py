@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,13 +64,19 @@ class Batch:
 
 
 def measured(
-    files: Sequence[str], budget: Budget, truth: TrueCredit | None = None, *, ask: bool = True, threads: int = 1
+    files: Sequence[str],
+    budget: Budget,
+    truth: TrueCredit | None = None,
+    *,
+    ask: bool = True,
+    threads: int = 1,
+    kept: Path | None = None,
 ) -> Batch:
     """Draw the batch, let a stack assign credit to it, and measure.
 
     The completions are functions of the policy and the seed: every condition gets the same. Operators see the step at
-    which their run would end. Where memory may not suffice for all completions at a time, as many go through the policy
-    as a batch of gradients has.
+    which their runs end: those of the budget, or the configured one where it has none. Where memory may not suffice for
+    all completions at a time, as many go through the policy as a batch of gradients has.
 
     Args:
         files: configurations of the run, the later ones win.
@@ -77,6 +84,7 @@ def measured(
         truth: credit of some of these completions, if it is known.
         ask: whether it is to be measured where it is not known.
         threads: of torch.
+        kept: folder for a batch on which an operator fails; None for one that goes away.
 
     Raises:
         SystemExit: a configuration is refused; the message has been printed.
@@ -86,26 +94,26 @@ def measured(
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in stack_of(resolution.trainer) if operator.writes]
-    kept = _Kept(budget, truth, ask)
+    seen = _Seen(budget, truth, ask)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             max_steps=STEPS,
             accelerator=settings["accelerator"],
             precision=settings["precision"],
             devices=1,
-            default_root_dir=folder,
+            default_root_dir=kept or folder,
             logger=False,
             limit_val_batches=0,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_AtTheEnd(settings["max_steps"]), *stack, kept],  # pyright: ignore[reportArgumentType]
+            callbacks=[_AtTheEnd(budget.steps or settings["max_steps"]), *stack, seen],  # pyright: ignore[reportArgumentType]
         )
         takes = need(trainer, module, resolution.task)
         if takes is not None and takes.most > takes.room:
             module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
-    return Batch(resolution, stack, **kept.found)  # pyright: ignore[reportArgumentType]
+    return Batch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
 
 
 def _settings(budget: Budget) -> list[str]:
@@ -134,7 +142,7 @@ class _AtTheEnd(Callback):
         batch.step = self.step
 
 
-class _Kept(
+class _Seen(
     Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
 ):
     """Keep all that a card is made from."""

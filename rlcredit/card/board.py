@@ -81,10 +81,11 @@ def together(cards: Sequence[Card]) -> list[Row]:
     """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
 
     Args:
-        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism.
+        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism. A
+            baseline or an organism of one's own is not that which is shipped, whatever it is called.
 
     """
-    measured = {(card.budget, card.baseline, card.organism) for card in cards}
+    measured = {(card.budget, card.baseline, card.organism) for card in cards if card.common}
     beside = [each for each in _shipped() if (each["budget"], each["baseline"], each["organism"]) in measured]
     return latest([*beside, *map(row, cards)])
 

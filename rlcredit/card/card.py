@@ -12,7 +12,7 @@ from rlcredit.card.budget import Budget
 from rlcredit.card.cost import costs
 from rlcredit.card.effects import effects, warnings
 from rlcredit.card.finding import Finding
-from rlcredit.card.learning import Learnt, points
+from rlcredit.card.learning import Learnt, inside, points
 from rlcredit.card.properties import Property, properties
 from rlcredit.card.truth import agreed
 from rlcredit.card.turn import turned
@@ -31,6 +31,9 @@ SECTIONS = {
 ROUNDING = 1e-6
 """Share of credit that is moved by nothing but the rounding of float32."""
 
+USUAL = "GRPO"
+"""Baseline unless another is named."""
+
 NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
 
@@ -45,6 +48,7 @@ class Card:
         budget: name of it.
         origins: how it, its organism and its baseline were named, in this order.
         stack: its operators, written as calls.
+        against: those of the baseline.
         commit: of the code that made the card.
         beside: settings in which it differs from the baseline besides its stack.
         properties: what it is.
@@ -62,6 +66,7 @@ class Card:
     budget: str
     origins: Sequence[str]
     stack: str
+    against: str
     commit: str
     beside: Sequence[str] = ()
     properties: Sequence[Property] = ()
@@ -77,6 +82,16 @@ class Card:
         places = (place for _, place, _ in (each.origins for each in (self, *others)))
         said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
         return shlex.join(said)
+
+    @property
+    def common(self) -> bool:
+        """Whether organism and baseline were called by their names, as those are that are shipped."""
+        return tuple(self.origins[1:]) == (self.organism, self.baseline)
+
+    @property
+    def place(self) -> str:
+        """Name of its folder among those of its organism and budget."""
+        return place(self.name, self.baseline)
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding of a name; None where nothing was found."""
@@ -100,6 +115,11 @@ class Card:
             name: [Finding.restored(one) for one in found] for name, found in plain["sections"].items()
         }
         return cls(**plain)
+
+
+def place(name: str, baseline: str) -> str:
+    """Return the name of the folder of a condition: what is compared with another baseline lies elsewhere."""
+    return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
 
 
 def measured_sections(
@@ -129,5 +149,6 @@ def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
         return NONE, f"{credit}, and every run answers as the baseline's does."
     verdict, compared = learnt.comparison.verdict, learnt.comparison
     assert compared.test is not None
-    ends = f"{card.name} ends {points(compared.test)} from {card.baseline}: {verdict}."
-    return verdict, f"After {len(learnt.runs)} paired runs {ends}"
+    said = f"{verdict}: {inside(compared.test)}" if verdict.startswith("equivalent") else verdict
+    runs = f"{len(learnt.runs)} paired runs of {learnt.steps} steps"
+    return verdict, f"After {runs} {card.name} ends {points(compared.test)} from {card.baseline}: {said}."

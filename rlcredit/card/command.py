@@ -9,7 +9,7 @@ from pathlib import Path
 from rlcredit.card import leaderboard, organisms
 from rlcredit.card.board import together
 from rlcredit.card.budget import BUDGETS
-from rlcredit.card.card import Card
+from rlcredit.card.card import USUAL, Card
 from rlcredit.card.making import Desk
 from rlcredit.card.page import written
 from rlcredit.card.subject import Subject, shipped_operators, subject
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     add = command.add_argument
     add("subjects", nargs="*", metavar="SUBJECT", help="operator, condition (.yaml), or Python file with an operator")
     add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
-    add("--baseline", default="GRPO", metavar="SUBJECT", help="with what they are compared; GRPO")
+    add("--baseline", default=USUAL, metavar="SUBJECT", help="with what they are compared; GRPO")
     add(
         "--budget",
         choices=BUDGETS,
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(args: Sequence[str]) -> int:
-    """Judge; return 0 if all is there, 2 if it was refused, 128 and the signal if one has interrupted it."""
+    """Judge; return 0 if all is there, 2 if it was refused, 3 if credit is not finite, 128 and the signal if killed."""
     quiet()
     sys.path.append(str(Path.cwd()))
     options = parser().parse_args(args)
@@ -71,12 +71,11 @@ def main(args: Sequence[str]) -> int:
 
 
 def _judged(options: argparse.Namespace) -> int:
+    places = organisms.organisms(options.organism)
     named = [*options.subjects, *(shipped_operators() if options.shipped else [])]
     if not named:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
-    wanted = organisms.names() if options.organism == ["all"] else options.organism
-    places, subjects = [organisms.organism(name) for name in wanted], [subject(name) for name in named]
-    budget, base = BUDGETS[options.budget], subject(options.baseline)
+    subjects, base, budget = [subject(name) for name in named], subject(options.baseline), BUDGETS[options.budget]
     _refuse_namesakes([base, *subjects])
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
     for place in places:

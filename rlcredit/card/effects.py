@@ -35,7 +35,9 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
         "moved",
         "credit moved",
         unit="share",
-        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's.",
+        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's."
+        if ledgers[0].any()
+        else "No token is given any credit.",
         **moved,
     )
     yield Finding(
@@ -65,7 +67,8 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
 
 def warnings(batch: Batch) -> list[str]:
     """Return what is known beforehand about operators that do nothing."""
-    return notices(batch.stack, batch.rollout.group_size)
+    said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
+    return [*said, *notices(batch.stack, batch.rollout.group_size)]
 
 
 def displaced(credit: Tensor, base: Tensor) -> tuple[float, float]:

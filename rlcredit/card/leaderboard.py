@@ -28,6 +28,8 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
     """
     write_atomically(folder / "leaderboard.csv", as_csv(rows))
     known = list(foretold(rows))
+    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier board; this one may have none
+        (folder / name).unlink(missing_ok=True)
     if known:
         write_atomically(folder / "foretold.csv", as_csv([each.row() for each in known]))
     boards, sentence = by_organism(rows), said(rows)

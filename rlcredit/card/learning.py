@@ -5,13 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rlcredit.campaign.declaration import ALPHA
 from rlcredit.card.finding import Finding
 from rlcredit.report.comparison import Comparison
 from rlcredit.report.evidence import Run
 from rlcredit.statistics.collapse import collapsed
+from rlcredit.statistics.equivalence import equivalence
 from rlcredit.statistics.t_test import TTest, paired_t
 
 PRIMARY = "val/pass_at_1"
+
+EFFECT = 0.01
+"""Difference of it that would not matter."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,11 @@ class Learnt:
     baseline_rate: float
 
     @property
+    def steps(self) -> int:
+        """Return how many each run has."""
+        return max(self.runs[0].metrics)
+
+    @property
     def alike(self) -> bool:
         """Whether every answer of every run is that of the baseline's run with the same seed."""
         pairs = zip(self.runs, self.baseline, strict=True)
@@ -50,7 +60,8 @@ class Learnt:
         gain, on_the_way = compared.test, compared.area
         said = f"{points(gain)}: {compared.verdict}."
         yield Finding("gain", "gain at the end, paired", *_in_points(gain), sentence=said)
-        said = f"Over the whole run it is {100 * on_the_way.difference:+.1f} points ahead on average."
+        where = "ahead" if on_the_way.difference > 0 else "behind"
+        said = f"Over the whole run it is {abs(100 * on_the_way.difference):.1f} points {where} on average."
         yield Finding("area_gain", "gain on the way, paired", *_in_points(on_the_way), sentence=said)
         yield self._speed()
         yield self._safety()
@@ -79,9 +90,8 @@ class Learnt:
         start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
         threshold = float((start + self._ends(PRIMARY)[1]) / 2)
         own, base = (np.array([steps_to(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._arms)
-        last = max(self.baseline[0].metrics)
         never = int(np.isinf(own).sum())
-        capped = [np.where(np.isinf(steps), last, steps) for steps in (own, base)]
+        capped = [np.where(np.isinf(steps), self.steps, steps) for steps in (own, base)]
         difference = paired_t(capped[0] - capped[1])
         more = f"; {never} of {len(own)} runs never get there" if never else ""
         return Finding(
@@ -100,7 +110,17 @@ class Learnt:
 def points(test: TTest) -> str:
     """Write a paired difference with its interval."""
     difference, unit, low, high = _in_points(test)
-    return f"{difference:+.1f} {unit} ({low:+.1f} to {high:+.1f})"
+    return f"{_signed(difference)} {unit} ({_signed(low)} to {_signed(high)})"
+
+
+def inside(test: TTest) -> str:
+    """Say which interval it is that lies within the margin where a difference is called equivalent."""
+    inner = equivalence(test, EFFECT, ALPHA).interval
+    return f"its {inner.level:.0%} interval, {_signed(100 * inner.low)} to {_signed(100 * inner.high)}, is inside"
+
+
+def _signed(number: float) -> str:
+    return f"{round(number, 1) + 0.0:+.1f}"
 
 
 def steps_to(curve: Mapping[int, float], threshold: float) -> float:

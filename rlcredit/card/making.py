@@ -10,7 +10,7 @@ from rlcredit.campaign.differences import differences, flat
 from rlcredit.card.arms import RATE, Arm, learnt
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
-from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections
+from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections, place
 from rlcredit.card.dependence import depends, digest
 from rlcredit.card.organisms import Organism
 from rlcredit.card.subject import Subject
@@ -82,7 +82,8 @@ class Desk:
             self.baseline.name,
             self.budget.name,
             (subject.origin, self.organism.origin, self.baseline.origin),
-            " > ".join(call(operator) for operator in batch.stack),
+            _written(batch),
+            _written(base),
             git_commit(),
             _beside(batch, base),
             **described(batch),
@@ -107,10 +108,11 @@ class Desk:
         card.verdict, card.sentence = decided(card, found)
 
     def _batch(self, condition: Path, truth: TrueCredit | None) -> Batch:
-        return measured([*self.organism.files, str(condition)], self.budget, truth, threads=self.threads)
+        files, kept = [*self.organism.files, str(condition)], condition.parent
+        return measured(files, self.budget, truth, threads=self.threads, kept=kept)
 
     def _place(self, subject: Subject) -> Path:
-        return self.folder / self.organism.name / self.budget.name / subject.name
+        return self.folder / self.organism.name / self.budget.name / place(subject.name, self.baseline.name)
 
     def _truth_file(self) -> Path:
         return self.folder / self.organism.name / self.budget.name / "truth.pt"
@@ -137,6 +139,10 @@ class Desk:
 
 def _unnamed(subject: Subject) -> dict[str, Any]:
     return {key: value for key, value in subject.content.items() if key != "condition"}
+
+
+def _written(batch: Batch) -> str:
+    return " > ".join(call(operator) for operator in batch.stack) or "no operators: REINFORCE"
 
 
 def _beside(batch: Batch, base: Batch) -> list[str]:

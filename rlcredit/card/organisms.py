@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlcredit.command_line.suggestions import closest
 from rlcredit.inputs.found import found, shipped
+from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.strict_yaml import shown
 
 BASIS = "configs/tiny.yaml"
@@ -50,5 +52,26 @@ def organism(named: str) -> Organism:
         return Organism(named, named, (found(BASIS), found(f"configs/organisms/{named}.yaml")))
     file = Path(found(named))
     if named.endswith((".yaml", ".yml")) and file.is_file():
-        return Organism(file.stem, named, (str(file),))
-    raise ValueError(f"--organism: there is no {shown(named)}. There are {', '.join(names())}, or name a .yaml file.")
+        if file.stem in names():
+            raise ValueError(f"--organism: {shown(named)} is called as one that is shipped. Rename the file.")
+        return Organism(folder_name("--organism", file.stem), named, (str(file),))
+    meant = closest(named, names())
+    raise ValueError(
+        f"--organism: there is no {shown(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
+        f"{', '.join(names())}, or name a .yaml file with model, data and optimizer. Subjects stand before --organism."
+    )
+
+
+def organisms(named: Sequence[str]) -> list[Organism]:
+    """Return those that some names stand for, ``all`` for all that are shipped, each once.
+
+    Raises:
+        ValueError: there is no such organism, or two of them share a name.
+
+    """
+    wanted = names() if list(named) == ["all"] else dict.fromkeys(named)
+    by_name: dict[str, Organism] = {}
+    for each in map(organism, wanted):
+        if (first := by_name.setdefault(each.name, each)) != each:
+            raise ValueError(f"--organism: {shown(first.origin)} and {shown(each.origin)} share a name. Rename one.")
+    return list(by_name.values())

@@ -1,6 +1,6 @@
 """Cards for people: one page that loads nothing, Markdown, and a run in MLflow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rlcredit.card.card import SECTIONS, Card
 from rlcredit.card.rendering import rendered
 from rlcredit.files import write_atomically
 from rlcredit.record import Record
-from rlcredit.record.destination import destination
+from rlcredit.record.destination import Destination, destination
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tracking.versions import versions
 
@@ -30,7 +30,7 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
 
     """
     first = cards[0]
-    place = folder / f"{first.name}-{first.budget}"
+    place = folder / f"{first.place}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
     shown = {"cards": cards, "first": first, "titles": SECTIONS, "boards": by_organism(together(cards))}
     paths, changed = [place / "card.html", place / "card.md"], False
@@ -38,15 +38,22 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
         text = rendered(path.name, shown)
         changed |= not path.is_file() or path.read_text(encoding="utf-8") != text
         write_atomically(path, text)
-    if mlflow != "none" and changed:
-        _record(cards, place, paths, mlflow, experiment)
+    settings = {"tracking_uri": None if mlflow == "env" else mlflow, "experiment_name": experiment}
+    if mlflow != "none" and (changed or not _recorded(place, settings)):
+        _record(cards, place, paths, settings)
     return paths[0]
 
 
-def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], mlflow: str, experiment: str) -> None:
+def _recorded(place: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the page has a record on its way to, or at, this tracker and experiment."""
+    to = Destination.saved(RunFolder(place).tracking)
+    wanted = destination(settings, "", {})
+    return to is not None and (to.tracking_uri, to.experiment_name) == (wanted.tracking_uri, wanted.experiment_name)
+
+
+def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], settings: Mapping[str, Any]) -> None:
     """Keep a record, and have it delivered; if MLflow is away, a message says how later."""
     first = cards[0]
-    settings: dict[str, Any] = {"tracking_uri": None if mlflow == "env" else mlflow, "experiment_name": experiment}
     tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict, **versions()}
     record = Record(RunFolder(place), to=destination(settings, f"{first.name}-{first.budget}", tags))
     try:

@@ -22,7 +22,9 @@ def rendered(template: str, content: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return templates.get_template(template).render(content, value=value, interval=interval, cell=cell, small=small)
+    return templates.get_template(template).render(
+        content, value=value, interval=interval, cell=cell, small=small, short=short
+    )
 
 
 def value(number: float, unit: str) -> str:
@@ -46,6 +48,18 @@ def value(number: float, unit: str) -> str:
         "nats": f"{number:.3f}",
     }
     return written.get(unit) or f"{round(number, 4) + 0.0:.3g}"
+
+
+def short(commit: str) -> str:
+    """Shorten a commit, and keep the mark of a tree that was edited since.
+
+    Example:
+        >>> short("760a1acd0f5e1c0b9a-dirty"), short("unknown")
+        ('760a1acd0f5e-dirty', 'unknown')
+
+    """
+    name, edited, _ = commit.partition("-dirty")
+    return name[:12] + edited
 
 
 def interval(finding: Finding) -> str:

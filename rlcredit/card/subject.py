@@ -13,9 +13,11 @@ import yaml
 
 from callbacks.base import CreditOperator
 from rlcredit.card.surroundings import surrounded
+from rlcredit.command_line.suggestions import closest
 from rlcredit.files import write_atomically
 from rlcredit.inputs import code, strict_yaml
 from rlcredit.inputs.found import found, import_from_beside
+from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.strict_yaml import shown
 
 
@@ -39,7 +41,13 @@ class Subject:
     modules: Mapping[str, Path] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find its modules, while they can be found."""
+        """Find its modules, while they can be found.
+
+        Raises:
+            ValueError: its name is none of a folder.
+
+        """
+        folder_name(f"{shown(self.origin)}: condition", self.name)
         object.__setattr__(self, "modules", code.own(code.named(self.content)))
 
     def written(self, folder: Path) -> Path:
@@ -108,12 +116,14 @@ def _of_condition(named: str) -> Subject:
 def _of_file(named: str, path: Path, chosen: str) -> Subject:
     if not path.is_file():
         raise ValueError(f"{shown(path)}: there is no such file.")
-    own = [cls for cls in _loaded(path) if not chosen or cls.__name__ == chosen]
+    if not path.stem.isidentifier():
+        raise ValueError(f"{shown(path)}: Python imports no such name. Rename the file: letters, digits and _.")
+    every = _loaded(path)
+    own = [cls for cls in every if not chosen or cls.__name__ == chosen]
     if len(own) != 1:
-        names = ", ".join(cls.__name__ for cls in own) or (f"none called {chosen}" if chosen else "none")
-        raise ValueError(
-            f"{shown(path)}: expected one operator, a subclass of CreditOperator, found {names}. Say {path.name}:Name."
-        )
+        names = ", ".join(cls.__name__ for cls in every) or "none"
+        which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
+        raise ValueError(f"{shown(path)}: expected {which}, found {names}. Say {path.name}:Name.")
     return _of(own[0], named, f"{path.stem}.{own[0].__name__}")
 
 
@@ -124,7 +134,7 @@ def _loaded(path: Path) -> list[type[CreditOperator]]:
         sys.path.append(folder)
     try:
         module = importlib.import_module(path.stem)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"{shown(path)} cannot be imported: {type(error).__name__}: {error}") from error
     if Path(module.__file__ or "").resolve() != path.resolve():
         raise ValueError(f"{shown(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file.")
@@ -136,7 +146,8 @@ def _of_class(named: str) -> Subject:
     import callbacks  # noqa: PLC0415  (imports every operator)
 
     by_name = {cls.__name__: cls for cls in callbacks.every_operator()}
-    if cls := by_name.get(named) or by_name.get(named.rpartition(".")[2] if named.startswith("callbacks.") else ""):
+    by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
+    if cls := by_name.get(named) or by_path.get(named):
         return _of(cls, named, cls.__name__)
     module, _, name = named.rpartition(".")
     try:
@@ -144,9 +155,11 @@ def _of_class(named: str) -> Subject:
     except (ImportError, AttributeError, ValueError):
         cls = None
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
+        meant = closest(named, [*by_name])
         raise ValueError(
-            f"{named}: neither an operator nor the path of one. `rlcredit list operators` names those that are "
-            "shipped; a condition ends in .yaml, a file with an operator of one's own in .py."
+            f"{named}: neither an operator nor the path of one.{f' Did you mean {meant}?' if meant else ''} `rlcredit "
+            "list operators` names those that are shipped; a condition ends in .yaml, a file with an operator of one's "
+            "own in .py."
         )
     return _of(cls, named, named)
 

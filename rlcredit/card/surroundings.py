@@ -35,8 +35,13 @@ def surrounded(cls: type[CreditOperator], path: str) -> dict[str, Any]:
     if cls.writes != {"advantages"} or needed:
         if cls.__module__.startswith("callbacks."):
             return _shortest(cls)
-        lacks = f"needs {', '.join(needed)}" if needed else f"writes {', '.join(sorted(cls.writes))}"
-        raise ValueError(f"{cls.__name__} {lacks}, not advantages alone. Name a condition in which it leads to credit.")
+        if needed:
+            entry = f"{{class_path: {path}, init_args: {{{', '.join(f'{name}: ...' for name in needed)}}}}}"
+            raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
+        written = ", ".join(sorted(cls.writes))
+        raise ValueError(
+            f"{cls.__name__} writes {written}, not advantages alone. Name a condition in which it leads to credit."
+        )
     above = [_usual("advantages")] if "advantages" in cls.reads else []
     stack = [*(writer.__name__ for writer in [*above, *_writers(cls)]), path]
     return {"condition": cls.__name__, "trainer": {"callbacks": stack}}

@@ -10,13 +10,15 @@ from rlcredit.card.batch import Batch
 from rlcredit.card.finding import Finding, over_parts
 from rlcredit.oracle import TrueCredit
 from rlcredit.oracle.scores import forks, polarity, scored, signed
+from rlcredit.statistics.collapse import highest_rate
 
 SAID = {
     "cosine_within": "Inside completions its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
     "cosine": "Over all tokens its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
     "fork_area": "The size of its credit finds the tokens that decide with an area of {0:.2f} (0.5 is chance).",
     "mass": "A tenth of the tokens, those with the most credit, holds {0:.0%} of the true credit.",
-    "wrong_signs": "On {0:.1%} of the tokens that decide it has the wrong sign, the baseline's on {1:.1%}.",
+    "wrong_signs": "On {0:.1%} of the {2} tokens that decide it has the wrong sign, the baseline's on {1:.1%}; {3:.1%} "
+    "of them have no credit.",
 }
 """Sentences, by the name of what they are about."""
 
@@ -33,6 +35,7 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
     rows = list(truth.rows)
     ledgers = [each.rollout.advantages[rows].cpu() for each in (batch, base)]
     decisive = int(forks(truth).sum())
+    idle = float((ledgers[0][forks(truth)] == 0).double().mean()) if decisive else 0.0
     quantities = {
         "cosine_within": ("agreement inside completions", lambda t, a: signed(t, a)["cosine_within"], "number"),
         "cosine": ("agreement over all tokens", lambda t, a: signed(t, a)["cosine"], "number"),
@@ -40,11 +43,15 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
         "mass": ("true credit on the top tenth", lambda t, a: scored(t, a)["mass_10"], "share"),
         "wrong_signs": ("wrong signs on forks", lambda t, a: polarity(t, a).get("opposite", 0.0), "share"),
     }
+    if not decisive:
+        del quantities["wrong_signs"]
     for name, (title, quantity, unit) in quantities.items():
         least = -1.0 if name.startswith("cosine") else 0.0
         found = over_parts(lambda chosen, of=quantity: of(_part(truth, chosen), ledgers[0][chosen]), len(rows), least)
+        if name == "wrong_signs" and found["estimate"] == 0:  # no completion left out makes a difference
+            found["high"] = highest_rate(0, decisive)
         flat = quantity(truth, ledgers[1])
-        sentence = SAID[name].format(found["estimate"], flat)
+        sentence = SAID[name].format(found["estimate"], flat, decisive, idle)
         yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
     yield Finding(
         "forks",

@@ -13,7 +13,7 @@ from rlcredit.statistics.t_test import paired_t
 
 
 def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
-    """Yield angle, length, noise and direction of the gradient.
+    """Yield angle, length, noise and direction of the gradient; where a stack has next to none, that it has.
 
     Args:
         batch: under the stack that is judged.
@@ -25,11 +25,13 @@ def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
     lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
     there = (lengths[0] > 0) & (lengths[1] > 0)
     if there.sum() < 3:
+        said = f"{int((lengths[0] > 0).sum())} of {len(there)} batches have a gradient: too few to compare."
+        yield Finding("length", "length of the gradient", float(lengths[0].mean()), sentence=said)
         return
     cosines = (directions(own) * directions(other)).sum(-1)[there].clip(-1, 1)
     angles = np.degrees(np.arccos(cosines))
     agreement, more, direction = agreement_and_direction(own[there], other[there])
-    floor = float(np.degrees(np.arccos(np.clip(agreement[0] - more[0], -1, 1))))
+    floor = _between(other[there])
     turn = paired_t(angles)
     beyond = "more" if turn.difference > floor else "less"
     yield Finding(
@@ -38,9 +40,14 @@ def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
         turn.difference,
         "degrees",
         *_cut(turn.interval, 0, 180),
-        baseline=floor,
-        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} than other prompts turn "
-        f"the baseline's ({floor:.0f}°).",
+        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} than other prompts do.",
+    )
+    yield Finding(
+        "floor",
+        "angle between other prompts",
+        floor,
+        "degrees",
+        sentence=f"So far two batches of {size} prompts are apart under the baseline.",
     )
     ratio = paired_t(np.log(lengths[0][there] / lengths[1][there]))
     times = np.exp([ratio.difference, *ratio.interval[:2]])
@@ -52,7 +59,7 @@ def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
         float(times[1]),
         float(times[2]),
         baseline=1.0,
-        sentence=f"It is {times[0]:.2f} times as long as the baseline's; clipping and Adam take most of that back.",
+        sentence=f"It is {times[0]:.3g} times as long as the baseline's, before clipping and the optimizer.",
     )
     yield Finding(
         "agreement",
@@ -79,13 +86,18 @@ def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
         yield Finding(
             "direction",
             "direction of the expected gradient",
-            float(direction[0]),
+            float(np.clip(direction[0], -1, 1)),
             "number",
-            expected.low,
-            expected.high,
+            *_cut(expected, -1, 1),
             baseline=1.0,
             sentence=_direction(expected.low, expected.high),
         )
+
+
+def _between(gradients: NDArray[np.float64]) -> float:
+    """Return the mean angle between two batches, in degrees."""
+    cosines = directions(gradients) @ directions(gradients).T
+    return float(np.degrees(np.arccos(cosines[np.triu_indices(len(cosines), 1)].clip(-1, 1))).mean())
 
 
 def _noise(low: float, high: float) -> str:
@@ -95,6 +107,8 @@ def _noise(low: float, high: float) -> str:
 
 
 def _direction(low: float, high: float) -> str:
+    if high < 0:
+        return "On average it leads the opposite way."
     if high < 1:
         return "On average it leads elsewhere than the baseline: part of its effect is bias, not less noise."
     return "That it leads elsewhere than the baseline on average is not seen."

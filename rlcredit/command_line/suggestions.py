@@ -30,14 +30,15 @@ class Slip(NamedTuple):
 
 
 def closest(name: str, known: Sequence[str]) -> str | None:
-    """Return the most similar name; None if all are far off.
+    """Return the most similar name, whatever the case of its letters; None if all are far off.
 
     Example:
-        >>> closest("samplng", ["scheduler", "sampling"]), closest("x", ["sampling"])
-        ('sampling', None)
+        >>> closest("samplng", ["scheduler", "sampling"]), closest("gtpo", ["GTPO"]), closest("x", ["sampling"])
+        ('sampling', 'GTPO', None)
 
     """
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
+    lowered = {each.lower(): each for each in known}
+    return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)), None)
 
 
 def first_slip(path: Names, config: Any, roots: Roots) -> Slip | None:

@@ -273,6 +273,14 @@ class InPlace(CreditOperator, reads="signal"):
         return {}
 
 
+class InPlaceOnAll(CreditOperator, reads="advantages", writes="advantages"):
+    """Mutate what many tokens share."""
+
+    def assign(self, rollout):
+        rollout.advantages *= 2
+        return {}
+
+
 class Silent(CreditOperator, reads="rewards"):
     """Forget to report."""
 
@@ -285,6 +293,7 @@ class Silent(CreditOperator, reads="rewards"):
     [
         (FlipsRewards, r"FlipsRewards rebinds \['rewards'\] without declaring it"),
         (InPlace, r"InPlace changes \['signal'\] in place. Rebind the field to a new tensor"),
+        (InPlaceOnAll, "InPlaceOnAll changes a tensor in place. Rebind the field to a new one"),
         (Silent, "Silent.assign returns None, expected a dict of metrics"),
     ],
 )

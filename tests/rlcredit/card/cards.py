@@ -20,6 +20,7 @@ def made(name, gain, verdict="better", organism="aligned"):
         "quick",
         (name, organism, "GRPO"),
         f"GRPO() > {name}()",
+        "GRPO()",
         "0123abc",
         properties=[Property("order", True, "it does not matter"), Property("padding", False, "it matters")],
         sections={"batch": batch, "learning": [] if verdict == ITSELF else learning},

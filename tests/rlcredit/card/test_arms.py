@@ -4,8 +4,10 @@ import pytest
 
 from rlcredit.campaign.resolution import resolved
 from rlcredit.campaign.run_spec import RunSpec, arguments, overlay
-from rlcredit.card.arms import Arm, _declared
+from rlcredit.card.arms import Arm, _declared, learnt
 from rlcredit.card.budget import QUICK
+
+GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
 
 
 @pytest.mark.parametrize(("name", "prompts"), [("grpo_28_prompts", 28), ("grpo_odds", 4)])
@@ -18,6 +20,15 @@ def test_a_condition_keeps_what_it_says_of_its_batches(name, prompts, tmp_path):
     assert leaves["data"]["init_args"]["prompts_per_step"] == prompts
     assert leaves["data"]["init_args"]["validation_size"] == QUICK.questions
     assert leaves["model"]["optimizer"]["init_args"]["lr"] == 1e-3
+
+
+def test_arms_that_are_not_evaluated_alike_are_refused_before_they_run(tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text("model: {validation: {completions: 8}}\ntrainer: {callbacks: [GRPO]}\n")
+    arms = [Arm(name, ("configs/tiny.yaml", file), 5e-4) for name, file in (("other", str(other)), ("GRPO", GRPO))]
+    with pytest.raises(ValueError, match=r"alike: settings\.model\.validation\.completions: other 8, GRPO 2"):
+        learnt(*arms, QUICK, tmp_path / "arms", 1, 1)
+    assert [path.name for path in (tmp_path / "arms").iterdir()] == ["quick.yaml"]
 
 
 def test_runs_of_code_that_has_changed_are_others(tmp_path, monkeypatch):

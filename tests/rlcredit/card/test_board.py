@@ -34,6 +34,12 @@ def test_what_cannot_be_compared_does_not_stand_beside(other):
     assert len(board.together([dataclasses.replace(made("Mine", 2.0), **other)])) == 1
 
 
+@pytest.mark.usefixtures("_shipped")
+@pytest.mark.parametrize("origins", [("Mine", "aligned", "my/GRPO.yaml"), ("Mine", "my/aligned.yaml", "GRPO")])
+def test_what_is_called_like_a_shipped_one_is_not_it(origins):
+    assert len(board.together([dataclasses.replace(made("Mine", 2.0), origins=origins)])) == 1
+
+
 def test_a_row_says_how_it_was_made():
     shown = board.row(made("Good", 1.0, organism="decoy"))
     assert shown["command"] == "rlcredit card Good --budget quick --organism decoy --baseline GRPO"

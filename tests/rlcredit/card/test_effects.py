@@ -62,6 +62,14 @@ def test_a_mask_leaves_tokens_without_credit(batch):
     assert found(batch, "GRPO")["without_credit"].estimate < 0.3
 
 
+def test_no_credit_at_all_is_warned_of(batch, monkeypatch):
+    base, judged = batch("GRPO"), batch("GTPO")
+    monkeypatch.setattr(judged.rollout, "advantages", 0 * judged.rollout.advantages)
+    assert warnings(judged)[0] == "It gives no token of the batch any credit."
+    assert next(effects(judged, base)).sentence == "No token is given any credit."
+    assert warnings(base) == []
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_credit_that_is_the_log_probability_is_on_what_is_likely(batch, sign, monkeypatch):
     base, judged = batch("GRPO"), batch("GTPO")

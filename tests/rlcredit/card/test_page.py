@@ -1,5 +1,6 @@
 """Cards for people."""
 
+import dataclasses
 import re
 
 from rlcredit.card.card import Card
@@ -32,7 +33,7 @@ def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):
 
 def test_markdown_says_the_same(tmp_path):
     text = (written([made("Mine", 2.0)], tmp_path).with_suffix(".md")).read_text()
-    assert "**better**. Mine: better." in text
+    assert "**better** on aligned. Mine: better." in text
     assert "| gain at the end, paired | +2.00 | +1.00 to +3.00 |" in text
     assert "- padding: no, it matters" in text
 
@@ -57,3 +58,19 @@ def test_it_is_recorded_once(tmp_path):
     assert run.data.metrics["aligned/learning/gain_high"] == 3.0
     assert run.data.tags["verdict"] == "better"
     assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"card.html", "card.md"}
+
+
+def test_another_tracker_gets_it_too(tmp_path):
+    from mlflow import MlflowClient
+
+    for name in ("one", "two"):
+        tracker = f"sqlite:///{tmp_path / name}.db"
+        written([made("Mine", 2.0)], tmp_path / "cards", tracker)
+        client = MlflowClient(tracker)
+        assert len(client.search_runs([client.get_experiment_by_name("cards").experiment_id])) == 1
+
+
+def test_a_tree_that_was_edited_is_said(tmp_path):
+    edited = dataclasses.replace(made("Mine", 2.0), commit=f"{'0123456789' * 4}-dirty")
+    for suffix in (".html", ".md"):
+        assert "commit 012345678901-dirty" in written([edited], tmp_path).with_suffix(suffix).read_text()

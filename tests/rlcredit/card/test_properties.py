@@ -40,6 +40,48 @@ class Shared(CreditOperator, reads="advantages", writes="advantages"):
         return {}
 
 
+class Fading(CreditOperator, reads="advantages", writes="advantages"):
+    """Give less each time, and tell nobody."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def assign(self, rollout):
+        self.calls += 1
+        rollout.advantages = rollout.advantages / self.calls
+        return {}
+
+
+class Declared(Fading, reads="advantages", writes="advantages", state="calls"):
+    """Say so."""
+
+
+class Tiny(CreditOperator, reads="advantages", writes="advantages"):
+    """Make credit small."""
+
+    def assign(self, rollout):
+        rollout.advantages = rollout.advantages * 1e-7
+        return {}
+
+
+class Crowded(CreditOperator, reads="advantages", writes="advantages"):
+    """Be another with eight prompts and more."""
+
+    def assign(self, rollout):
+        many = len(rollout.mask) >= 8 * rollout.group_size
+        rollout.advantages = rollout.advantages * (2 if many else 1)
+        return {}
+
+
+class Nothing(CreditOperator, reads="advantages", writes="advantages"):
+    """Give no credit."""
+
+    def assign(self, rollout):
+        rollout.advantages = torch.zeros_like(rollout.advantages)
+        return {}
+
+
 class Broken(CreditOperator, reads="advantages", writes="advantages"):
     """Fail on all batches but the whole one."""
 
@@ -69,7 +111,34 @@ def test_order_and_padding_that_matter_are_noticed(batch):
 
 
 def test_chance_is_noticed(batch):
-    assert not held(batch, GRPO(), Restless())["repeatable"].holds
+    found = held(batch, GRPO(), Restless())
+    assert found["repeatable"].holds is False
+    for name in ("memory", "order", "padding", "splitting", "rewards"):  # noise says nothing of them
+        assert found[name].holds is None
+        assert "drawn anew" in found[name].sentence
+
+
+def test_what_is_remembered_is_noticed(batch):
+    assert held(batch, GRPO())["memory"].holds
+    found = held(batch, GRPO(), Fading())["memory"]
+    assert found.holds is False
+    assert "no `state` says so" in found.sentence
+    known = held(batch, GRPO(), Declared())["memory"]
+    assert known.holds is None
+    assert known.sentence.endswith("Declared keeps calls")
+
+
+def test_small_credit_is_held_to_the_same(batch):
+    assert not held(batch, GRPO(), First(), Tiny())["order"].holds
+
+
+def test_an_operator_is_checked_on_the_whole_batch(batch):
+    assert held(batch, GRPO())["checked on"].sentence == "12 prompts x 4 completions"
+    assert not held(batch, GRPO(), Crowded())["splitting"].holds
+
+
+def test_no_credit_is_said(batch):
+    assert held(batch, GRPO(), Nothing())["rewards"].sentence == "no credit is given, whatever the rewards"
 
 
 def test_a_prompt_that_depends_on_others_is_noticed(batch):
@@ -82,8 +151,9 @@ def test_a_prompt_that_depends_on_others_is_noticed(batch):
 
 def test_an_operator_that_fails_is_told_and_not_raised(batch):
     found = held(batch, GRPO(), Broken())
-    assert found["order"].holds is None
-    assert "RuntimeError: too few" in found["order"].sentence
+    assert found["order"].holds
+    assert found["splitting"].holds is None
+    assert "RuntimeError: too few" in found["splitting"].sentence
 
 
 @pytest.mark.parametrize(("name", "value"), [("GTPO", "beta = 0"), ("HICRA", "alpha = 0"), ("RandomMask", "rho = 1")])

@@ -21,6 +21,11 @@ class Doubled(CreditOperator, reads="advantages", writes="advantages"):
 """
 
 
+NEEDED = (
+    r"has no default for rate\. Name a condition with \{class_path: own_needing\.Doubled, init_args: \{rate: \.\.\.\}\}"
+)
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -98,11 +103,40 @@ def test_one_of_several_operators_of_a_file_is_named(own):
         ("no_such.yaml", "there is no such condition"),
         ("no_such.py", "there is no such file"),
         ("os.path.join", "neither an operator nor the path of one"),
+        ("gtpo", r"Did you mean GTPO\?"),
+        ("callbacks.nothing.GTPO", "neither an operator nor the path of one"),
     ],
 )
 def test_what_assigns_no_credit_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
         subject(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("my-op.py", OWN, "Rename the file: letters, digits and _"),
+        ("2nd.py", OWN, "Rename the file"),
+        ("own_leaving.py", "raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
+        ("own_needing.py", OWN.replace("    def", "    def __init__(self, rate):\n        pass\n\n    def"), NEEDED),
+        ("own_doubled.py:Three", OWN, "expected one operator called Three, found Doubled"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(name, text, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file, _, _ = name.partition(":")
+    (tmp_path / file).write_text(text)
+    try:
+        with pytest.raises(ValueError, match=message):
+            subject(str(tmp_path / name))
+    finally:
+        sys.modules.pop(file.removesuffix(".py"), None)
+
+
+def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
+    (tmp_path / "mine.yaml").write_text("condition: ../../escaped\ntrainer: {callbacks: [GRPO]}\n")
+    with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' names a folder"):
+        subject(str(tmp_path / "mine.yaml"))
 
 
 def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):

@@ -3,8 +3,10 @@
 import copy
 
 import pytest
+import torch
 
 from rlcredit.card.truth import agreed
+from rlcredit.oracle.scores import forks
 
 
 def found(batch, name):
@@ -32,6 +34,18 @@ def test_measured_credit_agrees_best(batch, other):
     assert measured["cosine"].estimate > guessed["cosine"].estimate + 0.2
     assert measured["cosine_within"].estimate > guessed["cosine_within"].estimate
     assert measured["wrong_signs"].estimate <= guessed["wrong_signs"].estimate
+
+
+def test_no_wrong_sign_among_few_tokens_is_no_certainty(batch):
+    base, silent = batch("GRPO"), copy.copy(batch("GRPO"))
+    silent.rollout = copy.copy(base.rollout)
+    silent.rollout.advantages = torch.zeros_like(base.rollout.advantages)
+    wrong = {one.name: one for one in agreed(silent, base, base.truth)}["wrong_signs"]
+    decisive = int(forks(base.truth).sum())
+    assert wrong.estimate == wrong.low == 0
+    assert wrong.high == pytest.approx(1 - 0.05 ** (1 / decisive))
+    assert f"{decisive} tokens that decide" in wrong.sentence
+    assert "100.0% of them have no credit" in wrong.sentence
 
 
 def test_flat_credit_says_nothing_inside_completions(batch):

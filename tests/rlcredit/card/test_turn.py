@@ -33,7 +33,7 @@ def test_a_right_angle_and_twice_the_length():
 def test_the_floor_is_the_angle_between_other_prompts():
     result = found(drawn(0.4), drawn(0.4))
     assert result["angle"].estimate == pytest.approx(0, abs=1e-4)
-    assert 30 < result["angle"].baseline < 80
+    assert 30 < result["floor"].estimate < 80
     assert result["agreement_gained"].estimate == pytest.approx(0)
 
 
@@ -44,4 +44,15 @@ def test_less_noise_is_seen():
 
 
 def test_stacks_without_gradient_have_no_angle():
-    assert found(np.zeros((PROMPTS, LENGTH)), drawn(0.1)) == {}
+    result = found(np.zeros((PROMPTS, LENGTH)), drawn(0.1))
+    assert {*result} == {"length"}
+    assert result["length"].sentence == "0 of 15 batches have a gradient: too few to compare."
+
+
+def test_the_opposite_way_is_called_so():
+    baseline = drawn(0.05)
+    result = found(-baseline, baseline)
+    assert result["angle"].estimate == pytest.approx(180)
+    assert result["direction"].estimate == pytest.approx(-1)
+    assert result["direction"].low >= -1
+    assert result["direction"].sentence == "On average it leads the opposite way."
