@@ -9,7 +9,7 @@ from rlcredit.inputs.found import found, shipped
 from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.strict_yaml import shown
 
-BASIS = "configs/tiny.yaml"
+BASIS = "tiny.yaml"
 """What every shipped organism is a variant of; alone it is the first of them."""
 
 FIRST = "aligned"
@@ -47,9 +47,9 @@ def organism(named: str) -> Organism:
 
     """
     if named == FIRST:
-        return Organism(named, named, (found(BASIS),))
+        return Organism(named, named, (str(shipped() / BASIS),))
     if named in names():
-        return Organism(named, named, (found(BASIS), found(f"configs/organisms/{named}.yaml")))
+        return Organism(named, named, (str(shipped() / BASIS), str(shipped() / "organisms" / f"{named}.yaml")))
     file = Path(found(named))
     if named.endswith((".yaml", ".yml")) and file.is_file():
         if file.stem in names():

@@ -350,9 +350,13 @@ def turned_further():
     return {8: "eight of twenty operators turn it further"}[sum(angle > 20 for angle in angles)]
 
 
-CONTROLS, BEST, LONGER, MORE = (f"headline_{name}" for name in ("controls", "best", "300", "collapse"))
-RATES = declared(ROOT / "configs" / "campaigns" / "headline_rates.yaml")
-GRID = choose_rates.ends(RESULTS / "headline_rates", PASS, 100)
+CONTROLS, BEST, LONGER, MORE, TOKENS = (
+    f"headline_{name}" for name in ("controls", "best", "300", "collapse", "tokens_best")
+)
+RATES, TOKEN_RATES = (
+    declared(ROOT / "configs" / "campaigns" / f"{name}.yaml") for name in ("headline_rates", "headline_tokens_rates")
+)
+GRID, TOKEN_GRID = (choose_rates.ends(RESULTS / each.name, PASS, 100) for each in (RATES, TOKEN_RATES))
 
 
 def controlled(condition, baseline="measured"):
@@ -427,6 +431,25 @@ def in_findings():
     )
 
 
+def with_more_steps(steps=300):
+    """Return how far flat credit after more steps is ahead of measured credit after a hundred, in points."""
+    return 100 * (held_out(LONGER, "flat", step=steps) - held_out(LONGER, "measured", step=100))
+
+
+def share_of_tokens(steps):
+    """Return the tokens of so many steps of flat credit, as a share of those of a hundred of measured credit."""
+    (decoded,), (length,) = (
+        [float(row["mean"]) for row in read(RESULTS / f"{name}.csv") if row["condition"] == "mc_optimal_6"]
+        for name in ("decoded_tokens", "completion_length")
+    )
+    return steps / 100 / (1 + decoded / (32 * length))
+
+
+def at_chosen(condition):
+    """Return how far flat credit with as many tokens is ahead of measured credit, each at its best rate, in points."""
+    return gains(TOKENS, condition, "measured")
+
+
 def reaches():
     """Return the ratio of steps to the highest level."""
     return thresholds()[-1].split(" | ")[-1].rstrip(" |")
@@ -452,11 +475,14 @@ def asked():
         "again, on fresh seeds": gains(CONTROLS, "measured", "flat"),
         "each at [its own best learning rate](#at-a-learning-rate-of-its-own)": gains(BEST, "measured", "flat"),
         "under a learning rate that falls": gains(BEST, "measured_decayed", "flat_decayed"),
+        "under twice that rate, falling": gains(TOKENS, "measured_x2_decayed", "flat_x2_decayed"),
         "after [300 steps](#after-300-steps)": gains(LONGER, "measured", "flat", step=300),
         "on [24 more seeds](#how-often-a-run-collapses)": gains(MORE, "measured", "flat"),
         "against flat GRPO with [as many tokens](#at-equal-tokens), of seven times the prompts": gains(
             CONTROLS, "measured", "flat_28_prompts"
         ),
+        "the same, [each at its best learning rate](#each-at-its-best-rate)": -at_chosen("flat_28_prompts"),
+        "against flat GRPO of [three times the steps](#more-steps)": -with_more_steps(),
         "the [factor](#the-measuring-or-the-factor) of its baseline without the measuring": gains(
             CONTROLS, "flat_odds", "flat"
         ),

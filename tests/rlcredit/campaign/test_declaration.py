@@ -17,6 +17,8 @@ FINISHED = {
     "headline_collapse": "624662b72875",
     "headline_controls": "f8bb150b028b",
     "headline_rates": "60e5a6c88135",
+    "headline_tokens_best": "af6687b95385",
+    "headline_tokens_rates": "9cec84857558",
     "headroom_10_12": "5d06d332c135",
     "headroom_2_4": "e43862ae6ca6",
     "headroom_6_8": "4168e0006d19",

@@ -3,12 +3,16 @@
 import csv
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rlcredit.card.budget import BATCH, BUDGETS, QUICK
 from rlcredit.card.card import Card
 from rlcredit.card.command import main
+from rlcredit.card.organisms import organisms
+
+ROOT = Path(__file__).parents[3]
 
 OWN = '''
 from callbacks import CreditOperator
@@ -118,3 +122,22 @@ def test_three_shipped_operators_get_whole_cards_and_nothing_is_measured_twice(t
     assert main([*subjects[:2], "--budget", "quick"]) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")} == before
     assert "measuring" not in capsys.readouterr().err
+
+
+def test_shipped_organisms_are_the_shipped_ones_wherever_the_command_is_given(tmp_path, monkeypatch):
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "tiny.yaml").write_text("condition: another\n")
+    monkeypatch.chdir(tmp_path)
+    (place,) = organisms(["aligned", "aligned"])
+    assert [Path(file).read_text() for file in place.files] == [(ROOT / "configs" / "tiny.yaml").read_text()]
+
+
+def test_organisms_that_differ_have_names_that_differ(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/mine.yaml", "b/mine.yaml", "a/decoy.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("model: {}\n")
+    with pytest.raises(ValueError, match=r"a/mine\.yaml and b/mine\.yaml share a name"):
+        organisms(["a/mine.yaml", "b/mine.yaml"])
+    with pytest.raises(ValueError, match=r"a/decoy\.yaml is called as one that is shipped"):
+        organisms(["a/decoy.yaml"])
