@@ -3,7 +3,8 @@
 rlcredit card --shipped --organism all
 python scripts/keep_cards.py cards
 
-Rows of the same condition, organism and budget are replaced. Printed are its tables, as Markdown.
+Cards against GRPO count. Rows of the same condition, organism and budget are replaced. Printed are its tables, as
+Markdown.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import csv_rows
 
 from rlcredit.card import leaderboard
 from rlcredit.card.board import SHIPPED, Row, latest, row
-from rlcredit.card.card import Card
+from rlcredit.card.card import USUAL, Card
 from rlcredit.card.foretelling import foretold, markdown_of
 from rlcredit.card.organisms import names
 from rlcredit.card.standing import said
@@ -35,7 +36,8 @@ def main() -> None:
     parser.add_argument("--board", type=Path, default=SHIPPED)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    found = [row(Card.read(file)) for file in sorted(args.cards.glob("*/*/*/card.json"))]
+    cards = [Card.read(file) for file in sorted(args.cards.glob("*/*/*/card.json"))]
+    found = [row(card) for card in cards if card.baseline == USUAL]
     if not found:
         parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")
     rows = together(csv_rows.read(args.board) if args.board.is_file() else [], found)

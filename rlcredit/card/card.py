@@ -1,5 +1,6 @@
 """A card: all that has been found out about one condition on one organism."""
 
+import contextlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,6 +90,11 @@ class Card:
         return tuple(self.origins[1:]) == (self.organism, self.baseline)
 
     @property
+    def compared_with(self) -> tuple[str, str]:
+        """With what, and at which budget: cards that share it can stand beside each other."""
+        return self.origins[2], self.budget
+
+    @property
     def place(self) -> str:
         """Name of its folder among those of its organism and budget."""
         return place(self.name, self.baseline)
@@ -105,6 +111,15 @@ class Card:
             "sections": {name: [one.plain() for one in found] for name, found in self.sections.items()},
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
+
+    @classmethod
+    def kept(cls, folder: Path) -> list["Card"]:
+        """Return the cards in the folder of all, but for those that an earlier version has written otherwise."""
+        found = list[Card]()
+        for path in sorted(folder.glob("*/*/*/card.json")):
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                found.append(cls.read(path))
+        return found
 
     @classmethod
     def read(cls, path: Path) -> "Card":

@@ -87,7 +87,9 @@ def _judged(options: argparse.Namespace) -> int:
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.sentence}")
         print(page)
-    rows = together([card for cards in made.values() for card in cards])
+    new = [card for cards in made.values() for card in cards]
+    earlier = [card for card in Card.kept(options.folder) if card.compared_with == new[0].compared_with]
+    rows = together([*earlier, *new])
     if len({each["condition"] for each in rows}) > 1:
         print(leaderboard.written(rows, options.folder, own=() if options.shipped else made))
     return FINISHED

@@ -103,6 +103,9 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch):
     assert card.finding("agreement").low < card.finding("agreement").high
     assert not (tmp_path / "cards" / "arms").exists()
     assert "nan" not in (tmp_path / "cards" / "leaderboard.md").read_text()
+    assert main(["MaxRL", "--budget", "batch", "--mlflow", "none"]) == 0
+    with (tmp_path / "cards" / "leaderboard.csv").open(newline="") as file:
+        assert {row["condition"] for row in csv.DictReader(file)} == {"GTPO", "HICRA", "MaxRL"}
 
 
 @pytest.mark.slow
