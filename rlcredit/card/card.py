@@ -164,6 +164,6 @@ def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
         return NONE, f"{credit}, and every run answers as the baseline's does."
     verdict, compared = learnt.comparison.verdict, learnt.comparison
     assert compared.test is not None
-    said = f"{verdict}: {inside(compared.test)}" if verdict.startswith("equivalent") else verdict
     runs = f"{len(learnt.runs)} paired runs of {learnt.steps} steps"
-    return verdict, f"After {runs} {card.name} ends {points(compared.test)} from {card.baseline}: {said}."
+    within = f"; {inside(compared.test)}" if verdict.startswith("equivalent") else ""
+    return verdict, f"After {runs} {card.name} ends {points(compared.test)} from {card.baseline}{within}."

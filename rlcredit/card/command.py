@@ -85,7 +85,7 @@ def _judged(options: argparse.Namespace) -> int:
     for cards in made.values():
         page = written(cards, options.folder, options.mlflow, options.experiment)
         for card in cards:
-            print(f"{card.name} on {card.organism}: {card.sentence}")
+            print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
     new = [card for cards in made.values() for card in cards]
     earlier = [card for card in Card.kept(options.folder) if card.compared_with == new[0].compared_with]

@@ -60,8 +60,9 @@ class Learnt:
         gain, on_the_way = compared.test, compared.area
         said = f"{points(gain)}: {compared.verdict}."
         yield Finding("gain", "gain at the end, paired", *_in_points(gain), sentence=said)
-        where = "ahead" if on_the_way.difference > 0 else "behind"
-        said = f"Over the whole run it is {abs(100 * on_the_way.difference):.1f} points {where} on average."
+        ahead = round(100 * on_the_way.difference, 1)
+        where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
+        said = f"Over the whole run it is {where} on average."
         yield Finding("area_gain", "gain on the way, paired", *_in_points(on_the_way), sentence=said)
         yield self._speed()
         yield self._safety()
@@ -116,7 +117,7 @@ def points(test: TTest) -> str:
 def inside(test: TTest) -> str:
     """Say which interval it is that lies within the margin where a difference is called equivalent."""
     inner = equivalence(test, EFFECT, ALPHA).interval
-    return f"its {inner.level:.0%} interval, {_signed(100 * inner.low)} to {_signed(100 * inner.high)}, is inside"
+    return f"the {inner.level:.0%} interval, {_signed(100 * inner.low)} to {_signed(100 * inner.high)}, lies within"
 
 
 def _signed(number: float) -> str:
