@@ -113,5 +113,6 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def file_sha256(path: Path) -> str:
-    """Identify a file by its content."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Identify a file by its content, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,8 +36,7 @@ def main() -> None:
     parser.add_argument("--board", type=Path, default=SHIPPED)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    cards = [Card.read(file) for file in sorted(args.cards.glob("*/*/*/card.json"))]
-    found = [row(card) for card in cards if card.baseline == USUAL]
+    found = [row(card) for card in Card.kept(args.cards) if card.common and card.baseline == USUAL]
     if not found:
         parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")
     rows = together(csv_rows.read(args.board) if args.board.is_file() else [], found)

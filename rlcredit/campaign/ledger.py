@@ -50,9 +50,7 @@ class Ledger:
         if not self.fixed:
             self.write(**json.loads(json.dumps(fixed)))
             return
-        before = {
-            key: self.content[key] for key in fixed if key in self.content
-        }  # what is newer than the ledger is not
+        before = {key: self.content[key] for key in fixed if key in self.content}
         if changed := differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
             name = self.content["declaration"]["name"]
             lines = "\n  ".join(changed)
@@ -60,6 +58,8 @@ class Ledger:
                 f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
             )
+        if lacking := fixed.keys() - before.keys():  # of an older ledger
+            self.write(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
 
     def write(self, **entries: Any) -> None:
         """Put entries in, and wait until the disk has them."""

@@ -58,12 +58,18 @@ class Scheduler:
     tries: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def through(self, missing: Sequence[RunSpec], view: EventLines) -> None:
-        """Run what is missing; a crash of one run does not stop the others."""
-        waiting, running = deque(missing), list[Attempt]()
+        """Run what is missing; a crash of one run does not stop the others.
+
+        Raises:
+            ValueError: code of one's own is not what the campaign began with; runs that go on are waited for.
+
+        """
+        waiting, running, refused = deque(missing), list[Attempt](), None
         try:
-            while waiting or running:
-                while waiting and len(running) < self.launcher.slots:
-                    running.append(self._begun(waiting.popleft(), view))
+            while running or (waiting and not refused):
+                while waiting and not refused and len(running) < self.launcher.slots:
+                    if not (refused := self._edited()):
+                        running.append(self._begun(waiting.popleft(), view))
                 for attempt in list(running):
                     if (status := attempt.process.poll()) is not None:
                         running.remove(attempt)
@@ -73,19 +79,23 @@ class Scheduler:
         finally:
             for attempt in running:
                 attempt.process.kill()
+        if refused:
+            raise refused
+
+    def _edited(self) -> ValueError | None:
+        """Return the refusal of code of one's own that is not what the campaign began with."""
+        try:
+            self.ledger.fix({"code": own_code(self.resolutions.values())})
+        except ValueError as refused:
+            return refused
+        return None
 
     def config(self, spec: RunSpec) -> dict[str, object]:
         """Return the declared configuration of a run."""
         return of_spec(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
 
     def _begun(self, spec: RunSpec, view: EventLines) -> Attempt:
-        """Continue a run if that is possible, else begin it anew.
-
-        Raises:
-            ValueError: code of one's own is not what the campaign began with.
-
-        """
-        self.ledger.fix({"code": own_code(self.resolutions.values())})
+        """Continue a run if that is possible, else begin it anew."""
         self.launcher.end(spec.run.process)
         args = arguments(spec, self.declaration, self.launcher.threads, self.settings)
         if continued := runs.continuable(spec, self.evaluations):

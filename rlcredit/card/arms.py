@@ -15,7 +15,7 @@ from rlcredit.campaign.resolution import resolved
 from rlcredit.campaign.run_spec import overlay
 from rlcredit.campaign.start import started
 from rlcredit.card.budget import Budget
-from rlcredit.card.dependence import depends, digest
+from rlcredit.card.dependence import digest, fingerprint
 from rlcredit.card.learning import EFFECT, PRIMARY, Learnt
 from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
@@ -65,10 +65,9 @@ def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | Non
         threads: of a run.
 
     Raises:
-        ValueError: a run failed, or the two cannot be compared; the latter before anything runs.
+        ValueError: a run failed, or the two cannot be compared.
 
     """
-    _refuse_unlike(arm, baseline, budget, root)
     rates = {each.name: _rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))}
     found = {
         each.name: _evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
@@ -79,8 +78,13 @@ def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | Non
     return Learnt(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
 
 
-def _refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
-    """Refuse two arms that are not evaluated alike."""
+def refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
+    """Refuse two arms that are not evaluated alike.
+
+    Raises:
+        ValueError: with what differs.
+
+    """
 
     def metric(each: Arm) -> Metric:
         declared = _declared(each, budget, budget.seeds, each.rate, root)
@@ -108,22 +112,23 @@ def _evidence(
     arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path, slots: int | None, threads: int | None
 ) -> Evidence:
     """Run what is missing of an arm with one learning rate, and read it."""
-    root.mkdir(parents=True, exist_ok=True)
     declaration = _declared(arm, budget, seeds, rate, root)
     folder = root / declaration.name
     folder.mkdir(exist_ok=True)
+    said = folder / "said.txt"
+    before = said.stat().st_size if said.is_file() else 0
     with (
         begun(folder),
         LAUNCHERS["local"](folder, None, slots) as share,
         locked(folder),
-        (folder / "said.txt").open("a", encoding="utf-8") as log,
+        said.open("a", encoding="utf-8") as log,
     ):
         tell(f"learning   {arm.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
         with contextlib.redirect_stdout(log):
             status = started(declaration, folder, overlay(declaration.settings), share, threads, measure=False)
     if status:
-        said = folder / "said.txt"
-        why = [line for line in said.read_text(encoding="utf-8").splitlines() if line.startswith("    ")]
+        now = said.read_bytes()[before:].decode()
+        why = [line for line in now.splitlines() if line.startswith("    ")]
         raise ValueError(
             f"runs of {arm.name} failed{': ' + why[-1].strip() if why else ''}. All of it is in {said}; the same "
             "command tries again."
@@ -156,7 +161,7 @@ def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root:
         },
     )
     contents = [strict_yaml.read(Path(file)) for file in files]
-    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, depends(contents)])
+    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint(contents)])
     return replace(declared, name=f"{arm.name}-{told[:10]}")
 
 

@@ -74,7 +74,7 @@ def measured(
 ) -> Batch:
     """Draw the batch, let a stack assign credit to it, and measure.
 
-    The completions are functions of the policy and the seed: every condition gets the same. Operators see the step at
+    The completions are functions of the policy, how it is sampled, and the seed. Operators see the step at
     which their runs end: those of the budget, or the configured one where it has none. Where memory may not suffice for
     all completions at a time, as many go through the policy as a batch of gradients has.
 
@@ -90,7 +90,7 @@ def measured(
         SystemExit: a configuration is refused; the message has been printed.
 
     """
-    resolution = resolved([*(f"--config={file}" for file in files), f"--threads={threads}", *_settings(budget)])
+    resolution = resolution_of(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
     stack = [operator for operator in stack_of(resolution.trainer) if operator.writes]
@@ -107,13 +107,23 @@ def measured(
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_AtTheEnd(budget.steps or settings["max_steps"]), *stack, seen],  # pyright: ignore[reportArgumentType]
+            callbacks=[_AtTheEnd(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
         )
         takes = need(trainer, module, resolution.task)
         if takes is not None and takes.most > takes.room:
             module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
     return Batch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
+
+
+def resolution_of(files: Sequence[str], budget: Budget, threads: int = 1) -> Resolution:
+    """Return the configuration under which a batch is drawn; nothing is loaded.
+
+    Raises:
+        SystemExit: it is refused; the message has been printed.
+
+    """
+    return resolved([*(f"--config={file}" for file in files), f"--threads={threads}", *_settings(budget)])
 
 
 def _settings(budget: Budget) -> list[str]:

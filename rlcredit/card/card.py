@@ -51,9 +51,10 @@ class Card:
         stack: its operators, written as calls.
         against: those of the baseline.
         commit: of the code that made the card.
+        grounds: what identifies its organism, and its baseline.
         beside: settings in which it differs from the baseline besides its stack.
         properties: what it is.
-        warnings: what is known beforehand about operators that do nothing.
+        warnings: what is known of operators that do nothing, and of a stack that gives no credit.
         sections: findings, by section.
         verdict: in a word or two.
         sentence: it in one sentence.
@@ -69,6 +70,7 @@ class Card:
     stack: str
     against: str
     commit: str
+    grounds: Sequence[str]
     beside: Sequence[str] = ()
     properties: Sequence[Property] = ()
     warnings: Sequence[str] = ()
@@ -92,7 +94,7 @@ class Card:
     @property
     def compared_with(self) -> tuple[str, str]:
         """With what, and at which budget: cards that share it can stand beside each other."""
-        return self.origins[2], self.budget
+        return self.grounds[1], self.budget
 
     @property
     def place(self) -> str:

@@ -77,9 +77,12 @@ def _judged(options: argparse.Namespace) -> int:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
     subjects, base, budget = [subject(name) for name in named], subject(options.baseline), BUDGETS[options.budget]
     _refuse_namesakes([base, *subjects])
+    desks = [Desk(place, base, budget, options.folder, options.slots, options.threads) for place in places]
+    for desk in desks:
+        for each in subjects:
+            desk.refuse(each)
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
-    for place in places:
-        desk = Desk(place, base, budget, options.folder, options.slots, options.threads)
+    for desk in desks:
         for each in subjects:
             made[each.name].append(desk.card(each))
     for cards in made.values():
@@ -88,11 +91,17 @@ def _judged(options: argparse.Namespace) -> int:
             print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
     new = [card for cards in made.values() for card in cards]
-    earlier = [card for card in Card.kept(options.folder) if card.compared_with == new[0].compared_with]
-    rows = together([*earlier, *new])
+    rows = together([*_beside(new, Card.kept(options.folder)), *new])
     if len({each["condition"] for each in rows}) > 1:
         print(leaderboard.written(rows, options.folder, own=() if options.shipped else made))
     return FINISHED
+
+
+def _beside(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
+    """Return the earlier cards that were compared with the same, on organisms that are still the same."""
+    organisms = {card.organism: card.grounds[0] for card in new}
+    comparable = (card for card in kept if card.compared_with == new[0].compared_with)
+    return [card for card in comparable if organisms.get(card.organism, card.grounds[0]) == card.grounds[0]]
 
 
 def _refuse_namesakes(subjects: Sequence[Subject]) -> None:

@@ -1,8 +1,10 @@
 """What a card and its runs depend on: if any of it changes, they are made again."""
 
+import functools
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ from rlcredit.inputs.code import meanings, modules, named, words
 from rlcredit.loading import embedded
 
 MACHINERY = "rlcredit.module"
-"""Under every condition, whatever it names."""
+"""Under every run, whatever it names."""
+
+MEASURING = "rlcredit.card.making"
+"""Under every card."""
 
 OUTPUT = ("logger", "default_root_dir")
 """Settings of a trainer that say where to, not what."""
@@ -22,17 +27,19 @@ def digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def depends(contents: Sequence[Any]) -> str:
+def fingerprint(contents: Sequence[Mapping[str, Any]], *, under: str = MACHINERY) -> str:
     """Identify configurations by what they say, by the code that they name, and by the weights and data.
 
-    Code is that of the classes and functions they name, of rlcredit under these, and of every module of one's own that
-    these import; installed packages do not count.
+    Code is that of the classes and functions they name, all of rlcredit under these and under the whole, and every
+    module of one's own that these import; installed packages do not count. Where output goes does not count either.
 
     Args:
         contents: of the files of a configuration, parsed.
+        under: module of rlcredit under the whole.
 
     """
-    return digest([contents, meanings(modules(_code(contents))), dict(_files(contents))])
+    inputs = [_input(content) for content in contents]
+    return digest([inputs, meanings(modules([under, *_code(inputs)])), dict(_files(inputs))])
 
 
 def _code(contents: Sequence[Any]) -> Iterator[str]:
@@ -40,23 +47,36 @@ def _code(contents: Sequence[Any]) -> Iterator[str]:
     from callbacks import every_operator  # noqa: PLC0415  (imports every operator)
 
     shipped = {cls.__name__: cls.__module__ for cls in every_operator()}
-    yield MACHINERY
     yield from named(contents)
     yield from (shipped[word] for _, word in words(contents) if word in shipped)
 
 
 def _files(contents: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the files that are named, and those in folders that stand under ``path``, with their hashes."""
-    for key, word in words([_input(content) for content in contents]):
-        place = embedded(word) or Path(word)
+    """Yield the files that are named, and those in folders that are, with their hashes.
+
+    A word is a folder where it stands under ``path``, or has a slash: a data set may be called as a folder by chance.
+    """
+    for key, word in words(contents):
+        place = embedded(word) or Path(word).expanduser()
         if is_file(place):
-            yield word, file_sha256(place)
-        elif key == "path" and word:
-            inside = (file for file in sorted(place.rglob("*")) if file.is_file())
-            yield from ((f"{word}/{file.relative_to(place)}", file_sha256(file)) for file in inside)
+            yield word, _hashed(place)
+        elif word and (key == "path" or "/" in word):
+            for folder, _, files in os.walk(place, followlinks=True):
+                inside = [Path(folder, name) for name in sorted(files) if not name.startswith(".")]
+                yield from ((f"{word}/{file.relative_to(place)}", _hashed(file)) for file in inside)
 
 
-def _input(content: Any) -> Any:
-    """Return a configuration without what it writes to."""
+def _hashed(file: Path) -> str:
+    known = file.stat()
+    return _sha256(file, known.st_size, known.st_mtime_ns)
+
+
+@functools.cache
+def _sha256(file: Path, _size: int, _changed: int) -> str:
+    return file_sha256(file)
+
+
+def _input(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration without its name and what it writes to."""
     trainer = {key: value for key, value in (content.get("trainer") or {}).items() if key not in OUTPUT}
-    return {**content, "trainer": trainer}
+    return {key: value for key, value in content.items() if key != "condition"} | {"trainer": trainer}

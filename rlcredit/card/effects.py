@@ -66,7 +66,7 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
 
 
 def warnings(batch: Batch) -> list[str]:
-    """Return what is known beforehand about operators that do nothing."""
+    """Return what is known of operators that do nothing, and of a stack that gives no credit."""
     said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     return [*said, *notices(batch.stack, batch.rollout.group_size)]
 

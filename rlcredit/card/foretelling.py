@@ -74,7 +74,7 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
     The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
     operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
     Baselines, and what makes no difference on an organism, gain nothing by definition; they have no part in it. Nor has
-    an organism on which most conditions measure the same.
+    an organism on which most conditions measure or gain the same; which these are is taken as given by the interval.
 
     Args:
         rows: of the board, with a condition once per organism.
@@ -96,8 +96,6 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
             pairs = {key: (measured, float(of(gain))) for key, (measured, gain) in cells.items()}
             whole = _mean_correlation(pairs, conditions)
             without = [_mean_correlation(pairs, [each for each in conditions if each != left]) for left in conditions]
-            if not np.isfinite([whole, *without]).all():  # a gain is the same everywhere
-                continue
             around = jackknife_interval(whole, np.array(without))
             interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
             yield Foretold(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
@@ -120,11 +118,13 @@ def markdown_of(known: Sequence[Foretold]) -> Iterator[str]:
 
 
 def _ordered(cells: Cells) -> Cells:
-    """Return the cells of the organisms that have enough of them, and on which not most measure the same."""
+    """Return the cells of the organisms that have enough of them, and on which not most measure or gain the same."""
     kept: list[str] = []
     for organism in dict.fromkeys(organism for _, organism in cells):
-        measured = [value for (_, place), (value, _) in cells.items() if place == organism]
-        if len(measured) >= FEWEST and max(Counter(measured).values()) <= ALIKE * len(measured):
+        pairs = [pair for (_, place), pair in cells.items() if place == organism]
+        quantities = [[value for value, _ in pairs], [abs(gain) for _, gain in pairs]]
+        alike = max(max(Counter(values).values()) for values in quantities)
+        if len(pairs) >= FEWEST and alike <= ALIKE * len(pairs):
             kept.append(organism)
     return {key: pair for key, pair in cells.items() if key[1] in kept}
 

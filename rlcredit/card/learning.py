@@ -117,7 +117,8 @@ def points(test: TTest) -> str:
 def inside(test: TTest) -> str:
     """Say which interval it is that lies within the margin where a difference is called equivalent."""
     inner = equivalence(test, EFFECT, ALPHA).interval
-    return f"the {inner.level:.0%} interval, {_signed(100 * inner.low)} to {_signed(100 * inner.high)}, lies within"
+    ends = f"{_signed(100 * inner.low)} to {_signed(100 * inner.high)}"
+    return f"the {100 * inner.level:.0f} % interval, {ends}, lies within"
 
 
 def _signed(number: float) -> str:

@@ -1,24 +1,31 @@
 """Cards on one organism: what is measured, once, and what is found again."""
 
-from dataclasses import asdict, dataclass, field, fields
+import tempfile
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rlcredit.campaign.differences import differences, flat
-from rlcredit.card.arms import RATE, Arm, learnt
-from rlcredit.card.batch import Batch, measured
+from rlcredit.card.arms import RATE, Arm, learnt, refuse_unlike
+from rlcredit.card.batch import Batch, measured, resolution_of
 from rlcredit.card.budget import Budget
 from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections, place
-from rlcredit.card.dependence import depends, digest
+from rlcredit.card.dependence import MEASURING, digest, fingerprint
 from rlcredit.card.organisms import Organism
 from rlcredit.card.subject import Subject
 from rlcredit.command_line.explain import call
+from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
 from rlcredit.notices import tell
 from rlcredit.oracle import TrueCredit
 from rlcredit.tracking.versions import git_commit
+
+DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
+"""Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
+
+HELD_OUT = ("data.init_args.validation", "data.init_args.held_out")
 
 OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 """Settings in which conditions differ by being others."""
@@ -46,16 +53,42 @@ class Desk:
     threads: int = 1
     _base: Batch | None = field(default=None, init=False)
 
+    def refuse(self, subject: Subject) -> None:
+        """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
+
+        Raises:
+            ValueError: with what differs.
+
+        """
+        if subject.plain and self.baseline.plain:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            files, others = (
+                (*self.organism.files, str(each.written(place / name)))
+                for name, each in (("subject", subject), ("baseline", self.baseline))
+            )
+            leaves, base = (resolution_of(each, self.budget, self.threads).leaves for each in (files, others))
+            lines = differences(base, leaves, (self.baseline.name, subject.name))
+            if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
+                raise ValueError(f"{subject.name} draws other completions than the baseline: {'; '.join(drawn)}.")
+            if self.budget.seeds:
+                arm, baseline = Arm(subject.name, files, _rate(leaves)), Arm(self.baseline.name, others, _rate(base))
+                refuse_unlike(arm, baseline, self.budget, place)
+
     def card(self, subject: Subject) -> Card:
         """Return the card of a condition; what has been measured before is read."""
         place = self._place(subject)
         file, key = place / "card.json", place / "key.txt"
         identity = self._identity(subject)
         if file.is_file() and key.is_file() and key.read_text(encoding="utf-8") == identity:
-            return Card.read(file)
+            return replace(Card.read(file), origins=self._origins(subject))
         card = self._made(subject)
+        for each in (subject, self.baseline):
+            each.refuse_edits()
+        key.unlink(missing_ok=True)
         card.write(file)
-        key.write_text(identity, encoding="utf-8")
+        write_atomically(key, identity)
         return card
 
     def base(self) -> Batch:
@@ -76,15 +109,18 @@ class Desk:
         assert base.truth is not None
         itself = _unnamed(subject) == _unnamed(self.baseline)
         batch = base if itself else self._batch(condition, base.truth)
+        if batch.rollout.tokens != base.rollout.tokens:
+            raise ValueError(f"{subject.name} draws other completions than the baseline, with which it is compared.")
         card = Card(
             subject.name,
             self.organism.name,
             self.baseline.name,
             self.budget.name,
-            (subject.origin, self.organism.origin, self.baseline.origin),
+            self._origins(subject),
             _written(batch),
             _written(base),
             git_commit(),
+            (fingerprint(self._organism()), fingerprint([self.baseline.content])),
             _beside(batch, base),
             **described(batch),
         )
@@ -99,9 +135,9 @@ class Desk:
 
     def _learn(self, card: Card, subject: Subject, condition: Path, batch: Batch, base: Batch) -> None:
         """Run what is missing, and add what was learnt."""
-        arm = Arm(subject.name, (*self.organism.files, str(condition)), _rate(batch))
+        arm = Arm(subject.name, (*self.organism.files, str(condition)), _rate(batch.resolution.leaves))
         other = self._place(self.baseline) / "condition.yaml"
-        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), _rate(base))
+        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), _rate(base.resolution.leaves))
         place = self.folder / "arms" / self.organism.name
         found = learnt(arm, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
@@ -125,13 +161,20 @@ class Desk:
         return TrueCredit(**kept) if kept.pop("key") == self._truth_key() else None
 
     def _truth_key(self) -> str:
-        """Return what true credit depends on: the organism and the budget, as far as the batch goes."""
-        return digest([depends(self._organism()), asdict(self.budget)])
+        """Return what true credit depends on: who draws the batch, and how."""
+        content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
+        return digest([fingerprint([*self._organism(), content], under=MEASURING), asdict(self.budget)])
 
     def _identity(self, subject: Subject) -> str:
         """Return what a card depends on, and what is written on it."""
-        conditions = [depends([*self._organism(), each.content]) for each in (subject, self.baseline)]
+        conditions = [
+            fingerprint([*self._organism(), {**each.content, "name": each.name}], under=MEASURING)
+            for each in (subject, self.baseline)
+        ]
         return digest([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
+
+    def _origins(self, subject: Subject) -> tuple[str, str, str]:
+        return subject.origin, self.organism.origin, self.baseline.origin
 
     def _organism(self) -> list[Any]:
         return [strict_yaml.read(Path(file)) for file in self.organism.files]
@@ -154,14 +197,13 @@ def _beside(batch: Batch, base: Batch) -> list[str]:
     return differences(common(base), common(batch), ("baseline", "here"))
 
 
-def _rate(batch: Batch) -> float:
+def _rate(leaves: object) -> float:
     """Return the learning rate that a condition configures.
 
     Raises:
         ValueError: it names none.
 
     """
-    leaves: object = batch.resolution.leaves
     for key in RATE.split("."):
         leaves = leaves.get(key) if isinstance(leaves, dict) else None
     if not isinstance(leaves, (int, float)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlcredit.command_line.suggestions import closest
+from rlcredit.inputs import strict_yaml
 from rlcredit.inputs.found import found, shipped
 from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.strict_yaml import shown
@@ -52,8 +53,13 @@ def organism(named: str) -> Organism:
         return Organism(named, named, (str(shipped() / BASIS), str(shipped() / "organisms" / f"{named}.yaml")))
     file = Path(found(named))
     if named.endswith((".yaml", ".yml")) and file.is_file():
-        if file.stem in names():
-            raise ValueError(f"--organism: {shown(named)} is called as one that is shipped. Rename the file.")
+        if file.stem in (*names(), "arms"):
+            raise ValueError(f"--organism: {shown(named)}: say {file.stem}, or rename the file: that name is taken.")
+        content = strict_yaml.read(file)
+        if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
+            raise ValueError(
+                f"--organism: {shown(named)} is no configuration: model, data and trainer, each a mapping."
+            )
         return Organism(folder_name("--organism", file.stem), named, (str(file),))
     meant = closest(named, names())
     raise ValueError(
@@ -69,7 +75,7 @@ def organisms(named: Sequence[str]) -> list[Organism]:
         ValueError: there is no such organism, or two of them share a name.
 
     """
-    wanted = names() if list(named) == ["all"] else dict.fromkeys(named)
+    wanted = dict.fromkeys(each for name in named for each in (names() if name == "all" else [name]))
     by_name: dict[str, Organism] = {}
     for each in map(organism, wanted):
         if (first := by_name.setdefault(each.name, each)) != each:

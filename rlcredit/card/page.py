@@ -55,7 +55,7 @@ def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], settings:
     """Keep a record, and have it delivered; if MLflow is away, a message says how later."""
     first = cards[0]
     tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict, **versions()}
-    record = Record(RunFolder(place), to=destination(settings, f"{first.name}-{first.budget}", tags))
+    record = Record(RunFolder(place), to=destination(settings, f"{first.place}-{first.budget}", tags))
     try:
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}

@@ -111,20 +111,28 @@ def _same(one: Tensor, two: Tensor) -> bool:
 
 
 def _repeatable(stack: Stack, rollout: Rollout) -> tuple[bool, str]:
-    if torch.equal(ledger(stack, rollout), ledger(stack, rollout)):
+    if _same(ledger(stack, rollout), ledger(stack, rollout)):
         return True, "the same batch gets the same credit"
     return False, "the same batch gets other credit each time"
 
 
 def _forgetful(stack: Stack, rollout: Rollout) -> tuple[bool | None, str]:
-    """Say whether what came before matters, and whether a checkpoint would hold it."""
+    """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
+
+    Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
+    as ``state`` is put back.
+    """
     copies = copy.deepcopy(list(stack))
-    if torch.equal(_left(copies, rollout), _left(copies, rollout)):
-        return True, "credit does not depend on the batches before"
-    kept = [f"{type(each).__name__} keeps {', '.join(each.state)}" for each in copies if each.state]
-    if kept:
-        return None, f"credit depends on the batches before: {'; '.join(kept)}"
-    return False, "credit depends on how often it was given, and no `state` says so: a run that goes on would differ"
+    first = _left(copies, rollout)
+    _left(copies, rollout, 1 - rollout.correct)
+    for operator, before in zip(copies, stack, strict=True):
+        for name in operator.state:
+            setattr(operator, name, copy.deepcopy(getattr(before, name)))
+    if not _same(first, _left(copies, rollout)):
+        return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
+    if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
+        return None, f"credit may depend on batches before: {'; '.join(kept)}"
+    return True, "credit does not depend on the batches before"
 
 
 def _unordered(stack: Stack, rollout: Rollout) -> tuple[bool, str]:
@@ -169,7 +177,9 @@ def _scaled(stack: Stack, rollout: Rollout) -> tuple[None, str]:
 
 def _neutral(stack: Stack, rollout: Rollout) -> tuple[bool | None, str]:
     """Find arguments of the last operator that make it do nothing."""
-    place = max(number for number, operator in enumerate(stack) if "advantages" in operator.writes)
+    place = max((number for number, operator in enumerate(stack) if "advantages" in operator.writes), default=None)
+    if place is None:
+        return None, "no operator writes advantages"
     operator, without = stack[place], ledger(stack[:place], rollout)
     label, found = type(operator).__name__, list[str]()
     if torch.equal(ledger(stack[: place + 1], rollout), without):

@@ -32,6 +32,7 @@ class Subject:
 
     Attributes:
         modules: of one's own that it names, and those that these import: their files, by their names.
+        meanings: what these modules say, by their names, when they are imported.
 
     """
 
@@ -39,6 +40,7 @@ class Subject:
     origin: str
     content: dict[str, Any]
     modules: Mapping[str, Path] = field(init=False, compare=False)
+    meanings: Mapping[str, str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Find its modules, while they can be found.
@@ -49,10 +51,32 @@ class Subject:
         """
         folder_name(f"{shown(self.origin)}: condition", self.name)
         object.__setattr__(self, "modules", code.own(code.named(self.content)))
+        object.__setattr__(self, "meanings", code.meanings(self.modules))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a stack and nothing else."""
+        return {*self.content} <= {"condition", "trainer"} and {*self.content["trainer"]} <= {"callbacks"}
+
+    def refuse_edits(self) -> None:
+        """Refuse to go on where the code on the disk is no longer what was imported.
+
+        Raises:
+            ValueError: with the module.
+
+        """
+        now = code.meanings(self.modules)
+        if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
+            raise ValueError(f"{shown(', '.join(changed))} was edited while {self.name} was measured. Begin again.")
 
     def written(self, folder: Path) -> Path:
         """Write the condition, and the modules that it names, into a folder; return its file."""
+        self.refuse_edits()
         folder.mkdir(parents=True, exist_ok=True)
+        sources = {source.resolve() for source in self.modules.values()}
+        for stale in folder.rglob("*.py"):
+            if stale.resolve() not in sources:
+                stale.unlink()
         for name, source in self.modules.items():
             copy = folder / _place(name, source)
             if copy.resolve() != source.resolve():
@@ -107,10 +131,10 @@ def _of_condition(named: str) -> Subject:
     if not file.is_file():
         raise ValueError(f"{shown(file)}: there is no such condition. `rlcredit list` names those that are shipped.")
     content = strict_yaml.read(file)
-    if not isinstance(content, dict) or "trainer" not in content:
+    if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
         raise ValueError(f"{shown(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
     import_from_beside([str(file)])
-    return Subject(str(content.get("condition", file.stem)), named, content)
+    return Subject(str(content.get("condition") or file.stem), named, content)
 
 
 def _of_file(named: str, path: Path, chosen: str) -> Subject:
@@ -124,7 +148,12 @@ def _of_file(named: str, path: Path, chosen: str) -> Subject:
         names = ", ".join(cls.__name__ for cls in every) or "none"
         which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
         raise ValueError(f"{shown(path)}: expected {which}, found {names}. Say {path.name}:Name.")
-    return _of(own[0], named, f"{path.stem}.{own[0].__name__}")
+    found = _of(own[0], named, f"{path.stem}.{own[0].__name__}")
+    for name, file in found.modules.items():
+        beside = path.parent / _place(name, file)
+        if beside.is_file() and beside.resolve() != file.resolve():
+            raise ValueError(f"{shown(path)}: Python knows another module {name}, {file}. Rename one of them.")
+    return found
 
 
 def _loaded(path: Path) -> list[type[CreditOperator]]:
@@ -148,12 +177,14 @@ def _of_class(named: str) -> Subject:
     by_name = {cls.__name__: cls for cls in callbacks.every_operator()}
     by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
     if cls := by_name.get(named) or by_path.get(named):
-        return _of(cls, named, cls.__name__)
+        return _of(cls, cls.__name__, cls.__name__)
     module, _, name = named.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name) if module else None
     except (ImportError, AttributeError, ValueError):
         cls = None
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
         meant = closest(named, [*by_name])
         raise ValueError(

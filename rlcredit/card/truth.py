@@ -43,13 +43,13 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
         "mass": ("true credit on the top tenth", lambda t, a: scored(t, a)["mass_10"], "share"),
         "wrong_signs": ("wrong signs on forks", lambda t, a: polarity(t, a).get("opposite", 0.0), "share"),
     }
-    if not decisive:
+    if not decisive or idle == 1:
         del quantities["wrong_signs"]
     for name, (title, quantity, unit) in quantities.items():
         least = -1.0 if name.startswith("cosine") else 0.0
         found = over_parts(lambda chosen, of=quantity: of(_part(truth, chosen), ledgers[0][chosen]), len(rows), least)
-        if name == "wrong_signs" and found["estimate"] == 0:  # no completion left out makes a difference
-            found["high"] = highest_rate(0, decisive)
+        if name == "wrong_signs":
+            found = _known(found, int(forks(truth).any(-1).sum()))
         flat = quantity(truth, ledgers[1])
         sentence = SAID[name].format(found["estimate"], flat, decisive, idle)
         yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
@@ -60,6 +60,18 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
         "share",
         sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer beyond doubt.",
     )
+
+
+def _known(found: dict[str, float], completions: int) -> dict[str, float]:
+    """Return a share with an interval that is none of its kind where it is none or all.
+
+    Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
+    completions, as if each had one such token (Clopper and Pearson).
+    """
+    unseen = highest_rate(0, completions, 0.975)
+    if found["estimate"] == 0:
+        return {**found, "high": unseen}
+    return {**found, "low": 1 - unseen} if found["estimate"] == 1 else found
 
 
 def _part(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:

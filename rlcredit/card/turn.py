@@ -25,22 +25,24 @@ def turned(batch: Batch, base: Batch, size: int) -> Iterator[Finding]:
     lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
     there = (lengths[0] > 0) & (lengths[1] > 0)
     if there.sum() < 3:
-        said = f"{int((lengths[0] > 0).sum())} of {len(there)} batches have a gradient: too few to compare."
-        yield Finding("length", "length of the gradient", float(lengths[0].mean()), sentence=said)
+        both = [int((each > 0).sum()) for each in lengths]
+        said = f"{both[0]} of {len(there)} batches have a gradient, {both[1]} under the baseline: too few to compare."
+        yield Finding("batches", "batches with a gradient", both[0], baseline=both[1], sentence=said)
         return
     cosines = (directions(own) * directions(other)).sum(-1)[there].clip(-1, 1)
     angles = np.degrees(np.arccos(cosines))
     agreement, more, direction = agreement_and_direction(own[there], other[there])
     floor = _between(other[there])
     turn = paired_t(angles)
-    beyond = "more" if turn.difference > floor else "less"
+    low, high = turn.interval[:2]
+    beyond = "about as far as" if low <= floor <= high else "more than" if low > floor else "less than"
     yield Finding(
         "angle",
         "angle to the baseline's gradient",
         turn.difference,
         "degrees",
         *_cut(turn.interval, 0, 180),
-        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} than other prompts do.",
+        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} other prompts turn it.",
     )
     yield Finding(
         "floor",

@@ -37,6 +37,8 @@ def closest(name: str, known: Sequence[str]) -> str | None:
         ('sampling', 'GTPO', None)
 
     """
+    if name in known:
+        return name
     lowered = {each.lower(): each for each in known}
     return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)), None)
 

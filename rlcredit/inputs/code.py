@@ -65,10 +65,11 @@ def modules(paths: Iterable[str]) -> dict[str, Path]:
     queue = list(paths)
     while queue:
         spec = _spec(queue.pop())
-        if spec is None or spec.name in reached or not _counts(spec):
+        if spec is None or spec.name in reached or not (spec.origin or "").endswith(".py"):
             continue
         reached[spec.name] = Path(str(spec.origin))
-        queue += [spec.name.rpartition(".")[0], *_imports(spec)]
+        packages = spec.name.split(".")[:-1]
+        queue += [*(".".join(packages[:depth]) for depth in range(1, len(packages) + 1)), *_imports(spec)]
     return dict(sorted(reached.items()))
 
 
@@ -80,26 +81,35 @@ def own(paths: Iterable[str]) -> dict[str, Path]:
 def meanings(reached: Mapping[str, Path]) -> dict[str, str]:
     """Identify what each of some modules does: comments, layout and docstrings count for nothing.
 
+    Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
+
     Args:
         reached: files by the names of their modules.
 
     """
-    return {name: _meaning(file, file.stat().st_mtime_ns) for name, file in reached.items()}
+    return {
+        name: _meaning(file, 0 if name.partition(".")[0] in SHIPPED else _changed(file))
+        for name, file in reached.items()
+    }
 
 
 def _spec(path: str) -> ModuleSpec | None:
-    if not path or of_python(path):
+    """Return the deepest module on a path, if it counts."""
+    top = path.partition(".")[0]
+    if not top or of_python(path):
         return None
     try:
-        return located(path)[0]
-    except (ImportError, ValueError):
+        return located(path)[0] if _counts(located(top)[0]) else None
+    except (ImportError, ValueError, AttributeError):
         return None
 
 
-def _counts(spec: ModuleSpec) -> bool:
-    if not spec.origin or not spec.origin.endswith(".py"):
+def _counts(top: ModuleSpec | None) -> bool:
+    """Whether a module or package is ours, or one's own; asked of the top, so that no installed package is entered."""
+    if top is None:
         return False
-    return spec.name.partition(".")[0] in SHIPPED or INSTALLED.isdisjoint(Path(spec.origin).parts)
+    places = [top.origin or "", *(top.submodule_search_locations or ())]
+    return top.name in SHIPPED or all(INSTALLED.isdisjoint(Path(place).parts) for place in places)
 
 
 def _imports(spec: ModuleSpec) -> Iterator[str]:
@@ -108,7 +118,7 @@ def _imports(spec: ModuleSpec) -> Iterator[str]:
     for node in ast.walk(_parsed(Path(str(spec.origin)))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+        elif isinstance(node, ast.ImportFrom) and node.level <= len(package.split(".")):
             origin = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
@@ -120,15 +130,20 @@ def _parsed(file: Path) -> ast.Module:
         return ast.Module([], [])
 
 
+def _changed(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else -1
+
+
 @functools.cache
 def _meaning(file: Path, _changed: int) -> str:
-    """Return a hash of a module's statements, its docstrings left out."""
+    """Return a hash of a module's statements, written anew without docstrings."""
     tree = _parsed(file)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _documented(node):
-            node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [each for each in body if not _docstring(each)]  # pyright: ignore[reportAttributeAccessIssue]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 
-def _documented(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return ast.get_docstring(node, clean=False) is not None
+def _docstring(node: ast.stmt) -> bool:
+    """Whether a statement is nothing but a text, as docstrings of classes, functions and attributes are."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

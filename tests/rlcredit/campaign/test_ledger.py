@@ -47,7 +47,9 @@ def test_code_of_ones_own_that_has_changed_is_refused(tmp_path):
 def test_a_ledger_older_than_what_is_fixed_is_gone_on_with(tmp_path):
     Ledger(tmp_path).fix(FIXED)
     Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "1f"}})
-    assert Ledger(tmp_path).content["configs"] == FIXED["configs"]
+    assert Ledger(tmp_path).content["code"] == {"own_operator": "1f"}
+    with pytest.raises(ValueError, match="declared otherwise"):
+        Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "2e"}})
 
 
 def test_two_processes_cannot_run_one_campaign(tmp_path):

@@ -167,3 +167,13 @@ def test_no_run_begins_with_code_that_has_changed(scheduler, tmp_path, monkeypat
     with pytest.raises(ValueError, match=r"code\.own_marker: was '\w+', is now '\w+'"):
         scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
     assert scheduler.ledger.content["cells"] == {}
+
+
+def test_runs_that_go_on_are_waited_for_when_code_has_changed(scheduler, tmp_path, monkeypatch):
+    refusals = iter([None, None])
+    monkeypatch.setattr(type(scheduler), "_edited", lambda _: next(refusals, ValueError("edited")))
+    with pytest.raises(ValueError, match="edited"):
+        scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+    states = [cell["state"] for cell in scheduler.ledger.content["cells"].values()]
+    assert states[0] == "finished"
+    assert "running" not in states

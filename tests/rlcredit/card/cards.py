@@ -22,6 +22,7 @@ def made(name, gain, verdict="better", organism="aligned"):
         f"GRPO() > {name}()",
         "GRPO()",
         "0123abc",
+        ("5eed", "ba5e"),
         properties=[Property("order", True, "it does not matter"), Property("padding", False, "it matters")],
         sections={"batch": batch, "learning": [] if verdict == ITSELF else learning},
         verdict=verdict,

@@ -4,7 +4,7 @@ import pytest
 
 from rlcredit.campaign.resolution import resolved
 from rlcredit.campaign.run_spec import RunSpec, arguments, overlay
-from rlcredit.card.arms import Arm, _declared, learnt
+from rlcredit.card.arms import Arm, _declared, refuse_unlike
 from rlcredit.card.budget import QUICK
 
 GRPO = "configs/conditions/sepa_paper/c1_grpo.yaml"
@@ -27,7 +27,8 @@ def test_arms_that_are_not_evaluated_alike_are_refused_before_they_run(tmp_path)
     other.write_text("model: {validation: {completions: 8}}\ntrainer: {callbacks: [GRPO]}\n")
     arms = [Arm(name, ("configs/tiny.yaml", file), 5e-4) for name, file in (("other", str(other)), ("GRPO", GRPO))]
     with pytest.raises(ValueError, match=r"alike: settings\.model\.validation\.completions: other 8, GRPO 2"):
-        learnt(*arms, QUICK, tmp_path / "arms", 1, 1)
+        refuse_unlike(*arms, QUICK, tmp_path / "arms")
+    refuse_unlike(arms[1], arms[1], QUICK, tmp_path / "arms")
     assert [path.name for path in (tmp_path / "arms").iterdir()] == ["quick.yaml"]
 
 

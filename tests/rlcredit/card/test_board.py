@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from rlcredit.card import board
+from rlcredit.card.command import _beside
 from rlcredit.card.leaderboard import written
 from tests.rlcredit.card.cards import made
 
@@ -38,6 +39,19 @@ def test_what_cannot_be_compared_does_not_stand_beside(other):
 @pytest.mark.parametrize("origins", [("Mine", "aligned", "my/GRPO.yaml"), ("Mine", "my/aligned.yaml", "GRPO")])
 def test_what_is_called_like_a_shipped_one_is_not_it(origins):
     assert len(board.together([dataclasses.replace(made("Mine", 2.0), origins=origins)])) == 1
+
+
+def test_earlier_cards_stand_beside_what_they_can_be_compared_with():
+    new = made("Mine", 2.0)
+    kept = {
+        "same": made("Earlier", 1.0),
+        "other organism": dataclasses.replace(made("Earlier", 1.0, organism="decoy"), grounds=("dec0", "ba5e")),
+        "edited organism": dataclasses.replace(made("Earlier", 1.0), grounds=("0ld", "ba5e")),
+        "edited baseline": dataclasses.replace(made("Earlier", 1.0), grounds=("5eed", "0ld")),
+        "other budget": dataclasses.replace(made("Earlier", 1.0), budget="full"),
+    }
+    found = _beside([new], [*kept.values()])
+    assert [name for name, card in kept.items() if card in found] == ["same", "other organism"]
 
 
 def test_a_row_says_how_it_was_made():

@@ -30,7 +30,7 @@ def test_equivalence_names_the_interval_that_shows_it():
     verdict, sentence = decided(made("Mine", 0.0), learnt)
     assert verdict == "equivalent within 1 pp"
     assert sentence.startswith("After 6 paired runs of 30 steps Mine ends -0.2 points (-1.0 to +0.7) from GRPO; ")
-    assert sentence.endswith("the 90% interval, -0.8 to +0.5, lies within.")
+    assert sentence.endswith("the 90 % interval, -0.8 to +0.5, lies within.")
 
 
 def test_what_has_another_baseline_lies_elsewhere():

@@ -40,6 +40,22 @@ trainer: {callbacks: [MaxRL]}
 """
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: {validation: {completions: 8}}", "mine and GRPO are not evaluated alike"),
+        ("model: {sampling: {temperature: 1.5}}", "mine draws other completions than the baseline: model.sampling"),
+        ("data: {init_args: {train_size: 64}}", "mine draws other completions than the baseline: data.init_args"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_anything_is_measured(text, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(f"trainer: {{callbacks: [GRPO, GTPO]}}\n{text}\n")
+    assert main(["GTPO", "mine.yaml"]) == 2
+    assert message in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
+
+
 def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(NAMESAKE)
@@ -93,7 +109,7 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
     assert found["Flipped"].finding("angle").estimate == pytest.approx(180)
 
 
-def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch):
+def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(BUDGETS, "batch", replace(BATCH, prompts=12, completions=4, asked=4, samples=8))
     assert main(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
@@ -103,7 +119,9 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch):
     assert card.finding("agreement").low < card.finding("agreement").high
     assert not (tmp_path / "cards" / "arms").exists()
     assert "nan" not in (tmp_path / "cards" / "leaderboard.md").read_text()
-    assert main(["MaxRL", "--budget", "batch", "--mlflow", "none"]) == 0
+    capsys.readouterr()
+    assert main(["callbacks.episode.maxrl.MaxRL", "GTPO", "--budget", "batch", "--mlflow", "none"]) == 0
+    assert capsys.readouterr().err == "measuring  MaxRL on aligned\n"
     with (tmp_path / "cards" / "leaderboard.csv").open(newline="") as file:
         assert {row["condition"] for row in csv.DictReader(file)} == {"GTPO", "HICRA", "MaxRL"}
 
@@ -140,7 +158,10 @@ def test_organisms_that_differ_have_names_that_differ(tmp_path, monkeypatch):
     for name in ("a/mine.yaml", "b/mine.yaml", "a/decoy.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("model: {}\n")
+    (tmp_path / "empty.yaml").write_text("")
+    with pytest.raises(ValueError, match=r"empty\.yaml is no configuration"):
+        organisms(["empty.yaml"])
     with pytest.raises(ValueError, match=r"a/mine\.yaml and b/mine\.yaml share a name"):
         organisms(["a/mine.yaml", "b/mine.yaml"])
-    with pytest.raises(ValueError, match=r"a/decoy\.yaml is called as one that is shipped"):
+    with pytest.raises(ValueError, match=r"a/decoy\.yaml: say decoy, or rename the file"):
         organisms(["a/decoy.yaml"])

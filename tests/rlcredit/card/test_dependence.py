@@ -2,7 +2,9 @@
 
 import pytest
 
-from rlcredit.card.dependence import depends
+from rlcredit.card import dependence
+from rlcredit.card.dependence import MEASURING, fingerprint
+from rlcredit.loading import embedded
 
 OPERATOR = """
 from callbacks import CreditOperator
@@ -47,16 +49,56 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_code_weights_and_questions_count(folder, name, again):
-    before = depends([CONTENT])
+    before = fingerprint([CONTENT])
     with (folder / name).open("a") as file:
         file.write("\nmore = 1\n")
-    assert (depends([CONTENT]) != before) is again
+    assert (fingerprint([CONTENT]) != before) is again
 
 
-def test_shipped_policies_count_by_what_they_hold(folder):
-    one, two = ({"model": {"policy": {"path": f"organisms/{name}"}}} for name in ("decoy", "delayed"))
-    assert depends([one]) == depends([one]) != depends([two])
+def test_shipped_policies_count_by_what_they_hold(folder, monkeypatch):
+    content = {"model": {"policy": {"path": "organisms/decoy"}}}
+    decoy, other = embedded("organisms/decoy"), embedded("organisms/delayed")
+    before = fingerprint([content])
+    monkeypatch.setattr(dependence, "embedded", lambda word: {"organisms/decoy": decoy}.get(word))
+    assert fingerprint([content]) == before
+    monkeypatch.setattr(dependence, "embedded", lambda word: {"organisms/decoy": other}.get(word))
+    assert fingerprint([content]) != before
 
 
-def test_a_word_that_is_no_file_is_none(folder):
-    assert depends([{"data": {"path": "openai/gsm8k", "question": "x" * 300, "empty": ""}}])
+def test_a_folder_with_a_slash_counts_whatever_it_is_called(folder):
+    content = {"model": {"encoder": "./policy"}}
+    before = fingerprint([content])
+    (folder / "policy" / "more.txt").write_text("more")
+    assert fingerprint([content]) != before
+
+
+@pytest.mark.parametrize("word", ["openai/gsm8k", "x" * 300, "", "a/" * 200])
+def test_a_word_that_is_no_file_is_a_word(folder, word):
+    content = {"data": {"path": word}}
+    assert list(dependence._files([content])) == []
+    assert fingerprint([content]) != fingerprint([{"data": {"path": f"{word}x"}}])
+
+
+def test_name_and_output_do_not_count(folder):
+    other = {**CONTENT, "condition": "mine", "trainer": {**CONTENT["trainer"], "default_root_dir": "elsewhere"}}
+    assert fingerprint([other]) == fingerprint([CONTENT])
+
+
+@pytest.mark.parametrize(
+    ("module", "runs", "cards"),
+    [
+        ("rlcredit.engines.in_process", True, True),
+        ("rlcredit.oracle.scores", False, True),
+        ("rlcredit.statistics.jackknife", False, True),
+        ("callbacks.tokens.hicra", False, False),
+        ("callbacks.episode.grpo", True, True),
+    ],
+)
+def test_runs_depend_on_what_trains_and_cards_also_on_what_measures(folder, monkeypatch, module, runs, cards):
+    known = dependence.meanings
+    before = [fingerprint([CONTENT]), fingerprint([CONTENT], under=MEASURING)]
+    monkeypatch.setattr(
+        dependence, "meanings", lambda reached: {n: v * (1 + (n == module)) for n, v in known(reached).items()}
+    )
+    after = [fingerprint([CONTENT]), fingerprint([CONTENT], under=MEASURING)]
+    assert [one != two for one, two in zip(before, after, strict=True)] == [runs, cards]

@@ -53,6 +53,14 @@ def test_what_makes_no_difference_has_no_part_in_it():
     assert list(foretold([*rows(12), *idle, *itself])) == list(foretold(rows(12)))
 
 
+def test_gains_of_one_size_have_no_order():
+    board = rows(12)
+    for place, row in enumerate(board):
+        if row["organism"] == "decoy":
+            row["area_gain"] = ("1", "-1")[place % 2]
+    assert list(foretold(board)) == list(foretold(rows(12, organisms=("aligned",))))
+
+
 def test_where_most_measure_the_same_there_is_no_order():
     board = rows(12)
     same = {f"c{number}" for number in range(7)}

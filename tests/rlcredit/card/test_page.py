@@ -45,6 +45,14 @@ def test_several_organisms_stand_on_one_page(tmp_path):
     assert "-3.00" in page
 
 
+def test_a_warning_belongs_to_its_organism(tmp_path):
+    warned = dataclasses.replace(made("Mine", 2.0, organism="decoy"), warnings=["It gives nothing."])
+    for suffix in (".html", ".md"):
+        page = written([made("Mine", 2.0), warned], tmp_path).with_suffix(suffix).read_text()
+        assert "on decoy" in page
+        assert page.count("It gives nothing.") == 1
+
+
 def test_it_is_recorded_once(tmp_path):
     tracker = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for _ in range(2):

@@ -7,6 +7,8 @@ import torch
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.schedules.correctness_gate import CorrectnessGate
 from rlcredit.card.properties import properties
 
 
@@ -126,6 +128,14 @@ def test_what_is_remembered_is_noticed(batch):
     known = held(batch, GRPO(), Declared())["memory"]
     assert known.holds is None
     assert known.sentence.endswith("Declared keeps calls")
+    gate = held(batch, GRPO(), ConstantLambda(0.5), CorrectnessGate())["memory"]
+    assert gate.holds is None
+    assert "CorrectnessGate keeps opened_at" in gate.sentence
+    assert held(batch, GRPO(), Fading(), Declared())["memory"].holds is False  # not hidden by what another declares
+
+
+def test_no_stack_is_no_error(batch):
+    assert held(batch)["neutral value"].sentence == "no operator writes advantages"
 
 
 def test_small_credit_is_held_to_the_same(batch):

@@ -133,6 +133,38 @@ def test_a_file_that_cannot_be_used_says_why(name, text, message, tmp_path, monk
         sys.modules.pop(file.removesuffix(".py"), None)
 
 
+def test_code_that_is_edited_while_it_is_measured_is_refused(own, tmp_path):
+    judged = subject(str(own))
+    judged.written(tmp_path / "card")
+    own.write_text(OWN.replace("2 *", "3 *"))
+    with pytest.raises(ValueError, match=r"own_doubled\.py was edited while Doubled was measured\. Begin again"):
+        judged.refuse_edits()
+    with pytest.raises(ValueError, match="Begin again"):
+        judged.written(tmp_path / "card")
+
+
+def test_modules_of_an_earlier_card_do_not_stay(own, tmp_path):
+    stale = tmp_path / "card" / "own_doubled" / "__init__.py"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("")
+    subject(str(own)).written(tmp_path / "card")
+    assert [file.name for file in (tmp_path / "card").rglob("*.py")] == ["own_doubled.py"]
+
+
+def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "own_helper.py").write_text("TWO = 2\n")
+    (tmp_path / "own_helper.py").write_text("TWO = 3\n")
+    monkeypatch.syspath_prepend(other)
+    own.write_text(OWN + "\n\nfrom own_helper import TWO\n")
+    try:
+        with pytest.raises(ValueError, match=r"Python knows another module own_helper, .*other"):
+            subject(str(own))
+    finally:
+        sys.modules.pop("own_helper", None)
+
+
 def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
     (tmp_path / "mine.yaml").write_text("condition: ../../escaped\ntrainer: {callbacks: [GRPO]}\n")
     with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' names a folder"):

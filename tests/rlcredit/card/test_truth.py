@@ -36,16 +36,23 @@ def test_measured_credit_agrees_best(batch, other):
     assert measured["wrong_signs"].estimate <= guessed["wrong_signs"].estimate
 
 
-def test_no_wrong_sign_among_few_tokens_is_no_certainty(batch):
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_wrong_sign_among_few_tokens_is_no_certainty(batch, sign):
+    base, exact = batch("GRPO"), copy.copy(batch("GRPO"))
+    exact.rollout = copy.copy(base.rollout)
+    exact.rollout.advantages = base.rollout.advantages.clone()
+    exact.rollout.advantages[list(base.truth.rows)] = sign * base.truth.credit.float()
+    wrong = {one.name: one for one in agreed(exact, base, base.truth)}["wrong_signs"]
+    unseen = 1 - 0.025 ** (1 / int(forks(base.truth).any(-1).sum()))
+    assert (wrong.low, wrong.high) == pytest.approx((0, unseen) if sign == 1 else (1 - unseen, 1))
+    assert f"{int(forks(base.truth).sum())} tokens that decide" in wrong.sentence
+
+
+def test_what_gives_no_credit_has_no_sign(batch):
     base, silent = batch("GRPO"), copy.copy(batch("GRPO"))
     silent.rollout = copy.copy(base.rollout)
     silent.rollout.advantages = torch.zeros_like(base.rollout.advantages)
-    wrong = {one.name: one for one in agreed(silent, base, base.truth)}["wrong_signs"]
-    decisive = int(forks(base.truth).sum())
-    assert wrong.estimate == wrong.low == 0
-    assert wrong.high == pytest.approx(1 - 0.05 ** (1 / decisive))
-    assert f"{decisive} tokens that decide" in wrong.sentence
-    assert "100.0% of them have no credit" in wrong.sentence
+    assert "wrong_signs" not in {one.name for one in agreed(silent, base, base.truth)}
 
 
 def test_flat_credit_says_nothing_inside_completions(batch):

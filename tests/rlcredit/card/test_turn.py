@@ -45,8 +45,10 @@ def test_less_noise_is_seen():
 
 def test_stacks_without_gradient_have_no_angle():
     result = found(np.zeros((PROMPTS, LENGTH)), drawn(0.1))
-    assert {*result} == {"length"}
-    assert result["length"].sentence == "0 of 15 batches have a gradient: too few to compare."
+    assert {*result} == {"batches"}
+    said = "0 of 15 batches have a gradient, 15 under the baseline: too few to compare."
+    assert result["batches"].sentence == said
+    assert found(drawn(0.1), np.zeros((PROMPTS, LENGTH)))["batches"].baseline == 0
 
 
 def test_the_opposite_way_is_called_so():

@@ -19,9 +19,13 @@ def factor():
     """Return it."""
     import own_numbers
     return 1
+
+
+SECOND = 2
+"""Of an attribute."""
 '''
 FILES = {
-    "own_parts/__init__.py": "",
+    "own_parts/__init__.py": "FIRST = 1\n",
     "own_parts/operator.py": OPERATOR,
     "own_parts/constants.py": CONSTANTS,
     "own_numbers.py": "import json\n",
@@ -56,6 +60,27 @@ def test_what_comes_with_rlcredit_counts_and_what_others_have_made_does_not(fold
     assert not [name for name in found if name.partition(".")[0] in ("torch", "lightning", "json")]
 
 
+def test_packages_above_a_folder_without_one_are_found(folder):
+    (folder / "own_outer" / "plain").mkdir(parents=True)
+    (folder / "own_outer" / "__init__.py").write_text("")
+    (folder / "own_outer" / "plain" / "inner.py").write_text("")
+    assert [*own(["own_outer.plain.inner.Name"])] == ["own_outer", "own_outer.plain.inner"]
+
+
+def test_code_that_reaches_too_far_or_is_gone_is_no_error(folder, monkeypatch):
+    (folder / "own_far.py").write_text("from ... import nothing\nfrom transformers import Trainer\n")
+    monkeypatch.setitem(sys.modules, "own_absent", None)
+    assert [*own(["own_far.Name", "own_absent.Name"])] == ["own_far"]
+    assert meanings({"own_far": folder / "own_gone.py"}) != meanings({"own_far": folder / "own_parts" / "operator.py"})
+
+
+def test_installed_packages_are_not_entered(folder):
+    before = {*sys.modules}
+    (folder / "own_lazy.py").write_text("def later():\n    from transformers import Trainer, LlamaModel\n")
+    modules(["own_lazy.later"])
+    assert {*sys.modules} == before
+
+
 @pytest.mark.parametrize("path", ["no_such_module.Name", "os.path.join", "torch.optim.AdamW", "own_parts.nothing"])
 def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
     assert not {*own([path])} - {"own_parts"}
@@ -66,6 +91,8 @@ def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
     [
         ("own_parts/constants.py", "Numbers", "Other words", True),
         ("own_parts/constants.py", '"""Return it."""', "# a comment", True),
+        ("own_parts/constants.py", '"""Of an attribute."""', '"""Of another."""', True),
+        ("own_parts/__init__.py", "FIRST = 1", "FIRST = 2", False),
         ("own_unread.py", "raise", "pass #", True),
         ("own_parts/constants.py", "return 1", "return 2", False),
         ("own_numbers.py", "json", "csv", False),
