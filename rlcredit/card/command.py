@@ -10,9 +10,11 @@ from rlcredit.card import leaderboard, organisms
 from rlcredit.card.board import together
 from rlcredit.card.budget import BUDGETS
 from rlcredit.card.card import USUAL, Card
+from rlcredit.card.comparable import refuse_incomparable
 from rlcredit.card.making import Desk
+from rlcredit.card.named import shipped_operators, subject
 from rlcredit.card.page import written
-from rlcredit.card.subject import Subject, shipped_operators, subject
+from rlcredit.card.subject import Subject
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FINISHED, REFUSED, Ended
 from rlcredit.inputs.arguments import Parser, path
@@ -80,7 +82,7 @@ def _judged(options: argparse.Namespace) -> int:
     desks = [Desk(place, base, budget, options.folder, options.slots, options.threads) for place in places]
     for desk in desks:
         for each in subjects:
-            desk.refuse(each)
+            refuse_incomparable(each, base, desk.organism.files, budget)
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
     for desk in desks:
         for each in subjects:

@@ -1,17 +1,16 @@
 """Cards on one organism: what is measured, once, and what is found again."""
 
-import tempfile
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from rlcredit.campaign.differences import differences, flat
-from rlcredit.card.arms import RATE, Arm, learnt, refuse_unlike
-from rlcredit.card.batch import Batch, measured, resolution_of
+from rlcredit.card.arms import Arm, learnt
+from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
 from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections, place
+from rlcredit.card.comparable import beside, rate
 from rlcredit.card.dependence import MEASURING, digest, fingerprint
 from rlcredit.card.organisms import Organism
 from rlcredit.card.subject import Subject
@@ -21,14 +20,6 @@ from rlcredit.inputs import strict_yaml
 from rlcredit.notices import tell
 from rlcredit.oracle import TrueCredit
 from rlcredit.tracking.versions import git_commit
-
-DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
-"""Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
-
-HELD_OUT = ("data.init_args.validation", "data.init_args.held_out")
-
-OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
-"""Settings in which conditions differ by being others."""
 
 
 @dataclass
@@ -52,29 +43,6 @@ class Desk:
     slots: int | None = None
     threads: int = 1
     _base: Batch | None = field(default=None, init=False)
-
-    def refuse(self, subject: Subject) -> None:
-        """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
-
-        Raises:
-            ValueError: with what differs.
-
-        """
-        if subject.plain and self.baseline.plain:
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            place = Path(folder)
-            files, others = (
-                (*self.organism.files, str(each.written(place / name)))
-                for name, each in (("subject", subject), ("baseline", self.baseline))
-            )
-            leaves, base = (resolution_of(each, self.budget, self.threads).leaves for each in (files, others))
-            lines = differences(base, leaves, (self.baseline.name, subject.name))
-            if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
-                raise ValueError(f"{subject.name} draws other completions than the baseline: {'; '.join(drawn)}.")
-            if self.budget.seeds:
-                arm, baseline = Arm(subject.name, files, _rate(leaves)), Arm(self.baseline.name, others, _rate(base))
-                refuse_unlike(arm, baseline, self.budget, place)
 
     def card(self, subject: Subject) -> Card:
         """Return the card of a condition; what has been measured before is read."""
@@ -121,7 +89,7 @@ class Desk:
             _written(base),
             git_commit(),
             (fingerprint(self._organism()), fingerprint([self.baseline.content])),
-            _beside(batch, base),
+            beside(batch, base),
             **described(batch),
         )
         card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
@@ -135,9 +103,9 @@ class Desk:
 
     def _learn(self, card: Card, subject: Subject, condition: Path, batch: Batch, base: Batch) -> None:
         """Run what is missing, and add what was learnt."""
-        arm = Arm(subject.name, (*self.organism.files, str(condition)), _rate(batch.resolution.leaves))
+        arm = Arm(subject.name, (*self.organism.files, str(condition)), rate(batch.resolution.leaves))
         other = self._place(self.baseline) / "condition.yaml"
-        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), _rate(base.resolution.leaves))
+        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), rate(base.resolution.leaves))
         place = self.folder / "arms" / self.organism.name
         found = learnt(arm, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
@@ -186,26 +154,3 @@ def _unnamed(subject: Subject) -> dict[str, Any]:
 
 def _written(batch: Batch) -> str:
     return " > ".join(call(operator) for operator in batch.stack) or "no operators: REINFORCE"
-
-
-def _beside(batch: Batch, base: Batch) -> list[str]:
-    """Return the settings in which a condition differs from the baseline besides its name and its stack."""
-
-    def common(each: Batch) -> dict[str, Any]:
-        return {key: value for key, value in flat(each.resolution.leaves).items() if not key.startswith(OWN)}
-
-    return differences(common(base), common(batch), ("baseline", "here"))
-
-
-def _rate(leaves: object) -> float:
-    """Return the learning rate that a condition configures.
-
-    Raises:
-        ValueError: it names none.
-
-    """
-    for key in RATE.split("."):
-        leaves = leaves.get(key) if isinstance(leaves, dict) else None
-    if not isinstance(leaves, (int, float)):
-        raise ValueError(f"{RATE} is not configured; a card gives every condition a learning rate. Set it.")
-    return float(leaves)

@@ -1,9 +1,6 @@
-"""What a card judges: a condition, however it was named."""
+"""What a card judges: a condition, with the code that it names."""
 
-import importlib
-import inspect
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +8,8 @@ from typing import Any
 
 import yaml
 
-from callbacks.base import CreditOperator
-from rlcredit.card.surroundings import surrounded
-from rlcredit.command_line.suggestions import closest
 from rlcredit.files import write_atomically
-from rlcredit.inputs import code, strict_yaml
-from rlcredit.inputs.found import found, import_from_beside
+from rlcredit.inputs import code
 from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.strict_yaml import shown
 
@@ -78,7 +71,7 @@ class Subject:
             if stale.resolve() not in sources:
                 stale.unlink()
         for name, source in self.modules.items():
-            copy = folder / _place(name, source)
+            copy = folder / place_of(name, source)
             if copy.resolve() != source.resolve():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, copy)
@@ -87,113 +80,7 @@ class Subject:
         return file
 
 
-def _place(module: str, source: Path) -> Path:
+def place_of(module: str, source: Path) -> Path:
     """Return where a module lies below the folder from which it is imported."""
     path = Path(*module.split("."))
     return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")
-
-
-def subject(named: str) -> Subject:
-    """Return what a name on the command line stands for.
-
-    Args:
-        named: a condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
-            for shipped operators the name is enough.
-
-    Raises:
-        ValueError: it stands for nothing that assigns credit; with the repair.
-
-    """
-    path, _, chosen = named.partition(":")
-    if path.endswith((".yaml", ".yml")):
-        return _of_condition(named)
-    if path.endswith(".py"):
-        return _of_file(named, Path(path), chosen)
-    return _of_class(named)
-
-
-def shipped_operators() -> list[str]:
-    """Return the shipped operators that lead to credit, by name."""
-    from callbacks import every_operator  # noqa: PLC0415  (imports every operator)
-
-    found = []
-    for cls in every_operator():
-        try:
-            subject(cls.__name__)
-        except ValueError:
-            continue
-        found.append(cls.__name__)
-    return found
-
-
-def _of_condition(named: str) -> Subject:
-    file = Path(found(named))
-    if not file.is_file():
-        raise ValueError(f"{shown(file)}: there is no such condition. `rlcredit list` names those that are shipped.")
-    content = strict_yaml.read(file)
-    if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
-        raise ValueError(f"{shown(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
-    import_from_beside([str(file)])
-    return Subject(str(content.get("condition") or file.stem), named, content)
-
-
-def _of_file(named: str, path: Path, chosen: str) -> Subject:
-    if not path.is_file():
-        raise ValueError(f"{shown(path)}: there is no such file.")
-    if not path.stem.isidentifier():
-        raise ValueError(f"{shown(path)}: Python imports no such name. Rename the file: letters, digits and _.")
-    every = _loaded(path)
-    own = [cls for cls in every if not chosen or cls.__name__ == chosen]
-    if len(own) != 1:
-        names = ", ".join(cls.__name__ for cls in every) or "none"
-        which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
-        raise ValueError(f"{shown(path)}: expected {which}, found {names}. Say {path.name}:Name.")
-    found = _of(own[0], named, f"{path.stem}.{own[0].__name__}")
-    for name, file in found.modules.items():
-        beside = path.parent / _place(name, file)
-        if beside.is_file() and beside.resolve() != file.resolve():
-            raise ValueError(f"{shown(path)}: Python knows another module {name}, {file}. Rename one of them.")
-    return found
-
-
-def _loaded(path: Path) -> list[type[CreditOperator]]:
-    """Import a file as a configuration beside it would, and return the operators that it defines."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    try:
-        module = importlib.import_module(path.stem)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{shown(path)} cannot be imported: {type(error).__name__}: {error}") from error
-    if Path(module.__file__ or "").resolve() != path.resolve():
-        raise ValueError(f"{shown(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file.")
-    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
-    return [cls for cls in own if issubclass(cls, CreditOperator)]
-
-
-def _of_class(named: str) -> Subject:
-    import callbacks  # noqa: PLC0415  (imports every operator)
-
-    by_name = {cls.__name__: cls for cls in callbacks.every_operator()}
-    by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
-    if cls := by_name.get(named) or by_path.get(named):
-        return _of(cls, cls.__name__, cls.__name__)
-    module, _, name = named.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module), name) if module else None
-    except (ImportError, AttributeError, ValueError):
-        cls = None
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
-    if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
-        meant = closest(named, [*by_name])
-        raise ValueError(
-            f"{named}: neither an operator nor the path of one.{f' Did you mean {meant}?' if meant else ''} `rlcredit "
-            "list operators` names those that are shipped; a condition ends in .yaml, a file with an operator of one's "
-            "own in .py."
-        )
-    return _of(cls, named, named)
-
-
-def _of(cls: type[CreditOperator], origin: str, path: str) -> Subject:
-    return Subject(cls.__name__, origin, surrounded(cls, path))

@@ -4,6 +4,17 @@ from rlcredit.card.card import ITSELF, Card
 from rlcredit.card.finding import Finding
 from rlcredit.card.properties import Property
 
+OWN = """
+from callbacks import CreditOperator
+
+
+class Doubled(CreditOperator, reads="advantages", writes="advantages"):
+    def assign(self, rollout):
+        rollout.advantages = 2 * rollout.advantages
+        return {}
+"""
+"""An operator of one's own."""
+
 
 def made(name, gain, verdict="better", organism="aligned"):
     """Return a card with few findings."""

@@ -1,5 +1,6 @@
 """Batches of the embedded policy under several stacks, measured once."""
 
+import sys
 from functools import cache
 
 import pytest
@@ -7,7 +8,8 @@ import torch
 
 from rlcredit.card.batch import measured
 from rlcredit.card.budget import Budget
-from rlcredit.card.subject import subject
+from rlcredit.card.named import subject
+from tests.rlcredit.card.cards import OWN
 
 BUDGET = Budget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)
 
@@ -24,3 +26,13 @@ def batch(tmp_path_factory):
         return measured(["configs/tiny.yaml", str(file)], BUDGET, ask=name == "GRPO")
 
     return made
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Return a file with an operator of one's own."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = tmp_path / "own_doubled.py"
+    file.write_text(OWN)
+    yield file
+    sys.modules.pop("own_doubled", None)

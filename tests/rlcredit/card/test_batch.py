@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlcredit.card.batch import measured
-from rlcredit.card.subject import subject
+from rlcredit.card.named import subject
 from rlcredit.microbatches import MicroBatches
 from tests.rlcredit.card.conftest import BUDGET
 

@@ -1,0 +1,126 @@
+"""Metamorphic checks of a stack: the same batch again, in another order, padded, in parts, with other rewards."""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from callbacks.base import CreditOperator
+from rlcredit.rollout import NEUTRAL, PER_TOKEN, Rollout
+
+WIDER = 3
+"""Columns of padding that are added."""
+
+ROUNDING = 1e-5
+"""Differences of credit that are none, as a share of the largest credit."""
+
+Stack = Sequence[CreditOperator]
+
+Found = tuple[bool | None, str]
+"""Whether something holds, None where it is no matter of yes or no, and that in words."""
+
+
+def ledger(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+    """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
+
+    Args:
+        stack: left as it is.
+        rollout: of which a neutral ledger is opened.
+        rewards: in place of the verdicts, shape ``(B,)``.
+
+    """
+    return _left(copy.deepcopy(list(stack)), rollout, rewards)
+
+
+def _left(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+    """Return the advantages that these very operators leave."""
+    fresh = rollout.reopened()
+    if rewards is not None:
+        fresh.rewards = rewards
+        fresh.advantages = NEUTRAL["advantages"](fresh)  # pyright: ignore[reportAttributeAccessIssue]
+    for operator in stack:
+        operator.checked(fresh)
+    return fresh.advantages.where(fresh.mask, 0)
+
+
+def same(one: Tensor, two: Tensor) -> bool:
+    """Whether two ledgers differ by no more than rounding."""
+    return bool((one - two).abs().max() <= ROUNDING * torch.maximum(one.abs(), two.abs()).max())
+
+
+def repeatable(stack: Stack, rollout: Rollout) -> Found:
+    """Say whether the same batch gets the same credit."""
+    if same(ledger(stack, rollout), ledger(stack, rollout)):
+        return True, "the same batch gets the same credit"
+    return False, "the same batch gets other credit each time"
+
+
+def _forgetful(stack: Stack, rollout: Rollout) -> Found:
+    """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
+
+    Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
+    as ``state`` is put back.
+    """
+    copies = copy.deepcopy(list(stack))
+    first = _left(copies, rollout)
+    _left(copies, rollout, 1 - rollout.correct)
+    for operator, before in zip(copies, stack, strict=True):
+        for name in operator.state:
+            setattr(operator, name, copy.deepcopy(getattr(before, name)))
+    if not same(first, _left(copies, rollout)):
+        return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
+    if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
+        return None, f"credit may depend on batches before: {'; '.join(kept)}"
+    return True, "credit does not depend on the batches before"
+
+
+def _unordered(stack: Stack, rollout: Rollout) -> Found:
+    size = rollout.group_size
+    groups = torch.arange(len(rollout.mask)).view(-1, size)
+    order = groups.flip(0).roll(1, dims=1).flatten()
+    if same(ledger(stack, rollout.rows(order)), ledger(stack, rollout)[order]):
+        return True, "the order of prompts and of completions does not matter"
+    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
+
+
+def _unpadded(stack: Stack, rollout: Rollout) -> Found:
+    wide = copy.copy(rollout)
+    for name in (*PER_TOKEN, "mask", *NEUTRAL):
+        value = getattr(rollout, name)
+        if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
+            setattr(wide, name, pad(value, (0, WIDER)))
+    if same(ledger(stack, wide)[:, :-WIDER], ledger(stack, rollout)):
+        return True, "padding does not matter"
+    return False, "credit depends on how far completions are padded"
+
+
+def _apart(stack: Stack, rollout: Rollout) -> Found:
+    """Whether each prompt gets the credit that it would get alone."""
+    parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
+    alone = torch.cat([ledger(stack, rollout.rows(rows)) for rows in parts])
+    if same(alone, ledger(stack, rollout)):
+        return True, "every prompt gets the credit that it would get alone"
+    return False, "credit of a prompt depends on the other prompts of the batch"
+
+
+def _scaled(stack: Stack, rollout: Rollout) -> Found:
+    """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
+    plain = ledger(stack, rollout, rollout.correct)
+    if not plain.any():
+        return None, "no credit is given, whatever the rewards"
+    doubled, raised = (ledger(stack, rollout, rewards) for rewards in (2 * rollout.correct, rollout.correct + 1))
+    size = "doubles" if same(doubled, 2 * plain) else "stays" if same(doubled, plain) else "changes in another way"
+    shift = "stays" if same(raised, plain) else "changes"
+    return None, f"where all rewards double, credit {size}; where all are higher by one, it {shift}"
+
+
+CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
+    "memory": _forgetful,
+    "order": _unordered,
+    "padding": _unpadded,
+    "splitting": _apart,
+    "rewards": _scaled,
+}
+"""What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""

@@ -1,0 +1,120 @@
+"""What a name on the command line stands for."""
+
+import sys
+
+import pytest
+
+from callbacks.lints import check_stack
+from rlcredit.campaign.resolution import resolved
+from rlcredit.card.named import shipped_operators, subject
+from rlcredit.command_line.explain import stack_of
+from tests.rlcredit.card.cards import OWN
+
+NEEDED = (
+    r"has no default for rate\. Name a condition with \{class_path: own_needing\.Doubled, init_args: \{rate: \.\.\.\}\}"
+)
+
+
+def callbacks_of(content):
+    return content["trainer"]["callbacks"]
+
+
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("GRPO", ["GRPO"]),
+        ("MaxRL", ["MaxRL"]),
+        ("GTPO", ["GRPO", "GTPO"]),
+        ("callbacks.tokens.gtpo.GTPO", ["GRPO", "GTPO"]),
+        ("HICRA", ["GRPO", "StrategicGrams", "HICRA"]),
+    ],
+)
+def test_an_operator_stands_below_what_it_reads(name, stack):
+    assert callbacks_of(subject(name).content) == stack
+
+
+def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
+    found = subject("SEPA")
+    assert found.origin == "SEPA"
+    assert "SEPA" in callbacks_of(found.content)
+    assert found.content["condition"] == found.name == "SEPA"
+
+
+def test_a_condition_keeps_its_name_and_content():
+    found = subject("configs/conditions/sepa_paper/c2_grpo_gtpo.yaml")
+    assert found.name == "c2_grpo_gtpo"
+    assert callbacks_of(found.content) == ["GRPO", "GTPO"]
+
+
+def test_one_of_several_operators_of_a_file_is_named(own):
+    own.write_text(OWN + OWN.replace("Doubled", "Again"))
+    with pytest.raises(ValueError, match=r"found Doubled, Again\. Say own_doubled\.py:Name"):
+        subject(str(own))
+    again = subject(f"{own}:Again")
+    assert (again.name, again.origin) == ("Again", f"{own}:Again")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("SignalStats", "is a probe"),
+        ("NoSuchOperator", "neither an operator nor the path of one"),
+        ("no_such.yaml", "there is no such condition"),
+        ("no_such.py", "there is no such file"),
+        ("os.path.join", "neither an operator nor the path of one"),
+        ("gtpo", r"Did you mean GTPO\?"),
+        ("callbacks.nothing.GTPO", "neither an operator nor the path of one"),
+    ],
+)
+def test_what_assigns_no_credit_is_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        subject(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("my-op.py", OWN, "Rename the file: letters, digits and _"),
+        ("2nd.py", OWN, "Rename the file"),
+        ("own_leaving.py", "raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
+        ("own_needing.py", OWN.replace("    def", "    def __init__(self, rate):\n        pass\n\n    def"), NEEDED),
+        ("own_doubled.py:Three", OWN, "expected one operator called Three, found Doubled"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(name, text, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file, _, _ = name.partition(":")
+    (tmp_path / file).write_text(text)
+    try:
+        with pytest.raises(ValueError, match=message):
+            subject(str(tmp_path / name))
+    finally:
+        sys.modules.pop(file.removesuffix(".py"), None)
+
+
+def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "own_helper.py").write_text("TWO = 2\n")
+    (tmp_path / "own_helper.py").write_text("TWO = 3\n")
+    monkeypatch.syspath_prepend(other)
+    own.write_text(OWN + "\n\nfrom own_helper import TWO\n")
+    try:
+        with pytest.raises(ValueError, match=r"Python knows another module own_helper, .*other"):
+            subject(str(own))
+    finally:
+        sys.modules.pop("own_helper", None)
+
+
+def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
+    (tmp_path / "mine.yaml").write_text("condition: ../../escaped\ntrainer: {callbacks: [GRPO]}\n")
+    with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' names a folder"):
+        subject(str(tmp_path / "mine.yaml"))
+
+
+def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):
+    names = shipped_operators()
+    assert len(names) >= 30
+    for name in names:
+        file = subject(name).written(tmp_path / name)
+        check_stack(stack_of(resolved([f"--config={found}" for found in ("configs/tiny.yaml", file)]).trainer))
