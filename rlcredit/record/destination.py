@@ -90,7 +90,7 @@ CONTEXT = "MLFLOW_RUN_CONTEXT"
 """The variable from which MLflow takes tags of new runs: nesting is no part of a run's configuration."""
 
 
-def _placed(address: str | None) -> str | None:
+def placed(address: str | None) -> str | None:
     """Return an address that means the same in every working directory."""
     if address is None or not address.startswith(SQLITE) or address.startswith(f"{SQLITE}/"):
         return address
@@ -118,7 +118,7 @@ def destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]
     nested = json.loads(os.environ.get(CONTEXT, "{}"))  # a run that is delivered later still belongs to its campaign
     merged = {key: str(value) for key, value in {**nested, **tags, **(arguments.get("tags") or {})}.items()}
     return Destination(
-        tracking_uri=_placed(arguments.get("tracking_uri")),
+        tracking_uri=placed(arguments.get("tracking_uri")),
         experiment_name=arguments.get("experiment_name", "rlcredit"),
         run_name=arguments.get("run_name") or name,
         tags=merged,

@@ -6,6 +6,7 @@ from typing import Any
 
 from rlcredit.campaign.recorded import mlflow_of
 from rlcredit.campaign.run_spec import named
+from rlcredit.record.destination import placed
 from rlcredit.report.evidence import Evidence
 
 SHOWN = {
@@ -51,7 +52,7 @@ def store(evidence: Evidence) -> Store | None:
     """
     declaration, content = evidence.declaration, evidence.ledger.content
     settings, parent = mlflow_of(content["configs"][declaration.baseline]), content.get("mlflow_run")
-    uri = settings["tracking_uri"] if settings else None
+    uri = placed(settings["tracking_uri"]) if settings else None
     if (
         not uri
         or parent is None
