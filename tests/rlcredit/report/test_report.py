@@ -462,14 +462,14 @@ def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path):
 
 
 def test_a_relative_address_is_one_of_the_working_directory_whoever_asked_before(left, tmp_path, monkeypatch):
+    campaign = left(conditions={"base": ("a.yaml",), "good": ("b.yaml",)}, seeds=(0,))
+    logger = {"class_path": "lightning.pytorch.loggers.MLFlowLogger"}
+    logger["init_args"] = {"experiment_name": "tiny", "tracking_uri": "sqlite:///mlflow.db"}
+    for config in campaign.ledger["configs"].values():
+        config["trainer"] = {"logger": logger}
     for name in ("one", "two"):  # MLflow would answer the second from the store of the first
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        campaign = left(conditions={"base": ("a.yaml",), "good": ("b.yaml",)}, seeds=(0,))
-        logger = {"class_path": "lightning.pytorch.loggers.MLFlowLogger"}
-        logger["init_args"] = {"experiment_name": "tiny", "tracking_uri": "sqlite:///mlflow.db"}
-        for config in campaign.ledger["configs"].values():
-            config["trainer"] = {"logger": logger}
         client = MlflowClient(f"sqlite:///{tmp_path / name}/mlflow.db")
         campaign.ledger["mlflow_run"] = client.create_run(client.create_experiment("tiny")).info.run_id
         assert store(collected(campaign.write())) is not None
