@@ -135,10 +135,10 @@ class CreditOperator(Contract, Callback):
             try:
                 metrics, failure = self.assign(rollout), None
             except Exception as error:
-                if IN_PLACE in str(error) and not notes.read:
-                    said = f"{self.label} changes a tensor in place. Rebind the field to a new one."
-                    raise StackError(said) from error
                 if not notes.read:
+                    if IN_PLACE in str(error):
+                        said = f"{self.label} changes a tensor in place. Rebind the field to a new one."
+                        raise StackError(said) from error
                     raise
                 metrics, failure = {}, error
         if notes.read:

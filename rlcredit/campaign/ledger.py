@@ -47,9 +47,6 @@ class Ledger:
             ValueError: it is not what was fixed; with the differences and the repair.
 
         """
-        if not self.fixed:
-            self.write(**json.loads(json.dumps(fixed)))
-            return
         before = {key: self.content[key] for key in fixed if key in self.content}
         if changed := differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
             name = self.content["declaration"]["name"]
@@ -58,7 +55,7 @@ class Ledger:
                 f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
             )
-        if lacking := fixed.keys() - before.keys():  # of an older ledger
+        if lacking := fixed.keys() - before.keys():  # all of it, or what an older ledger did not have
             self.write(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
 
     def write(self, **entries: Any) -> None:

@@ -67,8 +67,7 @@ def _forgetful(stack: Stack, rollout: Rollout) -> Found:
     first = _left(copies, rollout)
     _left(copies, rollout, 1 - rollout.correct)
     for operator, before in zip(copies, stack, strict=True):
-        for name in operator.state:
-            setattr(operator, name, copy.deepcopy(getattr(before, name)))
+        operator.load_state_dict(copy.deepcopy(before.state_dict()))
     if not same(first, _left(copies, rollout)):
         return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
     if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:

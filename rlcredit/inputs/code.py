@@ -3,13 +3,12 @@
 import ast
 import functools
 import hashlib
-import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.source import located, of_python
+from rlcredit.inputs.source import located, of_python, origin_of
 
 SHIPPED = ("rlcredit", "callbacks")
 """Packages that are ours, wherever they lie."""
@@ -114,13 +113,17 @@ def _counts(top: ModuleSpec | None) -> bool:
 
 def _imports(spec: ModuleSpec) -> Iterator[str]:
     """Yield the dotted path of everything that a module imports, anywhere in it."""
-    package = spec.name if spec.submodule_search_locations is not None else spec.name.rpartition(".")[0]
-    for node in ast.walk(_parsed(Path(str(spec.origin)))):
+    file = Path(str(spec.origin))
+    for node in _import_statements(file, _changed(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level <= len(package.split(".")):
-            origin = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+        elif origin := origin_of(spec, node):
             yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+@functools.cache
+def _import_statements(file: Path, _changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in ast.walk(_parsed(file)) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def _parsed(file: Path) -> ast.Module:

@@ -112,13 +112,24 @@ def of_python(path: str) -> bool:
     return path.partition(".")[0] in sys.stdlib_module_names
 
 
+def origin_of(module: ModuleSpec, node: ast.ImportFrom) -> str | None:
+    """Return the dotted path that an import takes its names from; None where it reaches above the top.
+
+    Args:
+        module: in which it stands.
+        node: of the import.
+
+    """
+    package = module.name if module.submodule_search_locations is not None else module.name.rpartition(".")[0]
+    try:
+        return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+    except ImportError:
+        return None
+
+
 def _source(module: ModuleSpec, node: ast.ImportFrom) -> ModuleSpec | None:
     """Return the module that an import takes its names from."""
-    package = module.name if module.submodule_search_locations is not None else module.name.rpartition(".")[0]
-    name = "." * node.level + (node.module or "")
-    if not name.strip(".") and not package:
-        return None
-    spec, rest = located(importlib.util.resolve_name(name, package))
+    spec, rest = located(origin) if (origin := origin_of(module, node)) else (None, [])
     return None if rest else spec
 
 

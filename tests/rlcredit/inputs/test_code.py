@@ -68,7 +68,10 @@ def test_packages_above_a_folder_without_one_are_found(folder):
 
 
 def test_code_that_reaches_too_far_or_is_gone_is_no_error(folder, monkeypatch):
-    (folder / "own_far.py").write_text("from ... import nothing\nfrom transformers import Trainer\n")
+    reaching = (
+        "from ... import nothing\nfrom . import beside\nfrom .beside import one\nfrom transformers import Trainer\n"
+    )
+    (folder / "own_far.py").write_text(reaching)
     monkeypatch.setitem(sys.modules, "own_absent", None)
     assert [*own(["own_far.Name", "own_absent.Name"])] == ["own_far"]
     assert meanings({"own_far": folder / "own_gone.py"}) != meanings({"own_far": folder / "own_parts" / "operator.py"})
