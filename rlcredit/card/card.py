@@ -99,7 +99,7 @@ class Card:
     @property
     def place(self) -> str:
         """Name of its folder among those of its organism and budget."""
-        return place(self.name, self.baseline)
+        return folder_of(self.name, self.baseline)
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding of a name; None where nothing was found."""
@@ -134,7 +134,7 @@ class Card:
         return cls(**plain)
 
 
-def place(name: str, baseline: str) -> str:
+def folder_of(name: str, baseline: str) -> str:
     """Return the name of the folder of a condition: what is compared with another baseline lies elsewhere."""
     return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
 

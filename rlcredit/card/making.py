@@ -9,7 +9,7 @@ import torch
 from rlcredit.card.arms import Arm, learnt
 from rlcredit.card.batch import Batch, measured
 from rlcredit.card.budget import Budget
-from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, measured_sections, place
+from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, folder_of, measured_sections
 from rlcredit.card.comparable import beside, rate
 from rlcredit.card.dependence import MEASURING, digest, fingerprint
 from rlcredit.card.organisms import Organism
@@ -116,7 +116,7 @@ class Desk:
         return measured(files, self.budget, truth, threads=self.threads, kept=kept)
 
     def _place(self, subject: Subject) -> Path:
-        return self.folder / self.organism.name / self.budget.name / place(subject.name, self.baseline.name)
+        return self.folder / self.organism.name / self.budget.name / folder_of(subject.name, self.baseline.name)
 
     def _truth_file(self) -> Path:
         return self.folder / self.organism.name / self.budget.name / "truth.pt"

@@ -7,7 +7,7 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.card.finding import Finding
-from rlcredit.report.tables import small
+from rlcredit.report.tables import short, small
 
 PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
 """Where templates lie: the card's own, and what all pages share."""
@@ -48,18 +48,6 @@ def value(number: float, unit: str) -> str:
         "nats": f"{number:.3f}",
     }
     return written.get(unit) or f"{round(number, 4) + 0.0:.3g}"
-
-
-def short(commit: str) -> str:
-    """Shorten a commit, and keep the mark of a tree that was edited since.
-
-    Example:
-        >>> short("760a1acd0f5e1c0b9a-dirty"), short("unknown")
-        ('760a1acd0f5e-dirty', 'unknown')
-
-    """
-    name, edited, _ = commit.partition("-dirty")
-    return name[:12] + edited
 
 
 def interval(finding: Finding) -> str:

@@ -161,7 +161,7 @@ def config_table(evidence: Evidence) -> Table:
     rows = []
     for name in evidence.declaration.conditions:
         runs = evidence.of(name)
-        commits = sorted({_short(run.entry["versions"]["git_commit"]) for run in runs})
+        commits = sorted({short(run.entry["versions"]["git_commit"]) for run in runs})
         minutes = sum(run.entry["seconds"] for run in runs) / 60
         rows.append((name, str(len(runs)), _identity(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}"))
     return Table(("condition", "runs", "configuration", "source", "minutes"), rows)
@@ -174,5 +174,12 @@ def _identity(evidence: Evidence, condition: str) -> str:
     return sha256({name: value for name, value in leaves.items() if name not in own})[:12]
 
 
-def _short(commit: str) -> str:
+def short(commit: str) -> str:
+    """Shorten a commit, and keep the mark of a tree that was edited since.
+
+    Example:
+        >>> short("760a1acd0f5e1c0b9a-dirty"), short("unknown")
+        ('760a1acd0f5e-dirty', 'unknown')
+
+    """
     return commit[:12] + ("-dirty" if commit.endswith("-dirty") else "")

@@ -235,14 +235,14 @@ def collapses():
     return f"{len(some)} of {len(counts)} with collapses, {min(some)} to {max(some)} of eight runs"
 
 
-NOISE = read(RESULTS / "noise.csv")
+NOISE, NOISE_28 = (read(RESULTS / f"{name}.csv") for name in ("noise", "noise_28_prompts"))
 MONTE_CARLO = "Monte Carlo, 8, optimal"
 
 
-def noise(stack, terms="6-8", completions="8", quantity="agreement", digits=2):
+def noise(stack, terms="6-8", completions="8", quantity="agreement", rows=NOISE):
     """Return how two batches agree, with and without its interval."""
     keys = {"stack": stack, "terms": terms, "completions": completions, "quantity": quantity}
-    written = tabulate_noise.cell(NOISE, **keys)
+    written = tabulate_noise.cell(rows, **keys)
     return written.partition(" ")[0], written
 
 
@@ -605,20 +605,13 @@ SENTENCES = [
         ),
     ),
     ("docs/studies/headline.md", further),
-    (
-        "docs/studies/noise.md",
-        lambda: (
-            f"have {tabulate_noise.cell(read(RESULTS / 'noise_28_prompts.csv'), stack='GRPO', quantity='agreement')}."
-        ),
-    ),
+    ("docs/studies/noise.md", lambda: f"have {noise('GRPO', rows=NOISE_28)[1]}."),
     (
         "docs/studies/headline.md",
         lambda: "of {} under flat credit, {} under measured\ncredit, and {} with seven times the prompts".format(
             noise("GRPO")[0],
             noise(MONTE_CARLO)[0],
-            tabulate_noise.cell(read(RESULTS / "noise_28_prompts.csv"), stack="GRPO", quantity="agreement").partition(
-                " "
-            )[0],
+            noise("GRPO", rows=NOISE_28)[0],
         ),
     ),
     ("docs/findings.md", lambda: f"ahead of flat GRPO by {in_unit(controlled('measured', 'flat'), 'pp')}, and"),
