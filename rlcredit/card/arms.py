@@ -87,9 +87,8 @@ def refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
     """
 
     def metric(each: Arm) -> Metric:
-        declared = _declared(each, budget, budget.seeds, each.rate, root)
-        files = (*declared.configs, *declared.conditions[declared.baseline])
-        return held_out_metric(declared, resolved([f"--config={file}" for file in files]).leaves)
+        declared = _unnamed(each, budget, budget.seeds, each.rate, root)
+        return held_out_metric(declared, resolved([f"--config={file}" for file in _files(declared)]).leaves)
 
     if reasons := unlike(metric(arm), metric(baseline), (arm.name, baseline.name)):
         raise ValueError(f"{arm.name} and {baseline.name} are not evaluated alike: {'; '.join(reasons)}.")
@@ -137,14 +136,27 @@ def _evidence(
 
 
 def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
-    """Return the declaration of an arm, whose name tells it from every other.
+    """Return the declaration of an arm, whose name tells it from every other."""
+    declared = _unnamed(arm, budget, seeds, rate, root)
+    contents = [strict_yaml.read(Path(file)) for file in _files(declared)]
+    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint(contents)])
+    return replace(declared, name=f"{arm.name}-{told[:10]}")
+
+
+def _files(declared: Declaration) -> tuple[str, ...]:
+    """Return the configurations of the runs of an arm, the later ones win."""
+    return (*declared.configs, *declared.conditions[declared.baseline])
+
+
+def _unnamed(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
+    """Return the declaration of an arm under the name of its condition.
 
     What the budget says of batches and evaluations stands before the condition, which may say otherwise.
     """
     common = root / f"{budget.name}.yaml"
     write_atomically(common, overlay(COMMON | {"data.init_args.validation_size": budget.questions}))
     files = (*arm.files[:-1], str(common), arm.files[-1])
-    declared = Declaration(
+    return Declaration(
         name=arm.name,
         configs=files[:-1],
         conditions={arm.name: files[-1:]},
@@ -160,9 +172,6 @@ def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root:
             "checkpoint.every_n_train_steps": budget.steps,
         },
     )
-    contents = [strict_yaml.read(Path(file)) for file in files]
-    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint(contents)])
-    return replace(declared, name=f"{arm.name}-{told[:10]}")
 
 
 def _joined(found: Mapping[str, Evidence], baseline: str, condition: str) -> Evidence:
