@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from rlcredit.verification.values import number
+from rlcredit.verification.mathematics.numbers import number
 from rlcredit.verification.verifiers import Verdict
 
 RIGHT = Verdict.RIGHT.name.lower()

@@ -1,4 +1,4 @@
-"""What a completion answers."""
+r"""What a completion answers: where it states its answer, and what of it is thinking aloud."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,17 +10,31 @@ AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "w
 FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
 """Those in which a completion says that this is its answer; the others take what is there."""
 
+THINKING = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+}
+"""Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
+
+_ANSWER = r"(?:the )?(?:final |correct |right )?answer"
 _LABEL = re.compile(
-    r"^[ \t>#*_-]*+(?:the )?(?:final |correct )?answer[*_]*+"
-    r"(?:[ \t]*+[:=][*_]*+[ \t]*+(\S.*)|[ \t:*_]*+\n++(.*))",
+    rf"^[ \t>#*_-]*+{_ANSWER}[*_]*+(?:[ \t]*+[:=][*_]*+[ \t]*+(?P<here>\S.*)|[ \t:*_]*+\n\s*+(?P<below>\S.*))",
     re.IGNORECASE | re.MULTILINE,
 )
 _ANY_NUMBER = re.compile(r"(?:(?<![\w)\]}.])[-\u2212])?(?<![\d.])\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
-_MARKED = re.compile(r"\*\*([^*]+)\*\*|`([^`]+)`|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\]")
+_MARKED = re.compile(r"\*\*([^*]+)\*\*|`([^`]+)`|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\]", re.DOTALL)
 _PHRASE = re.compile(
-    r"the (?:final |correct )?answer(?: (?:to|for) (?:the|this|your)(?: \w{1,20}){1,4})? is|final answer:",
+    r"the (?:final |correct |right )?answer(?: (?:to|for) (?:the|this|your)(?: \w{1,20}){1,4})? is|final answer:",
     re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"\.(?=\s|$)")
+_DISPLAYS = {"$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"}
+"""Beginnings of mathematics that may go on over several lines, and their ends."""
 
 
 def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
@@ -28,9 +42,12 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
     answer is", "the final answer to this problem is" or "final answer:" in its sentence; ``hashes`` what follows
-    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line, in this line or, where it ends
-    there, in the next. ``number`` is the last number, whatever it is, and ``whole`` the completion itself. Marks of
-    emphasis, code and inline mathematics around an answer are taken off.
+    ``####`` in its line; ``label`` what follows "Answer:" at the beginning of a line. A phrase or a label that ends its
+    line introduces the next one. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
+    Marks of emphasis, code and inline mathematics around an answer are taken off.
+
+    What stands between the marks of :data:`THINKING` is no statement. A completion that ends while it thinks, or in a
+    box that it does not close, states no answer, whatever it stated before.
 
     Args:
         text: a completion.
@@ -41,35 +58,100 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
         ('\\frac{1}{2}', '3.5')
         >>> final_answer("#### 42"), final_answer("#### 42", formats=("boxed",)), final_answer("I do not know")
         ('42', None, None)
+        >>> final_answer(r"<think>\boxed{7}?</think> The answer is 5."), final_answer(r"<think>So \boxed{5}")
+        ('5', None)
 
     """
-    answer = next((answer for name in formats if (answer := _STATED[name](text)) is not None), None)
-    return answer if answer is None else _unmarked(answer)
+    spoken = without_thinking(text)
+    if "boxed" in formats and _ends_in_box(spoken):
+        return None
+    for name in formats:
+        answer = _STATED[name](spoken)
+        if answer is not None:
+            return _without_marks(answer)
+    return None
 
 
-def _unmarked(answer: str) -> str:
+def without_thinking(text: str) -> str:
+    """Return what a completion says after it has thought; nothing if it has not finished thinking.
+
+    Example:
+        >>> without_thinking("<think>7?</think>5"), without_thinking("7?</think>5"), without_thinking("5 <think>7")
+        ('5', '5', '')
+
+    """
+    for opening, closing in THINKING.items():
+        thought, closed, said = text.rpartition(closing)
+        text = said if closed else thought + said
+        if opening in text:
+            return ""
+    return text
+
+
+def _without_marks(answer: str) -> str:
     marked = _MARKED.fullmatch(answer)
     return answer if marked is None else marked[marked.lastindex or 0].strip()
 
 
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+
+
+def _boxes(text: str) -> list[str | None]:
+    r"""Return what each box holds that lies in no other; None for one that never closes."""
+    boxes = list[str | None]()
+    end = 0
+    for box in _BOX.finditer(text):
+        if box.start() < end:
+            continue
+        content, end = _box_content(text, box.end())
+        boxes.append(content)
+    return boxes
+
+
+def _box_content(text: str, start: int) -> tuple[str | None, int]:
+    """Return the content of a box whose command ends at ``start``, and where it ends; None if it never closes."""
+    after = text[start:].lstrip()
+    opening = len(text) - len(after)
+    if not after.startswith("{"):
+        word = after.split(maxsplit=1)[:1]
+        return (word[0].strip("$.,") if word else None), opening + len("".join(word))
+    depth = 0
+    for brace in _BRACE.finditer(text, opening):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        if depth == 0:
+            return text[opening + 1 : brace.start()].strip(), brace.end()
+    return None, len(text)
+
+
+def _ends_in_box(text: str) -> bool:
+    boxes = _boxes(text)
+    return bool(boxes) and boxes[-1] is None
+
+
 def _last_box(text: str) -> str | None:
-    boxes = [box for box in map(_boxed, text.split(r"\boxed")[1:]) if box is not None]
+    boxes = _boxes(text)
     return boxes[-1] if boxes else None
 
 
 def _after_phrase(text: str) -> str | None:
     places = [match.end() for match in _PHRASE.finditer(text)]
-    if not places:
-        return None
-    return _sentence(text[places[-1] :].partition("\n")[0].lstrip(": "))
+    return _sentence(text[places[-1] :].lstrip(": *\t\r\n")) if places else None
 
 
-def _sentence(line: str) -> str | None:
-    return re.split(r"\.(?=\s|$)", line, maxsplit=1)[0].strip(" *") or None
+def _sentence(text: str) -> str | None:
+    """Return the first sentence of the first line, or the mathematics that the text begins with."""
+    for opening, closing in _DISPLAYS.items():
+        content, closed, _ = text.removeprefix(opening).partition(closing)
+        if text.startswith(opening) and closed and "\n" in content:
+            return (opening + content + closed).strip() or None
+    line = text.partition("\n")[0]
+    return _SENTENCE_END.split(line, maxsplit=1)[0].strip("* \t\r\f\v") or None
 
 
 def _after_label(text: str) -> str | None:
-    answers = [answer for match in _LABEL.finditer(text) if (answer := _sentence(match[1] or match[2]))]
+    starts = [match.start("here" if match["here"] else "below") for match in _LABEL.finditer(text)]
+    answers = [answer for start in starts if (answer := _sentence(text[start:]))]
     return answers[-1] if answers else None
 
 
@@ -102,16 +184,3 @@ _STATED: dict[AnswerFormat, Callable[[str], str | None]] = {
     "number": _last_number,
     "whole": _whole,
 }
-
-
-def _boxed(after: str) -> str | None:
-    r"""Return what a ``\boxed`` holds, given the text after it; None if it never closes."""
-    if not after.startswith("{"):
-        word = after.split(maxsplit=1)[:1]
-        return word[0].strip("$.,") if word and after.startswith(" ") else None
-    depth = 0
-    for brace in re.finditer("[{}]", after):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return after[1 : brace.start()].strip()
-    return None

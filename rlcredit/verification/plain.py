@@ -5,6 +5,7 @@ An answer may have whatever its reference has: depth, length, commands.
 
 import re
 from collections.abc import Collection
+from itertools import accumulate
 
 LONGEST = 20_000
 """Characters of any answer: the longest grids of reasoning-gym have 2,000."""
@@ -17,33 +18,6 @@ _HUGE_DECIMAL = re.compile(r"\d[eE][+-]?\d{4}")
 _TOKEN = re.compile(
     r"\s+|(?P<number>(?:\d+\.?\d*|\.\d+)(?![A-Za-z_]))|(?P<name>[A-Za-z]+)|(?P<operator>\*\*|[-+*/(),])", re.ASCII
 )
-_LATEX_COMMAND = re.compile(r"\\(?:[A-Za-z]+|.|$)", re.DOTALL)
-_LATEX_COMMANDS = {
-    *re.findall(
-        r"\S+",
-        r"""\frac \dfrac \tfrac \cfrac \sqrt \cdot \times \div \pm \mp \left \right \big \Big \bigl \bigr \begin \end
-        \text \mathrm \mathbf \mathbb \mathcal \textbf \mbox \operatorname \overline \bar \vec \hat \le \leq \ge
-        \geq \lt \gt \ne \neq \in \notin \cup \cap \setminus \subset \subseteq \emptyset \varnothing \infty \sin
-        \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh \log \ln \lg \exp \binom \dbinom \tbinom
-        \choose \circ \degree \angle \pi \alpha \beta \gamma \delta \epsilon \varepsilon \theta \lambda \mu \nu
-        \omega \phi \varphi \psi \rho \sigma \tau \xi \Delta \Gamma \Omega \Phi \Sigma \Theta \quad \qquad \ldots
-        \cdots \dots \sum \prod \int \lim \to \rightarrow \Rightarrow \implies \iff \mid \vert \lvert \rvert \Vert
-        \lfloor \rfloor \lceil \rceil \bmod \pmod \mod \gcd \max \min \prime \displaystyle \dollar \imath \forall
-        \exists \land \lor \wedge \vee \neg \perp \parallel \equiv \approx \sim \det \Re \Im \langle \rangle \lbrace
-        \rbrace \% \$ \{ \} \, \; \: \! \|""",
-    ),
-    "\\ ",
-    "\\\\",
-}
-_UNFINISHED = re.compile(r"^\s*[*/^_=<>,;.:]\D|[-+*/^_=<>:]\s*$|[-+]\s*[-+]|[#@?`~\"]")
-_RARE = (
-    (r"\d\s*_", "_"),
-    (r"\\\\|&", r"\\\\|&|\\begin"),
-    (r"[,;](?!\d{3}(\D|$))", "[,;]|text|cup|pm"),
-    ("!.*!", "!.*!"),
-    ("%", "%"),
-)
-"""A number's index, a second row, a second answer, a second factorial, per cent: only where the reference has them."""
 _POWER = re.compile(r"(?:\^|\*\*)[\s{(+-]*(\d+)")
 _TOWER = re.compile(r"\d[\s})]*(?:\^|\*\*)[\s{(+-]*\d+[\s})]*(?:\^|\*\*)")
 
@@ -105,26 +79,22 @@ def plain_expression(answer: str, variables: Collection[str] = (), functions: Co
 
 
 def plain_latex(answer: str, reference: str) -> bool:
-    r"""Whether an answer in LaTeX is finished and visible mathematics that a parser reads in little time.
+    r"""Whether an answer in LaTeX is short, shallow and small enough that reading it takes little time.
 
     Example:
-        >>> [plain_latex(text, "5") for text in (r"\frac{10}{2}", r"\phantom{5}", "5-", "--5", "5,5", r"5\\6")]
-        [True, False, False, False, False, False]
+        >>> [plain_latex(text, "5") for text in (r"\frac{10}{2}", "9" * 60, "{" * 9 + "5" + "}" * 9, "9^{9^{9}}")]
+        [True, False, False, False]
 
     """
-    deep, commands = depth(answer), set(_LATEX_COMMAND.findall(answer))
-    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or deep is None:
+    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _nesting(answer) > max(DEEPEST, _nesting(reference)):
         return False
-    if deep > max(DEEPEST, depth(reference) or 0) or not commands <= _LATEX_COMMANDS | set(_commands(reference)):
-        return False
-    if _UNFINISHED.search(answer) or (_too_large(answer) and not _too_large(reference)):
-        return False
-    text = re.sub(r"\\[,;]", "", answer)
-    return all(re.search(required, reference) for rare, required in _RARE if re.search(rare, text))
+    return not _too_large(answer) or _too_large(reference)
 
 
-def _commands(text: str) -> list[str]:
-    return _LATEX_COMMAND.findall(text)
+def _nesting(text: str) -> int:
+    """Return how many brackets are open at most, whether they match or not."""
+    opened = accumulate((character in "([{") - (character in ")]}") for character in text)
+    return max(opened, default=0)
 
 
 def _too_large(text: str) -> bool:

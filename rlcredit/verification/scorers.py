@@ -6,7 +6,7 @@ from typing import Any
 
 from rlcredit.verification.plain import plain_expression, short
 from rlcredit.verification.serving import warmed
-from rlcredit.verification.symbolic import fault, preload_sympy
+from rlcredit.verification.mathematics.symbolic import fault, preload_sympy
 
 _FUNCTIONS = frozenset(
     (

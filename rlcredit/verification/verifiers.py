@@ -1,6 +1,5 @@
 """Verifiers: is the final answer right, wrong, or could nobody tell?"""
 
-import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import get_args
@@ -9,11 +8,15 @@ from rlcredit.functional.choices import one_of
 from rlcredit.verification import sandbox
 from rlcredit.verification.answers import FORMATS, AnswerFormat, final_answer
 from rlcredit.verification.jury import Jury
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.expressions import ExactValues
+from rlcredit.verification.mathematics.kinds import is_equal
+from rlcredit.verification.mathematics.names import without_name
+from rlcredit.verification.mathematics.notation import normal_form
+from rlcredit.verification.mathematics.numbers import number, number_in_normal_form
+from rlcredit.verification.mathematics.symbolic import symbolic_judge
+from rlcredit.verification.mathematics.units import read_quantity
 from rlcredit.verification.plain import plain_latex
-from rlcredit.verification.symbolic import symbolic_judge
-from rlcredit.verification.values import close, number, value_sides, without_unit
-
-_QUOTED = re.compile("""\\s*(["'])([^"']+)\\1\\s*""")
 
 
 class Verdict(Enum):
@@ -31,11 +34,7 @@ class Verdict(Enum):
 
 
 def exact_verdict(answer: str, reference: str, tolerance: float = 0.0) -> Verdict | None:
-    r"""Compare as strings, then as numbers; None if neither decides.
-
-    Five per cent is 1/20, not 5. Only where the reference is a percentage does the question name the unit: there 50
-    answers ``50\%`` as 0.5 does. Where the reference is a bare number, so that nothing but the question names a unit,
-    one may follow the number of the answer; it is not checked.
+    r"""Compare by the kind of thing that the reference is, without computer algebra; None if only that can tell.
 
     Args:
         answer: final answer of a completion.
@@ -43,15 +42,12 @@ def exact_verdict(answer: str, reference: str, tolerance: float = 0.0) -> Verdic
         tolerance: how far two numbers may differ, as a share of the reference.
 
     """
-    if _plain(answer) == _plain(reference):
-        return Verdict.RIGHT
-    expected = number(reference)
-    value = number(answer if expected is None else bare(answer, reference))
-    if value is None or expected is None:
+    try:
+        return Verdict.RIGHT if is_equal(answer, reference, ExactValues(tolerance)) else Verdict.WRONG
+    except UndecidedError:
         return None
-    percent = "%" in reference and "%" not in answer
-    equal = close(value, expected, tolerance) or (percent and close(value, 100 * expected, tolerance))
-    return Verdict.RIGHT if equal else Verdict.WRONG
+    except UnreadableError:
+        return Verdict.UNJUDGED
 
 
 def bare(answer: str, reference: str) -> str:
@@ -64,12 +60,9 @@ def bare(answer: str, reference: str) -> str:
     """
     if number(reference) is None or "%" in reference:
         return answer
-    return without_unit(value_sides(answer, reference)[0]) or answer
-
-
-def _plain(text: str) -> str:
-    quoted = _QUOTED.fullmatch(text)
-    return re.sub(r"\s+|\\[,!;: ]|\$", "", quoted[2] if quoted else text).casefold()
+    quantity = read_quantity(without_name(normal_form(answer)))
+    value = number_in_normal_form(quantity.value)
+    return answer if value is None or quantity.factor != 1 else quantity.value
 
 
 class MathVerifier:
@@ -113,12 +106,12 @@ class MathVerifier:
         """Judge each completion against its reference; an empty reference never matches."""
         answers = [final_answer(text, self.formats) for text in completions]
         cases = list(zip(completions, answers, references, strict=True))
-        pairs = {(answer, reference) for _, answer, reference in cases if answer is not None}
+        pairs = dict.fromkeys((answer, reference) for _, answer, reference in cases if answer is not None)
         verdicts = {pair: self._at_once(*pair) for pair in pairs}
         undecided = [pair for pair, verdict in verdicts.items() if verdict is None]
         if undecided:
             locked_or_allowed("math-verify", self.unsafe)
-            scores = self.jury.answers([(*value_sides(*pair), self.tolerance) for pair in undecided])
+            scores = self.jury.answers([(*pair, self.tolerance) for pair in undecided])
             verdicts.update(zip(undecided, (verdict(score) for score in scores), strict=True))
         return [
             unanswered(text) if answer is None else verdicts[answer, reference] or Verdict.UNJUDGED
@@ -132,10 +125,11 @@ class MathVerifier:
     def _at_once(self, answer: str, reference: str) -> Verdict | None:
         if not reference.strip() or not answer:
             return Verdict.WRONG
-        exact = exact_verdict(answer, reference, self.tolerance)
-        if exact is None and not (plain_latex(answer, reference) and value_sides(answer, reference)[0]):
+        if answer.strip() == reference.strip():
+            return Verdict.RIGHT
+        if not plain_latex(answer, reference):
             return Verdict.WRONG
-        return exact
+        return exact_verdict(answer, reference, self.tolerance)
 
 
 def accepted(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:

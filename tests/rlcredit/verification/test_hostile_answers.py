@@ -54,7 +54,8 @@ def test_hostile_answers_do_nothing_and_are_never_right(hostile, evaluating, mon
 def test_hostile_answers_to_mathematics_are_wrong(hostile):
     texts, started = completions(hostile(HOSTILE)), time.monotonic()
     verdicts = MathVerifier().judge(texts, ["7"] * len(texts))
-    assert {text[:80]: verdict for text, verdict in zip(texts, verdicts) if verdict is not Verdict.WRONG} == {}
+    unearned = (Verdict.WRONG, Verdict.NO_ANSWER)  # a box whose brace is escaped never closes
+    assert {text[:80]: verdict for text, verdict in zip(texts, verdicts) if verdict not in unearned} == {}
     assert time.monotonic() - started < 20
 
 

@@ -3,8 +3,8 @@ import signal
 
 import pytest
 
-from rlcredit.verification import symbolic
 from rlcredit.verification.answers import final_answer
+from rlcredit.verification.mathematics import symbolic
 from rlcredit.verification.verifiers import MathVerifier, Verdict, exact_verdict
 
 RIGHT, WRONG, UNJUDGED, NO_ANSWER = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED, Verdict.NO_ANSWER
@@ -28,7 +28,8 @@ def verifier():
         (r"the answer is 7 but \boxed{8}", "8"),
         ("nothing", None),
         (r"\boxed{unclosed", None),
-        (r"\boxed{1} and then \boxed{2", "1"),
+        (r"\boxed{1} and then \boxed{2", None),
+        (r"The answer is 5. So \boxed{5", None),
         (r"\boxed 5 it is", "5"),
         ("the answer is 5, no wait, the answer is 6.", "6"),
         ("The answer is **5**.", "5"),
@@ -97,7 +98,7 @@ def test_formats_that_are_none_are_refused():
         ("0.00001", "1e-05", RIGHT),
         (r"1.6 \times 10^{-19}", "1.6e-19", RIGHT),
         (r"1.6\times10^{-19}", r"1.7\times10^{-19}", WRONG),
-        ("1e9999", "1", None),
+        ("1e9999", "1", WRONG),
         ('"Paris"', "Paris", RIGHT),
         ("1,000 dollars", "1000", RIGHT),
         ("$1,000.00", "1000", RIGHT),
@@ -109,8 +110,8 @@ def test_formats_that_are_none_are_refused():
         ("5 m", "5", None),
         (r"5\text{ km/h}", "5", RIGHT),
         ("12 marbles", "13", WRONG),
-        ("12 marbles", "12 pears", None),
-        ("12 marbles", "12%", None),
+        ("12 marbles", "12 pears", WRONG),
+        ("12 marbles", "12%", WRONG),
     ],
 )
 def test_exact_comparison_of_strings_and_numbers(answer, reference, verdict):
@@ -149,26 +150,22 @@ def test_a_stopped_comparison_is_killed_and_asked_again():
 
 
 def test_what_raises_because_of_the_reference_is_not_judged(monkeypatch):
-    import math_verify
-
-    def stumble(*args, **kwargs):
+    def stumble(ours, theirs):
         raise RecursionError
 
-    assert symbolic.symbolic_score("x", "y") == 0.0
-    monkeypatch.setattr(math_verify, "verify", stumble)
-    assert symbolic.symbolic_score("x", "y") is None
+    assert symbolic.symbolic_score("x", "y+1") == 0.0
+    monkeypatch.setattr(symbolic, "is_same_value", stumble)
+    assert symbolic.symbolic_score("x", "y+1") is None
 
 
 def test_what_raises_because_of_the_answer_is_wrong(monkeypatch):
-    import math_verify
+    compared = symbolic.is_same_value
 
-    compared = math_verify.verify
+    def stumble(ours, theirs):
+        return 1 / 0 if ours != theirs else compared(ours, theirs)
 
-    def stumble(gold, ours, **how):
-        return 1 / 0 if ours != gold else compared(gold, ours, **how)
-
-    monkeypatch.setattr(math_verify, "verify", stumble)
-    assert symbolic.symbolic_score("x", "y") == 0.0
+    monkeypatch.setattr(symbolic, "is_same_value", stumble)
+    assert symbolic.symbolic_score("x", "y+1") == 0.0
 
 
 @pytest.mark.parametrize(

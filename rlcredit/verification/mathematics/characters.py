@@ -1,0 +1,65 @@
+r"""Kinds that are compared character by character: option letters, dates, scores, numbers in another base."""
+
+import re
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.names import without_name
+from rlcredit.verification.mathematics.texts import as_words
+
+_LETTER = re.compile(r"(?:\(\s*)?(?:\\text\{)?\s*\(?\s*([A-J])\s*\)?\s*\}?\s*\)?")
+_CHOICE = re.compile(
+    r"(?:(?:option|choice|answer)\s+)?(?:\\text\{\s*)?(?:(?:option|choice|answer)\s+)?"
+    r"(?P<open>\()?\s*(?:\\text\{)?(?P<letter>[A-Za-z])\}?\s*(?P<close>\))?\s*(?P<mark>[.:,)])?\}?(?P<rest>.*)",
+    re.DOTALL,
+)
+_OTHER_CHOICE = re.compile(r"(?<![A-Za-z\\])(?:[B-J]|A(?! ?[a-z]))(?![A-Za-z])")
+_DENIAL = re.compile(
+    r"(?<![A-Za-z])(?:not|no|or|nor|wrong|incorrect|false|isn|either|neither|maybe)(?![A-Za-z])", re.IGNORECASE
+)
+
+
+def is_letter(reference: str) -> bool:
+    return _LETTER.fullmatch(reference) is not None
+
+
+def is_same_letter(answer: str, reference: str, compare: Comparison) -> bool:
+    expected = _LETTER.fullmatch(reference)
+    chosen = _CHOICE.fullmatch(answer.strip())
+    if expected is None or chosen is None or chosen["letter"].upper() != expected[1]:
+        return False
+    rest = re.sub(r"[{}]", " ", chosen["rest"]).strip()
+    if not rest or re.fullmatch(r"[).\s]*", rest):
+        return True
+    return bool(chosen["mark"] or chosen["close"]) and not _OTHER_CHOICE.search(rest) and not _DENIAL.search(rest)
+
+
+_UNCOMPUTED = re.compile(r"\d+(?:\s*[-/.]\s*\d+){2,}|\d+(?:\s*:\s*\d+)+(?:\s*[AaPp]\.?[Mm]\.?)?|\d+\s*-\s*\d+")
+_BASED = re.compile(r"\(?\s*([0-9A-F][0-9A-F ]*(?:\.[0-9A-F]+)?)\s*\)?_\{(?:\\text\{)?\s*(\w+)\s*\}?\}")
+_BASES = dict(
+    zip(
+        ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
+        map(str, range(2, 13)),
+        strict=True,
+    )
+)
+
+
+def is_uncomputed(reference: str) -> bool:
+    return _UNCOMPUTED.fullmatch(as_words(reference)) is not None
+
+
+def is_same_text(answer: str, reference: str, compare: Comparison) -> bool:
+    return re.sub(r"\s", "", as_words(answer)).casefold() == re.sub(r"\s", "", as_words(reference)).casefold()
+
+
+def is_based(reference: str) -> bool:
+    return _BASED.fullmatch(reference) is not None
+
+
+def has_same_digits(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = _BASED.fullmatch(without_name(answer)), _BASED.fullmatch(reference)
+    if ours is None or theirs is None:
+        return False
+    digits = [each[1].replace(" ", "").lstrip("0") for each in (ours, theirs)]
+    bases = [_BASES.get(each[2].lower(), each[2]) for each in (ours, theirs)]
+    return digits[0] == digits[1] and bases[0] == bases[1]

@@ -1,0 +1,34 @@
+"""What a comparison of an answer with its reference can ask, whatever kind of thing they are."""
+
+from fractions import Fraction
+from typing import Protocol
+
+
+class UndecidedError(Exception):
+    """Only computer algebra can tell, and it is not asked in this process."""
+
+
+class UnreadableError(Exception):
+    """The reference cannot be read, so that nobody can tell."""
+
+
+class Values(Protocol):
+    """Comparison of single values in normal form."""
+
+    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+        """Whether an answer, multiplied by a factor, has the value of its reference."""
+        ...
+
+    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+        """Whether their ratio is a constant other than zero; greater than zero if ``positive``."""
+        ...
+
+
+class Comparison(Protocol):
+    """Comparison of anything in normal form."""
+
+    values: Values
+
+    def equal(self, answer: str, reference: str) -> bool:
+        """Whether an answer equals its reference, by the kind of thing that the reference is."""
+        ...

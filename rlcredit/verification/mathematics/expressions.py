@@ -1,0 +1,161 @@
+r"""Single values: which texts are one finished expression, and what can be said of two of them without algebra."""
+
+import re
+from fractions import Fraction
+
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.notation import FUNCTIONS
+from rlcredit.verification.mathematics.numbers import close, number_in_normal_form
+from rlcredit.verification.mathematics.structure import squeezed
+
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+_WORK = ("int", "sum", "prod", "lim", "max", "min", "gcd", "lcm", "det", "to", "partial", "iint", "oint")
+"""Commands that ask for the work that the question asks for: an answer may have them where its reference has them."""
+_ATOMS = ("infty", "ell", "hbar", "circ", "imath", "angle", *_GREEK.split())
+_TAKING = (
+    "frac",
+    "sqrt",
+    "binom",
+    "overline",
+    "bar",
+    "vec",
+    "hat",
+    "widehat",
+    "tilde",
+    "mathbb",
+    "mathcal",
+    "log",
+    "text",
+)
+_JOINING = ("cdot", "times", "div", "pm", "mp")
+_OTHERS = ("lfloor", "rfloor", "lceil", "rceil", "prime", "begin", "end")
+KNOWN = frozenset([*FUNCTIONS, *_ATOMS, *_TAKING, *_JOINING, *_OTHERS]) - frozenset(_WORK)
+"""Commands of LaTeX that a value may have."""
+
+_TOKEN = re.compile(
+    r"\s+|(?P<number>\d+(?:\.\d*)?|\.\d+)|(?P<command>\\[A-Za-z]+)|(?P<letter>[A-Za-z])|(?P<open>[(\[{])|(?P<close>[)\]}])"
+    r"|(?P<script>[\^_])|(?P<sign>[-+])|(?P<operator>[/])|(?P<after>[!'])|(?P<bar>\|)"
+)
+_CLOSES = {")": "(", "]": "[", "}": "{"}
+_LONGEST_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}")
+_SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
+
+
+def is_expression(text: str, allowed: str = "") -> bool:
+    r"""Whether a text in normal form is one finished value and nothing beside it.
+
+    Two numbers side by side are no value, and no word is: whatever stands there must be read by computer algebra as it
+    is meant, with nothing left over.
+
+    Args:
+        text: in normal form.
+        allowed: a text whose commands and words are allowed too: the reference.
+
+    Example:
+        >>> [is_expression(text) for text in (r"2\sqrt{3}", "x^{2}+1", "3 4", "5 or 6", "5-", r"\int x", "1,2", r"5 \ne 6")]
+        [True, True, False, False, False, False, False, False]
+
+    """
+    text = _SCIENTIFIC.sub(r"\1 \\cdot 10^{\2}", text)
+    tokens, end = list[tuple[str, str]](), 0
+    while end < len(text):
+        token = _TOKEN.match(text, end)
+        if token is None:
+            return False
+        if token.lastgroup:
+            tokens.append((token.lastgroup, token[0]))
+        end = token.end()
+    commands = {value[1:] for kind, value in tokens if kind == "command"}
+    if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)):
+        return False
+    unknown = {word for word in _LONGEST_WORD.findall(text) if word not in allowed}
+    return not unknown and _is_balanced(tokens) and _well_formed(tokens)
+
+
+def _is_balanced(tokens: list[tuple[str, str]]) -> bool:
+    opened = ""
+    for _, value in tokens:
+        if value in _CLOSES.values():
+            opened += value
+        elif value in _CLOSES:
+            if opened[-1:] != _CLOSES[value]:
+                return False
+            opened = opened[:-1]
+    return not opened
+
+
+def _well_formed(tokens: list[tuple[str, str]]) -> bool:
+    joining = {rf"\{name}" for name in _JOINING}
+    kinds = [
+        "sign" if value in (r"\pm", r"\mp") else "operator" if value in joining else kind for kind, value in tokens
+    ]
+    taking = {rf"\{name}" for name in (*_TAKING, *FUNCTIONS)}
+    ends = {"number", "letter", "close", "after", "bar"}
+    if kinds[-1] in ("sign", "operator", "script") or kinds[0] in ("operator", "after", "script"):
+        return False
+    if tokens[-1][1] in taking - {r"\text"} or kinds.count("bar") % 2:
+        return False
+    for (before, value), kind, (_, next_value), following in zip(tokens, kinds, tokens[1:], kinds[1:], strict=False):
+        if kind == "number" and next_value == "_":
+            return False
+        if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]")) or before == "number"):
+            return False
+        if kind in ("sign", "operator", "script", "open") and following in ("operator", "script", "after"):
+            return False
+        if kind in ("sign", "operator") and (following == "close" or (kind == "sign" and following == "sign")):
+            return False
+        if kind == "open" and following == "close" and value != "{":
+            return False
+        if value == "}" and following == "number" and next_value[0].isdigit():
+            return False
+    return True
+
+
+class ExactValues:
+    """Comparison of rational numbers, and of texts; all else is left to computer algebra.
+
+    Args:
+        tolerance: how far two numbers may differ, as a share of the reference.
+
+    """
+
+    def __init__(self, tolerance: float = 0.0) -> None:
+        self.tolerance = tolerance
+
+    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+        """Whether an answer, multiplied by a factor, has the value of its reference.
+
+        Raises:
+            UndecidedError: only computer algebra can tell.
+            UnreadableError: the reference is no value.
+
+        """
+        if not answer:
+            return False
+        if factor == 1 and squeezed(answer) == squeezed(reference):
+            return True
+        value, expected = number_in_normal_form(answer), number_in_normal_form(reference)
+        if value is not None and expected is not None:
+            return close(value * factor, expected, self.tolerance)
+        if not is_expression(reference, reference):
+            raise UnreadableError(reference)
+        if not is_expression(answer, reference):
+            return False
+        raise UndecidedError
+
+    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+        """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
+
+        Raises:
+            UndecidedError: only computer algebra can tell.
+            UnreadableError: the reference is no value.
+
+        """
+        if not is_expression(reference, reference):
+            raise UnreadableError(reference)
+        if not is_expression(answer, reference):
+            return False
+        raise UndecidedError

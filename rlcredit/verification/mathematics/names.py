@@ -1,0 +1,76 @@
+r"""Names in front of equality signs."""
+
+import re
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.expressions import is_expression
+from rlcredit.verification.mathematics.structure import split_outside
+from rlcredit.verification.mathematics.units import read_quantity
+
+_NAME = re.compile(
+    r"(?:\\(?:angle|triangle|vec|overline|hat|bar|mathcal|mathbb|widehat|Delta|text)\s*)?"
+    r"(?:\{[A-Za-z ]{1,20}\}|\\?[A-Za-z]{1,12})'*(?:_\{[\w, ]+\})?'*"
+    r"(?:\s*\([\w\s,.+\-\\{}^|]{1,20}\))?"
+)
+_SUM_OF_NAMES = re.compile(r"[A-Za-z](?:_\{\w+\})?(?:\s*(?:[-+]|\\cdot )?\s*\d*\s*[A-Za-z](?:_\{\w+\})?){1,6}")
+_DERIVATIVE = re.compile(
+    r"\\frac\{(?:d|\\partial)(?:\^\{\d\})?\s*[a-z]?\}\{(?:d|\\partial)\s*[a-z](?:\^\{\d\})?\}(?:\s*[a-z](?:\([a-z]\))?)?"
+)
+_NAMED_TUPLE = re.compile(r"\(\s*[A-Za-z](?:_\{\w+\})?'*(?:\s*,\s*[A-Za-z](?:_\{\w+\})?'*){1,6}\s*\)")
+
+
+_DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|never|isn|neither|or|wrong)(?![A-Za-z])", re.IGNORECASE)
+
+
+def is_name(text: str) -> bool:
+    r"""Whether a text is what somebody calls a value: ``x``, ``f(2)``, ``m+n``, ``\angle A``, ``(x, y)``.
+
+    Example:
+        >>> [is_name(text) for text in ("x", "f(2)", "m + n", r"\angle A", "(x,y)", r"\frac{dy}{dx}", "2+3", "2x", "5")]
+        [True, True, True, True, True, True, False, False, False]
+
+    """
+    text = text.strip().strip("|").strip()
+    if _DENIAL.search(text):
+        return False
+    return any(each.fullmatch(text) for each in (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE))
+
+
+_WORK = re.compile(r"\d{2}")
+_COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\frac.*", re.DOTALL)
+
+
+def sides(text: str) -> list[str]:
+    r"""Return what stands on the sides of the equality signs of a text.
+
+    Example:
+        >>> sides("m + n = 5"), sides(r"x \\le 5"), sides(r"\\{x : x = 2\\}")
+        (['m + n', '5'], ['x \\\\le 5'], ['\\\\{x : x = 2\\\\}'])
+
+    """
+    return split_outside(text, "=")
+
+
+def without_name(text: str) -> str:
+    """Return the value of ``name = value``; any other text as it is."""
+    both = sides(text)
+    return both[1] if len(both) == 2 and is_name(both[0]) else text
+
+
+def without_names(answer: str, compare: Comparison) -> str:
+    """Return the value of an answer, with the names in front of its equality signs taken off; nothing if it has none.
+
+    ``x=5`` answers 5, and so do ``m+n=2+3=5`` and ``256+37=293``, if each side has the value of the last. An equation
+    between numbers of one digit is an equation, and answers no value.
+    """
+    parts = sides(answer)
+    if len(parts) == 1:
+        return answer
+    named, last = is_name(parts[0]), parts[-1]
+    between = parts[1:-1] if named else parts[:-1]
+    computed = all(_COMPUTATION.fullmatch(part) and _WORK.search(part) for part in between)
+    if not all(is_expression(part) or is_name(part) for part in between) or not last or not (named or computed):
+        return ""
+    if between and not is_expression(read_quantity(last).value):
+        return ""
+    return last if all(compare.equal(part, read_quantity(last).value) for part in between) else ""

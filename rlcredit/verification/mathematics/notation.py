@@ -1,0 +1,323 @@
+r"""One way to write what can be written in many: Unicode, LaTeX and plain text become the same LaTeX.
+
+Nothing here changes a value or drops a word. What only changes how mathematics looks is taken off; what is left is
+compared by :mod:`rlcredit.verification.mathematics.kinds`.
+"""
+
+import re
+import unicodedata
+
+_INVISIBLE = dict.fromkeys([0x00AD, *range(0x200B, 0x2010), 0x2060, *range(0xFE00, 0xFE10), 0xFEFF])
+_SIGNS = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u00a0\u2007\u2009\u200a\u202f\u2008", r"\,"),
+    **dict.fromkeys("\u2018\u2019\u02bc\u2032", "'"),
+    **dict.fromkeys("\u201c\u201d", '"'),
+    **dict.fromkeys("\u22c5\u00b7\u2219", r"\cdot "),
+    **dict.fromkeys("\u00d7\u2715\u2a09", r"\times "),
+    **dict.fromkeys("\u2264\u2a7d\u2266", r"\le "),
+    **dict.fromkeys("\u2265\u2a7e\u2267", r"\ge "),
+    **dict.fromkeys("\u221e", r"\infty "),
+    **dict.fromkeys("\u00b0\u00ba", r"^{\circ}"),
+    **dict.fromkeys("\u2026\u22ef", r"\ldots "),
+    **{"\u00f7": r"\div ", "\u2217": "*", "\u2044": "/", "\u2215": "/", "\u2236": ":", "\u2260": r"\ne "},
+    **{"\u00b1": r"\pm ", "\u2213": r"\mp ", "\u222a": r"\cup ", "\u2229": r"\cap ", "\u2208": r"\in "},
+    **{"\u2205": r"\emptyset ", "\u2300": r"\emptyset ", "\u2220": r"\angle ", "\u2261": r"\equiv "},
+    **{"\u2248": r"\approx ", "\u2192": r"\to ", "\u21d2": r"\Rightarrow ", "\u2228": r"\lor ", "\u2227": r"\land "},
+    **{"\u27e8": r"\langle ", "\u27e9": r"\rangle ", "\u230a": r"\lfloor ", "\u230b": r"\rfloor "},
+    **{"\u2308": r"\lceil ", "\u2309": r"\rceil ", "\u2223": "|", "\u2216": r"\setminus ", "\u00ac": r"\neg "},
+    **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
+    **{"\u2102": r"\mathbb{C}", "\u212f": "e", "\u2148": "i", "\u3002": ".", "\u3001": ",", "\uffe5": "\u00a5"},
+    **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code != 0xFF0D},
+}
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon "
+    "phi chi psi omega"
+)
+_LETTERS = dict(zip(range(0x3B1, 0x3CA), _GREEK.split(), strict=True))
+_CAPITALS = {"Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi", "Σ": "Sigma", "Φ": "Phi"}
+_NAMES = {**{chr(code): name for code, name in _LETTERS.items()}, **_CAPITALS, "Ψ": "Psi", "Ω": "Omega"}
+_TRANSLATED = str.maketrans(
+    {**_SIGNS, **{sign: rf"\{name} " for sign, name in _NAMES.items()}, "\u00b5": r"\mu ", "\u2126": r"\Omega "}
+)
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix")
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙₓ", "0123456789+-nx")
+_RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ]+")
+_LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₙₓ]+")
+_FRACTION_SIGN = re.compile("[¼-¾⅐-⅞↉]")
+_OVERLINED = re.compile("((?:[0-9]\u0305)+)")
+_ROOT_SIGN = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|\\?[A-Za-z]+(?: |\b)|\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\})")
+_DEGREES = {"√": "", "∛": "[3]", "∜": "[4]"}
+
+
+def unicode_as_latex(text: str) -> str:
+    r"""Write the signs of Unicode as LaTeX.
+
+    Example:
+        >>> unicode_as_latex("2√3"), unicode_as_latex("x²"), unicode_as_latex("–½"), unicode_as_latex("∞")
+        ('2\\sqrt{3}', 'x^{2}', '-\\frac{1}{2}', '\\infty ')
+
+    """
+    text = unicodedata.normalize("NFC", text).translate(_INVISIBLE)
+    text = _OVERLINED.sub(lambda run: rf"\overline{{{run[1].replace(chr(0x305), '')}}}", text)
+    text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
+    text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
+    text = _FRACTION_SIGN.sub(_fraction_of_sign, text).translate(_TRANSLATED)
+    text = _ROOT_SIGN.sub(lambda root: rf"\sqrt{_DEGREES[root[1]]}{{{_unbracketed(root[2])}}}", text)
+    return "".join(
+        character if unicodedata.decimal(character, None) is None else str(unicodedata.decimal(character))
+        for character in text
+    )
+
+
+def _fraction_of_sign(sign: re.Match[str]) -> str:
+    top, _, bottom = unicodedata.normalize("NFKC", sign[0]).partition("\u2044")
+    return rf"\frac{{{top}}}{{{bottom}}}"
+
+
+def _unbracketed(text: str) -> str:
+    return text[1:-1] if text[:1] + text[-1:] in ("()", "{}") else text
+
+
+_WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
+_DOLLARS = re.compile(r"(?<!\\)\$\$?((?:[^$\\]|\\.)*)(?<!\\)\$\$?")
+_WORDS = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}(?:[\s'-]+[^\W\d_]{2,})*")
+
+
+def without_dollars(text: str) -> str:
+    r"""Take off the marks of mathematics; words beside ``$...$`` become texts, so that none of them is lost.
+
+    Example:
+        >>> without_dollars("$5$"), without_dollars(r"not $\frac{1}{2}$"), without_dollars("-$5.50")
+        ('5', '\\text{not} \\quad \\frac{1}{2}\\quad ', '-\\$5.50')
+
+    """
+    text = text.strip()
+    for opening, closing in _WRAPPERS:
+        inner = text[len(opening) : -len(closing)]
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
+            if opening not in inner and closing not in inner:
+                return without_dollars(inner)
+    text = text.replace(r"\(", "$").replace(r"\)", "$")
+    parts = _DOLLARS.split(text)
+    if len(parts) > 1 and len(re.findall(r"(?<!\\)\$", text.replace("$$", "$"))) % 2 == 0:
+        outside = [_WORDS.sub(lambda words: rf"\text{{{words[0]}}}", part) for part in parts[::2]]
+        text = "".join(
+            word + (r"\quad " + formula + r"\quad ") for word, formula in zip(outside, [*parts[1::2], ""], strict=True)
+        ).removesuffix(r"\quad \quad ")
+    return re.sub(r"(?<!\\)\$", r"\\$", text)
+
+
+_LOOKS = re.compile(
+    r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|left\s*\.|right\s*\.|left|right|middle|bigg?[lrm]?|Bigg?[lrm]?)"
+    r"(?![A-Za-z])"
+)
+_SAME = (
+    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
+    (re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"\\(?:leq|leqslant|leqq|le)(?![A-Za-z])|<=|=<"), r"\\le "),
+    (re.compile(r"\\(?:geq|geqslant|geqq|ge)(?![A-Za-z])|>=(?!>)"), r"\\ge "),
+    (re.compile(r"\\(?:neq|ne)(?![A-Za-z])|\\not\s*=|!=|<>"), r"\\ne "),
+    (re.compile(r"\\lt(?![A-Za-z])"), "<"),
+    (re.compile(r"\\gt(?![A-Za-z])"), ">"),
+    (re.compile(r"\\(?:varnothing|empty)(?![A-Za-z])"), r"\\emptyset "),
+    (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),
+    (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
+    (re.compile(r"\\lbrack(?![A-Za-z])"), "["),
+    (re.compile(r"\\rbrack(?![A-Za-z])"), "]"),
+    (re.compile(r"\\[lr]?vert(?![A-Za-z])"), "|"),
+    (re.compile(r"\\(?:dots|dotsc|dotsb|cdots|ldots)(?![A-Za-z])|\.\.\.+"), r"\\ldots "),
+    (re.compile(r"\\(?:land|wedge)(?![A-Za-z])"), r"\\text{and}"),
+    (re.compile(r"\\(?:lor|vee)(?![A-Za-z])"), r"\\text{or}"),
+    (re.compile(r"\\(?:varepsilon)(?![A-Za-z])"), r"\\epsilon "),
+    (re.compile(r"\\(?:varphi)(?![A-Za-z])"), r"\\phi "),
+    (re.compile(r"\\(?:colon)(?![A-Za-z])"), ":"),
+    (re.compile(r"\^?\s*\{?\s*\\(?:circ|degree)(?![A-Za-z])\s*\}?"), r"^{\\circ}"),
+    (re.compile(r"\^\s*\{\s*((?:\\prime\s*)+)\}|\^\s*\\prime(?![A-Za-z])"), "'"),
+    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\*"), r"\\cdot "),
+)
+_SEPARATOR = r"\{,\}|,\s*\\!|\{,\\!\}|\\[,;:! ]|~| "
+_GROUPED_IN_BRACKETS = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR})\d{{3}})+)(?!\d)")
+_GROUPED = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR}|,)\d{{3}})+)(?!\d)")
+_BRACKET = re.compile(r"[(\[]|\\\{|\\begin")
+_GROUP = re.compile(r"\D+")
+_SPACES = re.compile(
+    r"(\\\\)|\\(?:[,;:!> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|thinspace(?![A-Za-z])|enspace(?![A-Za-z])"
+    r"|negthinspace(?![A-Za-z])|medspace(?![A-Za-z])|[hm]space\*?\{[^{}]*\})|~|\s+"
+)
+_REPEATING = re.compile(r"(\d*)\.(\d*)(?:\\(?:overline|bar|dot)\s*\{?\s*|\()(\d+)\s*[})]?")
+_LONGEST_NUMBER = 60
+
+
+def uniform_latex(text: str) -> str:
+    r"""Write each sign of LaTeX in one way, numbers without separators, and one blank for every space.
+
+    Example:
+        >>> uniform_latex(r"\dfrac{1}{2}"), uniform_latex(r"10{,}000"), uniform_latex(r"\left( 1, \, 2 \right]")
+        ('\\frac{1}{2}', '10000', '( 1,   2 ]')
+        >>> uniform_latex(r"0.\overline{3}"), uniform_latex("1.2(34)")
+        ('\\frac{3}{9}', '\\frac{1222}{990}')
+
+    """
+    text = _LOOKS.sub("", re.sub(r"[\r\n\t\f\v]+", " ", text))
+    for pattern, replacement in _SAME:
+        text = pattern.sub(replacement, text)
+    text = (_GROUPED_IN_BRACKETS if _BRACKET.search(text) else _GROUPED).sub(_joined, text)
+    text = _SPACES.sub(lambda space: space[1] or " ", text)
+    return _REPEATING.sub(_fraction_of_decimal, text).strip()
+
+
+def _joined(number: re.Match[str]) -> str:
+    separators = {separator.strip() or " " for separator in _GROUP.findall(number[2])}
+    return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 else number[0]
+
+
+def _fraction_of_decimal(decimal: re.Match[str]) -> str:
+    whole, fixed, period = decimal[1] or "0", decimal[2], decimal[3]
+    if len(whole + fixed + period) > _LONGEST_NUMBER:
+        return decimal[0]
+    top = int(whole + fixed + period) - int(whole + fixed)
+    return rf"\frac{{{top}}}{{{'9' * len(period)}{'0' * len(fixed)}}}"
+
+
+_STRESSING = (
+    r"text(?:bf|it|rm|sf|tt|normal|up)?|emph|[mh]box|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|pmb|operatorname\*?|"
+    "underline|boxed|fbox|ensuremath"
+)
+_SWITCHES = r"\\(?:bf|rm|it|bfseries|itshape)(?![A-Za-z])\s*"
+_INNERMOST = r"((?:[^{}\\]|\\.)*)"
+_WRAPPED = re.compile(rf"\\(?:{_STRESSING})\s*\{{{_INNERMOST}\}}|\{{\s*{_SWITCHES}{_INNERMOST}\}}")
+_STRESS = re.compile(rf"\\(?:{_STRESSING})\s*\{{")
+FUNCTIONS = (
+    *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln"),
+    *("exp", "lg", "gcd", "lcm", "max", "min", "det"),
+)
+UNIT_LETTERS = frozenset("msghJNWVAKCFLlTHM")
+"""Single letters that are units where they are upright: ``5\\text{ m}`` is a length, ``5\\mathrm{i}`` a number."""
+_INNER_WORDS = re.compile(r"[^\W\d_]{2,}")
+_WORD_SIGNS = (
+    (re.compile(r"(?<![A-Za-z\\])(?:infinity|infty|oo|inf)(?![A-Za-z])", re.IGNORECASE), r"\\infty "),
+    (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
+    (re.compile(r"(?<![A-Za-z\\])sqrt\s*(?=[({\[\d])"), r"\\sqrt"),
+    (re.compile(rf"(?<![A-Za-z\\])({'|'.join(FUNCTIONS)})(?=[\s({{^_]|\d|$)"), r"\\\1 "),
+    (re.compile(r"\\sqrt\s*\(((?:[^()]|\([^()]*\))*)\)"), r"\\sqrt{\1}"),
+)
+
+
+def plain_texts(text: str) -> str:
+    r"""Take off what only stresses; what is written upright is a text if it has a word in it, and mathematics if not.
+
+    Example:
+        >>> plain_texts(r"\mathbf{6}"), plain_texts(r"1-\mathrm{i}"), plain_texts(r"6 \textit{ cm}")
+        ('6', '1-i', '6 \\text{cm}')
+        >>> plain_texts(r"{\bf 6}"), plain_texts(r"\operatorname{arcsin} x"), plain_texts("sqrt(2)pi")
+        ('6', '\\arcsin  x', '\\sqrt{2}\\pi ')
+
+    """
+    texts = list[str]()
+
+    def hide(wrapped: re.Match[str]) -> str:
+        content = wrapped[1] if wrapped[1] is not None else wrapped[2]
+        word = content.strip()
+        if word in FUNCTIONS:
+            return rf"\{word} "
+        upright = _INNER_WORDS.search(re.sub(r"\\[A-Za-z]+", "", content)) or word in UNIT_LETTERS
+        if not upright or "\0" in content:
+            return f" {content} " if "\\" in content else content.strip() if len(word) == 1 else content
+        if re.search(r"\d", content):
+            return _WORDS.sub(lambda words: hidden(words[0]), content)
+        return hidden(content)
+
+    def hidden(content: str) -> str:
+        texts.append(" ".join(content.replace("\\", " ").split()))
+        return f"\0{len(texts) - 1}\0"
+
+    for _ in range(8):
+        text, changed = _WRAPPED.subn(hide, text)
+        if not changed:
+            break
+    text = _without_stress(re.sub(_SWITCHES, "", text))
+    for pattern, replacement in _WORD_SIGNS:
+        text = pattern.sub(replacement, text)
+    return re.sub("\0(\\d+)\0", lambda place: rf"\text{{{texts[int(place[1])]}}}", text).replace("\0", "")
+
+
+def _without_stress(text: str) -> str:
+    """Take the commands of stress off what has braces in it, which is no text."""
+    while command := _STRESS.search(text):
+        closing = closing_brace(text, command.end() - 1)
+        if closing is None:
+            return text
+        text = text[: command.start()] + text[command.end() - 1 : closing + 1] + text[closing + 1 :]
+    return text
+
+
+_TAKES = re.compile(r"\\(frac|binom|sqrt)(?![A-Za-z])\s*(\[[^\[\]{}]*\])?")
+_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}
+_SCRIPT = re.compile(r"([\^_])\s*([+-]?\d+|[+-]?\\[A-Za-z]+|[+-]?[A-Za-z])(?!\s*\{)")
+_ARGUMENT = re.compile(r"\s*(\\[A-Za-z]+|[^\s\\{}])")
+
+
+def braced_arguments(text: str) -> str:
+    r"""Put the arguments of fractions and roots, exponents and indices into braces.
+
+    Example:
+        >>> braced_arguments(r"\frac12"), braced_arguments(r"\frac\pi{2}"), braced_arguments(r"\sqrt3x^10")
+        ('\\frac{1}{2}', '\\frac{\\pi}{2}', '\\sqrt{3}x^{10}')
+
+    """
+    text = _SCRIPT.sub(r"\1{\2}", text)
+    written, end = "", 0
+    while command := _TAKES.search(text, end):
+        written += text[end : command.start()] + rf"\{command[1]}" + (command[2] or "")
+        end = command.end()
+        for _ in range(_ARGUMENTS[command[1]]):
+            argument, end = _argument(text, end)
+            written += argument
+    return written + text[end:]
+
+
+def _argument(text: str, start: int) -> tuple[str, int]:
+    """Return the argument of a command in braces, and where it ends; nothing where there is none."""
+    single = _ARGUMENT.match(text, start)
+    if single:
+        return f"{{{single[1]}}}", single.end()
+    opening = start + len(text[start:]) - len(text[start:].lstrip())
+    closing = closing_brace(text, opening)
+    if closing is None:
+        return "", start
+    return f"{{{braced_arguments(text[opening + 1 : closing])}}}", closing + 1
+
+
+def closing_brace(text: str, opening: int) -> int | None:
+    """Return where the brace at a place is closed; None where there is no brace, or it never closes."""
+    depth = 0
+    for brace in re.finditer(r"\\.|[{}]", text[opening:], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        if brace.start() == 0 and depth == 0:
+            return None
+        if depth == 0:
+            return opening + brace.start()
+    return None
+
+
+_FULL_STOP = re.compile(r"(?<![.\s])\s*\.+$")
+
+
+def normal_form(text: str) -> str:
+    r"""Return the one way in which this module writes what a text says.
+
+    Example:
+        >>> normal_form(r"$\dfrac34$."), normal_form("2√3"), normal_form(r"\left\{1,\,2\right\}"), normal_form("{5}")
+        ('\\frac{3}{4}', '2\\sqrt{3}', '\\{1, 2\\}', '5')
+
+    """
+    text = _FULL_STOP.sub("", unicode_as_latex(text).strip())
+    text = plain_texts(uniform_latex(without_dollars(text)))
+    text = _FULL_STOP.sub("", " ".join(braced_arguments(text).split()))
+    while text.startswith("{") and closing_brace(text, 0) == len(text) - 1:
+        text = text[1:-1].strip()
+    return text

@@ -1,0 +1,77 @@
+"""Rational numbers, exactly."""
+
+import re
+from fractions import Fraction
+
+from rlcredit.verification.mathematics.notation import normal_form
+
+_DECIMAL = r"(?:\d+\.?\d*|\.\d+)"
+_NUMBER = re.compile(rf"([+-]?)\s*({_DECIMAL})(?:[eE]([+-]?\d{{1,3}}))?")
+_FRACTION = re.compile(rf"([+-]?)\s*\\frac\{{\s*([+-]?{_DECIMAL})\s*\}}\{{\s*([+-]?{_DECIMAL})\s*\}}")
+_SLASHED = re.compile(rf"([+-]?)\s*({_DECIMAL})\s*/\s*({_DECIMAL})")
+_MIXED = re.compile(r"([+-]?)\s*(\d+)\s*(?:\\frac\{\s*(\d+)\s*\}\{\s*(\d+)\s*\}|(?:\s| and )(\d+)\s*/\s*(\d+))")
+_POWER_OF_TEN = re.compile(
+    rf"([+-]?)\s*(?:({_DECIMAL})\s*(?:\\times|\\cdot|x)\s*)?10\s*\^\s*\{{?\s*([+-]?\d{{1,3}})\s*\}}?"
+)
+_LONGEST_NUMBER = 200
+"""Characters; what is longer is a loop of the policy, and Python refuses to read integers of thousands of digits."""
+
+
+def number(text: str) -> Fraction | None:
+    r"""Read an integer, decimal, fraction or mixed number exactly, in scientific notation too; None if it is none.
+
+    Args:
+        text: in whatever notation people use.
+
+    Example:
+        >>> number("1,000") == 1000, number("0.5") == number("2/4"), number("5%") == number(r"\frac{1}{20}")
+        (True, True, True)
+        >>> number("1e-05") == number("0.00001") == number(r"1.0 \times 10^{-5}"), number("x") is None
+        (True, True)
+        >>> number("1 1/2") == number(r"\frac{3}{2}"), number(r"0.\overline{3}") == number("1/3"), number("1/0") is None
+        (True, True, True)
+
+    """
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    plain = _NUMBER.fullmatch(text)
+    return _value(plain) if plain else number_in_normal_form(normal_form(text))
+
+
+def number_in_normal_form(text: str) -> Fraction | None:
+    """Read a number that is in normal form; None if it is none."""
+    if len(text) > _LONGEST_NUMBER or not re.search(r"\d", text):
+        return None
+    if text.endswith("%"):
+        value = number_in_normal_form(text.removesuffix("%").strip())
+        return None if value is None else value / 100
+    if plain := _NUMBER.fullmatch(text):
+        return _value(plain)
+    if power := _POWER_OF_TEN.fullmatch(text):
+        return _signed(power[1], Fraction(power[2] or 1) * Fraction(10) ** int(power[3]))
+    if fraction := _FRACTION.fullmatch(text) or _SLASHED.fullmatch(text):
+        bottom = Fraction(fraction[3])
+        return _signed(fraction[1], Fraction(fraction[2]) / bottom) if bottom else None
+    if mixed := _MIXED.fullmatch(text):
+        top, bottom = int(mixed[3] or mixed[5]), int(mixed[4] or mixed[6])
+        return _signed(mixed[1], int(mixed[2]) + Fraction(top, bottom)) if bottom else None
+    return None
+
+
+def _value(plain: re.Match[str]) -> Fraction:
+    return _signed(plain[1], Fraction(plain[2]) * Fraction(10) ** int(plain[3] or 0))
+
+
+def _signed(sign: str, value: Fraction) -> Fraction:
+    return -value if sign == "-" else value
+
+
+def close(value: Fraction, expected: Fraction, tolerance: float = 0.0) -> bool:
+    """Whether a value lies within a relative tolerance of another; 0 asks for equality.
+
+    Example:
+        >>> close(Fraction(99), Fraction(100)), close(Fraction(99), Fraction(100), 0.01)
+        (False, True)
+
+    """
+    return value == expected or abs(value - expected) <= Fraction(tolerance) * abs(expected)

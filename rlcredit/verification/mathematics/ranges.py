@@ -1,0 +1,134 @@
+r"""Sets of real numbers: intervals, inequalities, unions."""
+
+import re
+from collections.abc import Sequence
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.names import is_name, without_name
+from rlcredit.verification.mathematics.numbers import number_in_normal_form
+from rlcredit.verification.mathematics.structure import in_brackets, joined_by_words, listed, split_outside
+
+_REALS = re.compile(
+    r"\\mathbb\s*\{?R\}?|\\text\{(?:all )?real numbers?\}|(?:all )?real numbers?|\\text\{all reals\}|all reals",
+    re.IGNORECASE,
+)
+ORDER = re.compile(r"(\\le|\\ge|<|>|\\ne)(?![A-Za-z])")
+FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
+MEMBER = re.compile(r"\\?[A-Za-z](?:_\{\w+\})?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
+_BUILDER = re.compile(r"\\\{\s*\\?[A-Za-z]\s*(?:\\in\s*\\mathbb\s*\{?R\}?\s*)?(?:\\mid|\||:)\s*(.+)\\\}", re.DOTALL)
+_WITHOUT = re.compile(r"(.+?)\s*(?:\\setminus|\\backslash|(?<=\})\s*-)\s*(\\\{.+\\\})", re.DOTALL)
+
+Piece = tuple[str, str, str, str]
+"""Opening bracket, ends, closing bracket of an interval; of a finite set its elements as one end."""
+
+
+def read_pieces(text: str) -> list[Piece] | None:
+    r"""Return the intervals that a union, an inequality or an interval consists of; None if it is none of these.
+
+    Example:
+        >>> read_pieces("x > 2"), read_pieces(r"(-\infty, 1] \cup (3, 4)")
+        ([('(', '2', '\\infty', ')')], [('(', '-\\infty', '1', ']'), ('(', '3', '4', ')')])
+        >>> read_pieces(r"x \ne 2"), read_pieces("x + 1")
+        ([('(', '-\\infty', '2', ')'), ('(', '2', '\\infty', ')')], None)
+
+    """
+    if member := MEMBER.fullmatch(text):
+        text = member[1].strip()
+    if builder := _BUILDER.fullmatch(text):
+        text = builder[1].strip()
+    if without := _WITHOUT.fullmatch(text):
+        left_out = listed(without[2][2:-2])
+        return _all_but(left_out) if _REALS.fullmatch(without[1].strip()) else None
+    pieces = list[Piece]()
+    for part in split_outside(joined_by_words(text), [r"\cup", r"\text{or}"]):
+        piece = _piece(part)
+        if piece is None:
+            return None
+        pieces += piece
+    return pieces
+
+
+def _piece(text: str) -> list[Piece] | None:
+    if _REALS.fullmatch(text):
+        return [("(", r"-\infty", r"\infty", ")")]
+    if ORDER.search(text):
+        return _piece_of_inequality(text)
+    brackets = in_brackets(text)
+    if brackets is None:
+        return None
+    opening, inside, closing = brackets
+    ends = split_outside(inside, ",")
+    if opening == r"\{":
+        return [(opening, element, "", closing) for element in listed(inside)]
+    if len(ends) != 2 or opening not in "([" or closing not in ")]":
+        return None
+    return [(opening, ends[0].removeprefix("+"), ends[1].removeprefix("+").strip(), closing)]
+
+
+def _piece_of_inequality(text: str) -> list[Piece] | None:
+    sides = [side.strip() for side in ORDER.split(text)]
+    values, signs = sides[::2], sides[1::2]
+    if not all(values):
+        return None
+    if len(signs) == 1:
+        low, sign, high = values[0], signs[0], values[1]
+        if is_name(high) and not is_name(low):
+            low, high = high, low
+            sign = FLIPPED.get(sign, sign)
+        if not is_name(low):
+            return None
+        if sign == r"\ne":
+            return _all_but([high])
+        if sign in ("<", r"\le"):
+            return [("(", r"-\infty", high, "]" if sign == r"\le" else ")")]
+        return [("[" if sign == r"\ge" else "(", high, r"\infty", ")")]
+    if len(signs) != 2 or not is_name(values[1]) or {signs[0], signs[1]} & {r"\ne"}:
+        return None
+    if signs[0] in (">", r"\ge"):
+        values, signs = values[::-1], [FLIPPED[sign] for sign in signs[::-1]]
+    if any(sign not in ("<", r"\le") for sign in signs):
+        return None
+    return [("[" if signs[0] == r"\le" else "(", values[0], values[2], "]" if signs[1] == r"\le" else ")")]
+
+
+def _all_but(left_out: Sequence[str]) -> list[Piece] | None:
+    """Return the reals without some numbers; None if those are no numbers, which have an order."""
+    numbers = [number_in_normal_form(text) for text in left_out]
+    if len(left_out) > 1 and None in numbers:
+        return None
+    ordered = [text for _, text in sorted(zip(numbers, left_out, strict=True))] if len(left_out) > 1 else left_out
+    ends = [r"-\infty", *ordered, r"\infty"]
+    return [("(", low, high, ")") for low, high in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def is_range(reference: str) -> bool:
+    """Whether a reference is a set of numbers that cannot be taken for a point: ``(1, 2)`` alone can."""
+    pieces = read_pieces(reference)
+    return pieces is not None and any(piece[0] != r"\{" for piece in pieces)
+
+
+def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = read_pieces(without_name(answer)), read_pieces(reference)
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return False
+    if all(len(_order_names(text)) == 1 for text in (answer, reference)) and _order_names(answer) != _order_names(
+        reference
+    ):
+        return False
+    left = list(ours)
+    for their in theirs:
+        place = next((place for place, our in enumerate(left) if _same_piece(our, their, compare)), None)
+        if place is None:
+            return False
+        left.pop(place)
+    return True
+
+
+def _order_names(text: str) -> set[str]:
+    return {side.strip() for side in ORDER.split(text)[::2] if is_name(side)} if ORDER.search(text) else set()
+
+
+def _same_piece(ours: Piece, theirs: Piece, compare: Comparison) -> bool:
+    if (ours[0], ours[3]) != (theirs[0], theirs[3]):
+        return False
+    return all(our == their or compare.equal(our, their) for our, their in zip(ours[1:3], theirs[1:3], strict=True))

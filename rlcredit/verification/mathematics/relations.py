@@ -1,0 +1,68 @@
+r"""Equations, inequalities, congruences."""
+
+import re
+from collections.abc import Sequence
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.names import is_name, sides
+from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
+from rlcredit.verification.mathematics.structure import squeezed
+
+
+def is_equation(reference: str) -> bool:
+    both = sides(reference)
+    return len(both) == 2 and all(both)
+
+
+def is_same_equation(answer: str, reference: str, compare: Comparison) -> bool:
+    theirs, ours = sides(reference), sides(answer)
+    if len(ours) == 1:
+        return is_name(theirs[0]) and compare.equal(answer, theirs[1])
+    if len(ours) != 2 or not all(ours):
+        return False
+    if squeezed(ours[0]) == squeezed(theirs[0]):
+        return compare.equal(ours[1], theirs[1])
+    return compare.values.proportional(_difference(ours), _difference(theirs), positive=False)
+
+
+def _difference(both: Sequence[str]) -> str:
+    return f"({both[0]}) - ({both[1]})"
+
+
+def is_inequality(reference: str) -> bool:
+    return ORDER.search(reference) is not None
+
+
+def is_same_inequality(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = ([side.strip() for side in ORDER.split(text)] for text in (answer, reference))
+    if len(ours) != 3 or len(theirs) != 3 or not all(ours):
+        return False
+    if ours[1] != theirs[1]:
+        ours = [ours[2], FLIPPED.get(ours[1], ours[1]), ours[0]]
+    if ours[1] != theirs[1]:
+        return False
+    return compare.values.proportional(_difference(ours[::2]), _difference(theirs[::2]), positive=ours[1] != r"\ne")
+
+
+_MODULUS = re.compile(r"(.*?)\s*(?:\(\s*)?\\(?:pmod|bmod|mod)\s*(?:\{([^{}]+)\}|(\w+)|\(([^()]+)\))\s*\)?", re.DOTALL)
+
+
+def _read_congruence(text: str) -> tuple[str, str] | None:
+    found = _MODULUS.fullmatch(text)
+    if found is None:
+        return None
+    return re.split(r"\\equiv(?![A-Za-z])|=", found[1])[-1].strip(), next(filter(None, found.groups()[1:])).strip()
+
+
+def is_congruence(reference: str) -> bool:
+    return _read_congruence(reference) is not None
+
+
+def is_same_congruence(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = _read_congruence(answer), _read_congruence(reference)
+    if ours is None or theirs is None or not compare.equal(ours[1], theirs[1]):
+        return False
+    whole = [re.fullmatch(r"-?\d{1,20}", text) for text in (ours[0], theirs[0], theirs[1])]
+    if all(whole) and int(theirs[1]):
+        return (int(ours[0]) - int(theirs[0])) % int(theirs[1]) == 0
+    return compare.equal(ours[0], theirs[0])

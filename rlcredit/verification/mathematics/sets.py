@@ -1,0 +1,99 @@
+r"""Sets, tuples, lists, and sequences that go on."""
+
+import re
+from collections.abc import Sequence
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.names import is_name, sides, without_name
+from rlcredit.verification.mathematics.ranges import MEMBER, ORDER, is_same_range
+from rlcredit.verification.mathematics.structure import in_brackets, in_order, listed, matched, split_outside
+
+
+def is_set(reference: str) -> bool:
+    return _empty(reference) or (in_brackets(reference) or ("",))[0] == r"\{"
+
+
+def _empty(text: str) -> bool:
+    return re.fullmatch(r"\\emptyset|\\\{\s*\\\}|(?:\\text\{)?(?:the )?empty set\}?", text.strip()) is not None
+
+
+def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
+    answer = without_name(answer)
+    if member := MEMBER.fullmatch(answer):
+        answer = member[1].strip()
+    if _empty(answer) or _empty(reference):
+        return _empty(answer) and _empty(reference)
+    brackets = in_brackets(answer)
+    if brackets is not None and brackets[0] != r"\{":
+        return False
+    ours, theirs = (listed(_inside(text)) for text in (answer, reference))
+    if brackets is None and len(ours) < 2 and len(theirs) > 1:
+        return False
+    return matched(ours, theirs, compare)
+
+
+def is_tuple(reference: str) -> bool:
+    brackets = in_brackets(reference)
+    return brackets is not None and brackets[0] != "{" and len(split_outside(brackets[1], ",;")) > 1
+
+
+def is_same_tuple(answer: str, reference: str, compare: Comparison) -> bool:
+    expected = in_brackets(reference)
+    assert expected is not None
+    theirs = split_outside(expected[1], ",;")
+    answer = without_name(answer)
+    if ORDER.search(answer):
+        return is_same_range(answer, reference, compare)
+    found = in_brackets(answer)
+    if found is None or len(split_outside(answer, ",;")) > 1:
+        return in_order(_namedin_order(split_outside(answer, ",;")), theirs, compare)
+    rounded = {"(", r"\langle"}
+    same = found[0] == expected[0] or {found[0], expected[0]} <= rounded
+    same &= found[2] == expected[2] or {found[2], expected[2]} <= {")", r"\rangle"}
+    return same and in_order(split_outside(found[1], ",;"), theirs, compare)
+
+
+def _namedin_order(parts: Sequence[str]) -> list[str]:
+    """Return the values of ``x=3, y=4``, by the order of their names, or the parts as they are."""
+    pairs = [sides(part) for part in parts]
+    if all(len(pair) == 2 and is_name(pair[0]) for pair in pairs) and len({pair[0] for pair in pairs}) == len(pairs):
+        return [pair[1] for pair in sorted(pairs)]
+    return list(parts)
+
+
+def is_list(reference: str) -> bool:
+    return len(listed(reference)) > 1
+
+
+def is_same_list(answer: str, reference: str, compare: Comparison) -> bool:
+    answer = without_name(answer)
+    found = in_brackets(answer)
+    if found is not None:
+        if found[0] != r"\{":
+            return False
+        answer = found[1]
+    ours, theirs = listed(answer), listed(reference)
+    return all(ours) and matched(ours, theirs, compare)
+
+
+_GOES_ON = r"\ldots"
+
+
+def goes_on(reference: str) -> bool:
+    return _GOES_ON in reference
+
+
+def is_same_sequence(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = (
+        [part for part in split_outside(text.replace(_GOES_ON, f",{_GOES_ON},"), ",") if part]
+        for text in (_inside(answer), _inside(reference))
+    )
+    return len(ours) == len(theirs) and all(
+        our == their if _GOES_ON in (our, their) else compare.equal(our, their)
+        for our, their in zip(ours, theirs, strict=True)
+    )
+
+
+def _inside(text: str) -> str:
+    brackets = in_brackets(text)
+    return text if brackets is None else brackets[1]

@@ -1,0 +1,113 @@
+r"""Brackets, separators and lists."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rlcredit.verification.mathematics.comparison import Comparison
+
+_OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
+_TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
+
+
+def squeezed(text: str) -> str:
+    r"""Return a text without the blanks and marks of texts that change nothing.
+
+    Example:
+        >>> squeezed("( 1, 2 )"), squeezed("3 4"), squeezed(r"1-\text{m}")
+        ('(1,2)', '3 4', '1-m')
+
+    """
+    text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
+    return re.sub(r"(?<![A-Za-z0-9.]) | (?![A-Za-z0-9.])|^ +| +$", "", re.sub(r"\s+", " ", text))
+
+
+def split_outside(text: str, separators: Iterable[str]) -> list[str]:
+    r"""Split a text at separators that stand in no bracket.
+
+    Example:
+        >>> split_outside(r"(1, 2), \{3, 4\}, 5", ","), split_outside(r"[1,2) \cup (3,4]", [r"\cup"])
+        (['(1, 2)', '\\{3, 4\\}', '5'], ['[1,2)', '(3,4]'])
+
+    """
+    wanted = set(separators)
+    parts, part, depth = list[str](), "", 0
+    for token in _TOKEN.findall(text):
+        if token in ("(", "[", "{", r"\{", r"\langle") or token.startswith(r"\begin"):
+            depth += 1
+        elif token in (")", "]", "}", r"\}", r"\rangle") or token.startswith(r"\end"):
+            depth -= 1
+        if depth == 0 and token in wanted:
+            parts.append(part.strip())
+            part = ""
+        else:
+            part += token
+    return [*parts, part.strip()]
+
+
+def in_brackets(text: str) -> tuple[str, str, str] | None:
+    r"""Return the opening bracket of a text that one pair of brackets holds, what is in it, and the closing bracket.
+
+    Example:
+        >>> in_brackets("(0, 1]"), in_brackets("(1)(2)"), in_brackets(r"\{1\}")
+        (('(', '0, 1', ']'), None, ('\\{', '1', '\\}'))
+
+    """
+    tokens = _TOKEN.findall(text)
+    if len(tokens) < 2 or tokens[0] not in _OPENING or tokens[-1] not in _OPENING.values():
+        return None
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += (token in _OPENING) - (token in _OPENING.values())
+        if depth == 0 and place < len(tokens) - 1:
+            return None
+    return (tokens[0], "".join(tokens[1:-1]).strip(), tokens[-1]) if depth == 0 else None
+
+
+_JOINTS = {r"\text{and}", r"\text{or}", r"\text{, and}", r"\text{, or}"}
+_BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
+
+
+def joined_by_words(text: str) -> str:
+    r"""Return a text in which ``and`` and ``or`` are LaTeX texts, however they were written."""
+    return _BARE_JOINT.sub(r"\\text{\1}", text)
+
+
+def listed(text: str) -> list[str]:
+    r"""Return the elements of a list: what stands between commas, semicolons, ``and`` or ``or``; ``\pm`` makes two.
+
+    Example:
+        >>> listed(r"1, 2 \text{and} 3"), listed(r"1 \pm \sqrt{2}")
+        (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
+
+    """
+    parts = split_outside(joined_by_words(text), {",", ";", *_JOINTS})
+    if len(parts) > 1:
+        # "1, 2, and 3" has nothing between its last comma and its joint.
+        parts = [part for place, part in enumerate(parts) if part or place in (0, len(parts) - 1)]
+    return [alternative for part in parts for alternative in _both_signs(part)]
+
+
+def _both_signs(text: str) -> list[str]:
+    if text.count(r"\pm") + text.count(r"\mp") != 1:
+        return [text]
+    return [re.sub(r"^\s*\+\s*", "", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
+
+
+def matched(answers: Sequence[str], references: Sequence[str], compare: Comparison) -> bool:
+    """Whether two collections hold the same elements, in whatever order."""
+    if len(answers) != len(references):
+        return False
+    left = list(answers)
+    for reference in references:
+        place = next((place for place, answer in enumerate(left) if compare.equal(answer, reference)), None)
+        if place is None:
+            return False
+        left.pop(place)
+    return True
+
+
+def in_order(answers: Sequence[str], references: Sequence[str], compare: Comparison) -> bool:
+    """Whether two sequences hold the same elements in the same order."""
+    return len(answers) == len(references) and all(
+        compare.equal(answer, reference) for answer, reference in zip(answers, references, strict=True)
+    )

@@ -1,0 +1,244 @@
+"""Comparison of values by computer algebra; a module of its own so that its worker stays small."""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from rlcredit.verification.mathematics.comparison import UnreadableError
+from rlcredit.verification.mathematics.expressions import is_expression
+from rlcredit.verification.mathematics.kinds import is_equal
+from rlcredit.verification.mathematics.numbers import close, number_in_normal_form
+from rlcredit.verification.mathematics.structure import squeezed
+from rlcredit.verification.serving import preload, warmed
+
+LATE_IMPORTS = re.findall(
+    r"\S+",
+    """abc assumptions.facts assumptions.handlers.calculus assumptions.handlers.common
+    assumptions.handlers.matrices assumptions.handlers.ntheory assumptions.handlers.order assumptions.handlers.sets
+    assumptions.lra_satask assumptions.predicates.matrices assumptions.predicates.sets assumptions.satask
+    assumptions.wrapper categories codegen.ast combinatorics combinatorics.galois combinatorics.permutations
+    concrete.delta discrete.recurrences integrals.heurisch integrals.manualintegrate integrals.risch
+    logic.algorithms.dpll logic.algorithms.dpll2 logic.algorithms.lra_theory matrices.expressions.applyfunc
+    physics.control.lti physics.matrices physics.units physics.units.util polys.dispersion polys.distributedmodules
+    polys.domains.old_fractionfield polys.domains.old_polynomialring polys.domains.quotientring
+    polys.numberfields.resolvent_lookup sets.handlers.add sets.handlers.functions sets.handlers.issubset
+    sets.handlers.mul sets.handlers.power sets.setexpr tensor.array.array_derivatives
+    tensor.array.expressions.array_expressions tensor.array.expressions.arrayexpr_derivatives
+    tensor.array.expressions.from_array_to_matrix tensor.array.expressions.from_indexed_to_array
+    tensor.array.expressions.from_matrix_to_array tensor.tensor vector""",
+)
+"""Modules of sympy that it imports in the middle of a computation; printers and plots, which nobody asks for, aside."""
+
+_WARM_UP = (("x+1", "1+x"), ("2", r"\frac{1}{2}"), (r"\sqrt{8}", r"2\sqrt{2}"), (r"\sin{x}", "x"), ("2x = y", "y = 2x"))
+_DIGITS = 60
+"""To which two numbers that no algebra tells apart must agree."""
+
+_POINTS = (
+    ("0.7315", "2.3319"),
+    ("1.6127", "0.4471"),
+    ("2.9713", "3.1771"),
+    ("-1.3137", "-0.8123"),
+    ("0.2391", "-2.7093"),
+)
+"""Values for the names in an expression, alternating by their order; some positive, some not."""
+
+
+def symbolic_judge() -> Callable[..., float | None]:
+    """Return the comparison of mathematical expressions; made in the worker, where math-verify is imported."""
+    preload_sympy()
+    return warmed(symbolic_score, _WARM_UP)
+
+
+def preload_sympy() -> None:
+    """Import what sympy imports late."""
+    preload([f"sympy.{module}" for module in LATE_IMPORTS])
+
+
+def symbolic_score(answer: str, reference: str, tolerance: float = 0.0) -> float | None:
+    """Return 1 for equal things, 0 for others, None if the reference itself cannot be read or compared.
+
+    Args:
+        answer: as the completion states it.
+        reference: as the data set writes it.
+        tolerance: how far their values may differ, as a share of the reference's, where both have one.
+
+    """
+    values = SymbolicValues(tolerance)
+    try:
+        return float(is_equal(answer, reference, values))
+    except UnreadableError:
+        return None
+    except Exception:  # noqa: BLE001  (the answer caused it, if the reference compares with itself)
+        return fault(lambda: is_equal(f"({reference})", reference, values) or True)
+
+
+class SymbolicValues:
+    """Comparison of values by math-verify's parser and by sympy.
+
+    Args:
+        tolerance: how far two numbers may differ, as a share of the reference.
+
+    """
+
+    def __init__(self, tolerance: float = 0.0) -> None:
+        self.tolerance = tolerance
+
+    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+        """Whether an answer, multiplied by a factor, has the value of its reference.
+
+        Raises:
+            UnreadableError: the reference is no value.
+
+        """
+        if not answer:
+            return False
+        if factor == 1 and squeezed(answer) == squeezed(reference):
+            return True
+        value, expected = number_in_normal_form(answer), number_in_normal_form(reference)
+        if value is not None and expected is not None:
+            return close(value * factor, expected, self.tolerance)
+        theirs, ours = _reference_of(reference), _expression_of(answer, reference)
+        if ours is None:
+            return False
+        if factor != 1:
+            import sympy  # noqa: PLC0415
+
+            ours = ours * sympy.Rational(factor.numerator, factor.denominator)
+        return is_same_value(ours, theirs) or (self.tolerance > 0 and _is_near(ours, theirs, self.tolerance))
+
+    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+        """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
+
+        Raises:
+            UnreadableError: the reference is no value.
+
+        """
+        theirs, ours = _reference_of(reference), _expression_of(answer, reference)
+        return ours is not None and _is_proportional(ours, theirs, positive)
+
+
+def _reference_of(text: str) -> Any:
+    expression = None
+    if is_expression(text, text):
+        try:
+            expression = _parsed(text)
+        except Exception:  # noqa: BLE001  (whatever a parser may raise, the reference caused it)
+            expression = None
+    if expression is None:
+        raise UnreadableError(text)
+    return expression
+
+
+def _expression_of(answer: str, reference: str) -> Any:
+    """Return an answer as sympy has it; None if it is no value."""
+    if not is_expression(answer, reference):
+        return None
+    try:
+        return _parsed(answer)
+    except Exception:  # noqa: BLE001  (the answer caused it)
+        return None
+
+
+_REWRITTEN = (
+    (re.compile(r"\\text\{\s*([^{}]*?)\s*\}"), r"\1"),
+    (re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)"), r"\1 \\cdot 10^{\2}"),
+    (re.compile(r"\^\{\\circ\}"), r" \\cdot \\frac{\\pi}{180} "),
+    (re.compile(r"\\imath(?![A-Za-z])"), "i"),
+    (re.compile(r"\\lg(?![A-Za-z])"), r"\\log_{10}"),
+    (re.compile(r"\\div(?![A-Za-z])"), "/"),
+    (re.compile(r"\^\{\+"), "^{"),
+)
+_DECIMAL = re.compile(r"(?<![\d_{])(?:\d+\.\d*|\.\d+)|(?<=\{)(?:\d+\.\d*|\.\d+)")
+
+
+def _parsed(text: str) -> Any:
+    """Return a text in normal form as sympy has it: decimals exact, ``i`` the imaginary unit."""
+    import sympy  # noqa: PLC0415
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # noqa: PLC0415
+
+    for pattern, replacement in _REWRITTEN:
+        text = pattern.sub(replacement, text)
+    text = _DECIMAL.sub(_fraction_of, text)
+    expression = latex2sympy(
+        text, normalization_config=None, conversion_config=ConversionConfig(lowercase_symbols=False)
+    )
+    if not isinstance(expression, sympy.Basic | sympy.MatrixBase):
+        raise TypeError(expression)
+    return expression.subs(sympy.Symbol("i"), sympy.I)
+
+
+def _fraction_of(decimal: re.Match[str]) -> str:
+    value = Fraction(decimal[0] if not decimal[0].endswith(".") else decimal[0] + "0")
+    return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})" if value.denominator > 1 else f"({value.numerator})"
+
+
+def is_same_value(ours: Any, theirs: Any) -> bool:
+    """Whether two expressions of sympy have one value, whatever their names stand for."""
+    import sympy  # noqa: PLC0415
+
+    if isinstance(ours, sympy.MatrixBase) or isinstance(theirs, sympy.MatrixBase):
+        both = (
+            isinstance(ours, sympy.MatrixBase) and isinstance(theirs, sympy.MatrixBase) and ours.shape == theirs.shape
+        )
+        return both and all(is_same_value(our, their) for our, their in zip(ours, theirs, strict=True))
+    if not (isinstance(ours, sympy.Expr) and isinstance(theirs, sympy.Expr)):
+        return bool(ours == theirs)
+    ours, theirs = ours.doit(), theirs.doit()
+    if ours == theirs:
+        return True
+    undefined = {sympy.nan, sympy.zoo, sympy.oo, -sympy.oo}
+    if ours in undefined or theirs in undefined:
+        return False
+    difference = ours - theirs
+    if difference.is_Rational:
+        return bool(difference == 0)
+    agreed = _agreements(ours, theirs)
+    if agreed:
+        return all(agreed)
+    return bool(sympy.simplify(difference) == 0)
+
+
+def _agreements(ours: Any, theirs: Any) -> list[bool]:
+    """Return whether two expressions agree at each point at which both have a value."""
+    names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
+    agreed = list[bool]()
+    for point in _POINTS if names else _POINTS[:1]:
+        import sympy  # noqa: PLC0415
+
+        at = {
+            name: sympy.Rational(point[place % 2]) + sympy.Rational(place // 2, 7) for place, name in enumerate(names)
+        }
+        our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
+        if not (our.is_number and their.is_number and our.is_finite and their.is_finite):
+            continue
+        if bool(our.is_real) != bool(their.is_real):
+            continue
+        size = max(abs(our), abs(their))
+        agreed.append(bool(size == 0 or abs(our - their) / size < sympy.Float(10) ** (10 - _DIGITS)))
+        if not agreed[-1]:
+            break
+    return agreed
+
+
+def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
+    import sympy  # noqa: PLC0415
+
+    ours, theirs = (sympy.numer(sympy.together(each.doit())) for each in (ours, theirs))
+    if ours.free_symbols != theirs.free_symbols or not ours.free_symbols:
+        return False
+    ratio = sympy.simplify(ours / theirs)
+    return not ratio.free_symbols and ratio.is_finite and ratio != 0 and (not positive or bool(ratio > 0))
+
+
+def _is_near(ours: Any, theirs: Any, tolerance: float) -> bool:
+    value, expected = complex(ours.evalf()), complex(theirs.evalf())
+    return abs(value - expected) <= tolerance * abs(expected)
+
+
+def fault(judged: Callable[[], bool]) -> float | None:
+    """Return the score of an answer on which the judge raised: 0 if the reference alone passes, else None."""
+    try:
+        return 0.0 if judged() else None
+    except Exception:  # noqa: BLE001  (the judge is at fault)
+        return None

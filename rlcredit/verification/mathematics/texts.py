@@ -1,0 +1,28 @@
+r"""Texts."""
+
+import re
+
+from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.units import read_quantity
+
+_RUN = re.compile(r"(?<![A-Za-z\\])[^\W\d_]{2,}(?![A-Za-z])")
+_PRODUCT_ALPHABETS = ("abcd", "xyz", "mnk", "pqrst", "uvw", "ij", "rh")
+
+
+def as_words(text: str) -> str:
+    text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
+    return " ".join(re.sub(r"[{}\"]", " ", text).strip(" .'").split())
+
+
+def is_text(reference: str) -> bool:
+    if re.search(r"\d|[=+^*/<>]|\\(?!text)", reference) and not re.search(r"\\text\{[^{}]*[A-Za-z]{3}", reference):
+        return False
+    if re.search(r"\d", read_quantity(reference).value) and not read_quantity(reference).value == reference:
+        return False
+    runs = _RUN.findall(as_words(reference))
+    return any(not any(set(run) <= set(letters) for letters in _PRODUCT_ALPHABETS) for run in runs)
+
+
+def is_same_text(answer: str, reference: str, compare: Comparison) -> bool:
+    ours, theirs = (re.sub(r"^(?:the|a|an) ", "", as_words(text).casefold()) for text in (answer, reference))
+    return bool(ours) and ours == theirs
