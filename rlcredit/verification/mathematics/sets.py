@@ -80,18 +80,22 @@ _GOES_ON = r"\ldots"
 
 
 def goes_on(reference: str) -> bool:
-    return _GOES_ON in reference
+    r"""Whether a reference is a sequence with dots in it: ``1, 2, \ldots, n``."""
+    elements = _elements(reference)
+    return _GOES_ON in elements and len(elements) > 1
 
 
 def is_same_sequence(answer: str, reference: str, compare: Comparison) -> bool:
-    ours, theirs = (
-        [part for part in split_outside(text.replace(_GOES_ON, f",{_GOES_ON},"), ",") if part]
-        for text in (_inside(answer), _inside(reference))
-    )
+    """Whether an answer has the same elements in the same order, and its dots at the same place."""
+    ours, theirs = _elements(answer), _elements(reference)
     return len(ours) == len(theirs) and all(
         our == their if _GOES_ON in (our, their) else compare.equal(our, their)
         for our, their in zip(ours, theirs, strict=True)
     )
+
+
+def _elements(text: str) -> list[str]:
+    return [part for part in split_outside(_inside(text), ",") if part]
 
 
 def _inside(text: str) -> str:
