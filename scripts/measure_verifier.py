@@ -1,0 +1,176 @@
+"""Measure the mathematics verifier on rewritten golds of any question files, with math-verify alone beside it.
+
+    python scripts/measure_verifier.py math500.jsonl gsm8k_test.jsonl --out docs/results/verifier.csv
+
+Every gold answer of a file is rewritten: into completions that answer the same, which must be right, and into others
+that do not, of which none may be. A row of the output counts one rewrite on one file; no text of the file is in it.
+"""
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import csv_rows
+import math_verify
+from different_rewrites import DIFFERENT
+from equal_rewrites import EQUAL
+
+from rlcredit.tasks.sources import Source
+from rlcredit.tasks.values import answer_text, has, value
+from rlcredit.verification.answers import AnswerFormat, final_answer
+from rlcredit.verification.verifiers import MathVerifier, Verdict
+
+KINDS = {"equal": EQUAL, "different": DIFFERENT}
+COLUMNS = ("answer", "final_answer", "ground_truth", "Answer", "target", "correct", "solution")
+"""Where golds are looked for, in this order."""
+
+BATCH = 400
+"""Completions that the verifier is asked at a time."""
+
+SECONDS = 3
+"""That math-verify may take to read, and to compare."""
+
+
+class Case(NamedTuple):
+    """One rewrite of one gold."""
+
+    kind: str
+    rewrite: str
+    gold: str
+    completion: str
+
+
+def read_golds(path: Path, column: str | None, form: AnswerFormat | None) -> list[str]:
+    """Return the distinct golds of a file; lists of several alternatives are left out.
+
+    Args:
+        path: of the file.
+        column: of the answers; the first of :data:`COLUMNS` that a record has if None.
+        form: in which a worked solution states its answer. If None, ``####`` and, in a column of solutions, a box are
+            found, and all else is the answer itself.
+
+    """
+    golds = dict[str, None]()
+    for _, record in Source(str(path)).records():
+        name = column or next(name for name in COLUMNS if has(record, name))
+        content = value(record, name)
+        single = content[0] if isinstance(content, list) and len(content) == 1 else content
+        text = None if isinstance(single, list) else answer_text(single)
+        gold = None if text is None else stated_gold(text.strip(), name, form)
+        if gold:
+            golds[gold] = None
+    return list(golds)
+
+
+def stated_gold(text: str, column: str, form: AnswerFormat | None) -> str | None:
+    """Return the answer that a column states."""
+    if form is None and "####" not in text and column != "solution":
+        return text
+    return final_answer(text, (form,) if form else ("hashes", "boxed"))
+
+
+def make_cases(golds: Sequence[str], per_rewrite: int, seed: int) -> list[Case]:
+    """Return every rewrite of as many golds as it applies to, at most so many of each.
+
+    Args:
+        golds: distinct.
+        per_rewrite: cases at most.
+        seed: of their choice.
+
+    """
+    cases = []
+    for kind, rewrites in KINDS.items():
+        for name, rewrite in rewrites.items():
+            drawn = random.Random(f"{seed} {name}").sample(golds, len(golds))
+            written = ((gold, rewrite(gold)) for gold in drawn)
+            found = [Case(kind, name, gold, text) for gold, text in written if text is not None]
+            cases += found[:per_rewrite]
+    return cases
+
+
+def judge_cases(cases: Sequence[Case]) -> list[Verdict]:
+    """Return the verdicts of the project's verifier; its budget is no matter of a measurement."""
+    verifier, verdicts = MathVerifier(budget=1e9), list[Verdict]()
+    for begun in range(0, len(cases), BATCH):
+        batch = cases[begun : begun + BATCH]
+        verdicts += verifier.judge([case.completion for case in batch], [case.gold for case in batch])
+    return verdicts
+
+
+def compare_alone(case: Case) -> bool:
+    """Whether math-verify alone finds a completion right, used as its page says; what raises is not right."""
+    try:
+        gold = math_verify.parse(case.gold if "$" in case.gold else f"${case.gold}$", parsing_timeout=SECONDS)
+        answer = math_verify.parse(case.completion, parsing_timeout=SECONDS)
+        return bool(math_verify.verify(gold, answer, timeout_seconds=SECONDS))
+    except Exception:  # noqa: BLE001  (counted as not right, whatever it is)
+        return False
+
+
+def count_verdicts(
+    file: str, cases: Sequence[Case], verdicts: Sequence[Verdict], alone: Sequence[bool]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row of counts for each rewrite of a file."""
+    for kind, rewrites in KINDS.items():
+        for name in rewrites:
+            places = [place for place, case in enumerate(cases) if (case.kind, case.rewrite) == (kind, name)]
+            if places:
+                ours = [verdicts[place] for place in places]
+                yield {
+                    "file": file,
+                    "kind": kind,
+                    "rewrite": name,
+                    "cases": len(places),
+                    **{verdict.name.lower(): ours.count(verdict) for verdict in Verdict},
+                    "math_verify_right": sum(alone[place] for place in places),
+                }
+
+
+def failing(cases: Sequence[Case], verdicts: Sequence[Verdict]) -> dict[tuple[str, str], list[tuple[Case, Verdict]]]:
+    """Return the cases judged otherwise than they should be, by kind and rewrite."""
+    found = dict[tuple[str, str], list[tuple[Case, Verdict]]]()
+    for case, verdict in zip(cases, verdicts, strict=True):
+        if (verdict is Verdict.RIGHT) != (case.kind == "equal"):
+            found.setdefault((case.kind, case.rewrite), []).append((case, verdict))
+    return found
+
+
+def main() -> None:
+    """Rewrite, judge, count and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", help=".jsonl, .json, .csv, .tsv or .parquet")
+    parser.add_argument("--column", help=f"of the answers; the first of {', '.join(COLUMNS)} if not given")
+    parser.add_argument("--format", help="in which a worked solution states its answer; boxed or hashes, for example")
+    parser.add_argument("--per-rewrite", type=int, default=50, help="golds that a rewrite is tried on, per file")
+    parser.add_argument("--only", default="", help="part of the names of the rewrites that are tried")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of golds")
+    parser.add_argument("--show", type=int, default=0, help="failing cases of each rewrite that are printed")
+    parser.add_argument("--no-library", action="store_true", help="leave math-verify alone out")
+    parser.add_argument("--out", type=Path, help="CSV file, a row per file and rewrite")
+    args = parser.parse_args()
+    rows = list[dict[str, Any]]()
+    for path in args.files:
+        golds = read_golds(path, args.column, args.format)
+        cases = [case for case in make_cases(golds, args.per_rewrite, args.seed) if args.only in case.rewrite]
+        print(f"{path.name}: {len(golds)} golds, {len(cases)} cases", file=sys.stderr, flush=True)
+        verdicts = judge_cases(cases)
+        alone = [not args.no_library and compare_alone(case) for case in cases]
+        rows += count_verdicts(path.name, cases, verdicts, alone)
+        for (kind, name), missed in failing(cases, verdicts).items() if args.show else ():
+            print(f"\n{path.name}: {kind}: {name}: {len(missed)}")
+            for case, verdict in missed[: args.show]:
+                print(f"    {case.gold!r} <- {case.completion!r}: {verdict.value}")
+    if args.out:
+        csv_rows.write(args.out, rows)
+    for kind in KINDS:
+        for path in args.files:
+            own = [row for row in rows if (row["file"], row["kind"]) == (path.name, kind)]
+            total, right, alone = (sum(row[name] for row in own) for name in ("cases", "right", "math_verify_right"))
+            print(f"{path.name}: {kind}: {total} cases, {right} right; math-verify alone {alone}")
+
+
+if __name__ == "__main__":
+    main()
