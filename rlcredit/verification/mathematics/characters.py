@@ -8,8 +8,8 @@ from rlcredit.verification.mathematics.texts import as_words
 
 _LETTER = re.compile(r"(?:\(\s*)?(?:\\text\{)?\s*\(?\s*([A-J])\s*\)?\s*\}?\s*\)?")
 _CHOICE = re.compile(
-    r"(?:(?:option|choice|answer)\s+)?(?:\\text\{\s*)?(?:(?:option|choice|answer)\s+)?"
-    r"(?P<open>\()?\s*(?:\\text\{)?(?P<letter>[A-Za-z])\}?\s*(?P<close>\))?\s*(?P<mark>[.:,)])?\}?(?P<rest>.*)",
+    r"(?i:(?:option|choice|answer)\s+)?(?:\\text\{\s*)?(?i:(?:option|choice|answer)\s+)?"
+    r"(?P<open>\()?\s*(?:\\text\{)?(?P<letter>[A-Za-z])\}?\s*(?P<close>\))?\s*(?P<mark>[.:)])?\}?(?P<rest>.*)",
     re.DOTALL,
 )
 _OTHER_CHOICE = re.compile(r"(?<![A-Za-z\\])(?:[B-J]|A(?! ?[a-z]))(?![A-Za-z])")
@@ -34,7 +34,7 @@ def is_same_letter(answer: str, reference: str, compare: Comparison) -> bool:
 
 
 _UNCOMPUTED = re.compile(r"\d+(?:\s*[-/.]\s*\d+){2,}|\d+(?:\s*:\s*\d+)+(?:\s*[AaPp]\.?[Mm]\.?)?|\d+\s*-\s*\d+")
-_BASED = re.compile(r"\(?\s*([0-9A-F][0-9A-F ]*(?:\.[0-9A-F]+)?)\s*\)?_\{(?:\\text\{)?\s*(\w+)\s*\}?\}")
+_BASED = re.compile(r"\(?\s*([0-9][0-9A-F ]*(?:\.[0-9A-F]+)?)\s*\)?_\{(?:\\text\{)?\s*(\w+)\s*\}?\}")
 _BASES = dict(
     zip(
         ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],

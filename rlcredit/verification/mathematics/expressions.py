@@ -40,7 +40,18 @@ _TOKEN = re.compile(
     r"|(?P<script>[\^_])|(?P<sign>[-+])|(?P<operator>[/])|(?P<after>[!'])|(?P<bar>\|)"
 )
 _CLOSES = {")": "(", "]": "[", "}": "{"}
-_LONGEST_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{3,}")
+_WORD = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]{3,}|(?:or|no|is|to|vs|if|in|of|as|by)(?![A-Za-z]))")
+_RELATIONS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        approx equiv sim simeq cong propto ne neq le ge lt gt in notin cup cap subset subseteq supset to rightarrow
+        Rightarrow implies iff leftrightarrow Leftrightarrow mid parallel perp quad qquad ldots cdots dots land lor
+        wedge vee neg setminus forall exists mapsto colon therefore because pmod bmod mod phantom hspace
+        """,
+    )
+)
+"""Commands that no value has, whatever its reference has."""
 _SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
 
 
@@ -69,9 +80,9 @@ def is_expression(text: str, allowed: str = "") -> bool:
             tokens.append((token.lastgroup, token[0]))
         end = token.end()
     commands = {value[1:] for kind, value in tokens if kind == "command"}
-    if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)):
+    if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)) - _RELATIONS:
         return False
-    unknown = {word for word in _LONGEST_WORD.findall(text) if word not in allowed}
+    unknown = {word for word in _WORD.findall(text) if word not in allowed}
     return not unknown and _is_balanced(tokens) and _well_formed(tokens)
 
 
@@ -99,7 +110,7 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
     if tokens[-1][1] in taking - {r"\text"} or kinds.count("bar") % 2:
         return False
     for (before, value), kind, (_, next_value), following in zip(tokens, kinds, tokens[1:], kinds[1:], strict=False):
-        if kind == "number" and next_value == "_":
+        if (kind == "number" and next_value == "_") or (value == "!" and next_value == "!"):
             return False
         if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]")) or before == "number"):
             return False
@@ -108,8 +119,6 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
         if kind in ("sign", "operator") and (following == "close" or (kind == "sign" and following == "sign")):
             return False
         if kind == "open" and following == "close" and value != "{":
-            return False
-        if value == "}" and following == "number" and next_value[0].isdigit():
             return False
     return True
 

@@ -9,7 +9,7 @@ from rlcredit.verification.mathematics.units import read_quantity
 
 _NAME = re.compile(
     r"(?:\\(?:angle|triangle|vec|overline|hat|bar|mathcal|mathbb|widehat|Delta|text)\s*)?"
-    r"(?:\{[A-Za-z ]{1,20}\}|\\?[A-Za-z]{1,12})'*(?:_\{[\w, ]+\})?'*"
+    r"(?:\{[A-Za-z ]{1,20}\}|\\?[A-Za-z]{1,12})'*(?:_\{[\w, \\]+\})?'*"
     r"(?:\s*\([\w\s,.+\-\\{}^|]{1,20}\))?"
 )
 _SUM_OF_NAMES = re.compile(r"[A-Za-z](?:_\{\w+\})?(?:\s*(?:[-+]|\\cdot )?\s*\d*\s*[A-Za-z](?:_\{\w+\})?){1,6}")
@@ -34,6 +34,17 @@ def is_name(text: str) -> bool:
     if _DENIAL.search(text):
         return False
     return any(each.fullmatch(text) for each in (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE))
+
+
+def is_variable(text: str) -> bool:
+    r"""Whether a text is one name: ``x``, ``f(2)``, ``\\angle A``, but not ``m+n``.
+
+    Example:
+        >>> is_variable("x_{1}"), is_variable("m + n")
+        (True, False)
+
+    """
+    return _NAME.fullmatch(text.strip()) is not None and is_name(text)
 
 
 _WORK = re.compile(r"\d{2}")

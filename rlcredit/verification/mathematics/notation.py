@@ -133,16 +133,16 @@ _SAME = (
     (re.compile(r"\\(?:varepsilon)(?![A-Za-z])"), r"\\epsilon "),
     (re.compile(r"\\(?:varphi)(?![A-Za-z])"), r"\\phi "),
     (re.compile(r"\\(?:colon)(?![A-Za-z])"), ":"),
-    (re.compile(r"\^?\s*\{?\s*\\(?:circ|degree)(?![A-Za-z])\s*\}?"), r"^{\\circ}"),
+    (re.compile(r"\^\s*\{\s*\\(?:circ|degree)\s*\}|\^?\s*\\(?:circ|degree)(?![A-Za-z])"), r"^{\\circ}"),
     (re.compile(r"\^\s*\{\s*((?:\\prime\s*)+)\}|\^\s*\\prime(?![A-Za-z])"), "'"),
     (re.compile(r"\\%"), "%"),
+    (re.compile(r"(^|[(\[{,=])\s*\+\s*(?=[\d.A-Za-z\\(])"), r"\1"),
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\*"), r"\\cdot "),
 )
-_SEPARATOR = r"\{,\}|,\s*\\!|\{,\\!\}|\\[,;:! ]|~| "
-_GROUPED_IN_BRACKETS = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR})\d{{3}})+)(?!\d)")
-_GROUPED = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR}|,)\d{{3}})+)(?!\d)")
-_BRACKET = re.compile(r"[(\[]|\\\{|\\begin")
+_SEPARATOR = r"\{,\}|,(?:\\[,;: ]|~|\s)*\\!(?:\\[,;:! ]|~|\s)*|\{,\\!\}|\\[,;:! ]|~| "
+_GROUPED = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR}|,)\d{{3}})+)(?!\d|,\d|\s*/\s*\d)")
+_OPENED, _CLOSED = re.compile(r"[(\[]|\\\{|\\begin"), re.compile(r"[)\]]|\\\}|\\end")
 _GROUP = re.compile(r"\D+")
 _SPACES = re.compile(
     r"(\\\\)|\\(?:[,;:!> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|thinspace(?![A-Za-z])|enspace(?![A-Za-z])"
@@ -165,14 +165,17 @@ def uniform_latex(text: str) -> str:
     text = _LOOKS.sub("", re.sub(r"[\r\n\t\f\v]+", " ", text))
     for pattern, replacement in _SAME:
         text = pattern.sub(replacement, text)
-    text = (_GROUPED_IN_BRACKETS if _BRACKET.search(text) else _GROUPED).sub(_joined, text)
+    text = _GROUPED.sub(_joined, text)
     text = _SPACES.sub(lambda space: space[1] or " ", text)
     return _REPEATING.sub(_fraction_of_decimal, text).strip()
 
 
 def _joined(number: re.Match[str]) -> str:
+    """Return a number without its separators; commas between brackets separate elements, not digits."""
     separators = {separator.strip() or " " for separator in _GROUP.findall(number[2])}
-    return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 else number[0]
+    before = number.string[: number.start()]
+    bracketed = "," in separators and len(_OPENED.findall(before)) > len(_CLOSED.findall(before))
+    return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 and not bracketed else number[0]
 
 
 def _fraction_of_decimal(decimal: re.Match[str]) -> str:
@@ -225,6 +228,8 @@ def plain_texts(text: str) -> str:
         if word in FUNCTIONS:
             return rf"\{word} "
         upright = _INNER_WORDS.search(re.sub(r"\\[A-Za-z]+", "", content)) or word in UNIT_LETTERS
+        if word and not re.search(r"[\w,;.:%$\\\0]", word):
+            return hidden(content)
         if not upright or "\0" in content:
             return f" {content} " if "\\" in content else content.strip() if len(word) == 1 else content
         if re.search(r"\d", content):
@@ -304,6 +309,7 @@ def closing_brace(text: str, opening: int) -> int | None:
     return None
 
 
+_QUOTED = re.compile(r"""(["']|``)([^"'`]+)(?:\1|'')""")
 _FULL_STOP = re.compile(r"(?<![.\s])\s*\.+$")
 
 
@@ -320,4 +326,5 @@ def normal_form(text: str) -> str:
     text = _FULL_STOP.sub("", " ".join(braced_arguments(text).split()))
     while text.startswith("{") and closing_brace(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
-    return text
+    quoted = _QUOTED.fullmatch(text)
+    return quoted[2] if quoted else text

@@ -1,5 +1,6 @@
 """Numbers and other values, with or without a unit."""
 
+import re
 from fractions import Fraction
 
 from rlcredit.verification.mathematics.comparison import Comparison
@@ -22,6 +23,9 @@ def is_same_quantity(answer: str, reference: str, compare: Comparison) -> bool:
     """
     theirs = read_quantity(reference)
     ours = read_quantity(without_names(answer, compare))
+    if not ours.unit and len(theirs.unit) == 1:
+        # "5 m" is a product of two letters but beside a reference in metres.
+        ours = ours._replace(value=re.sub(rf"(?<=[\d}}\s])\s*{theirs.unit}$", "", ours.value))
     if ours.unit and theirs.unit and ours.unit != theirs.unit and PERCENT not in (ours.unit, theirs.unit):
         return False
     factors = [ours.factor / theirs.factor]

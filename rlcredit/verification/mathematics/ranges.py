@@ -4,13 +4,12 @@ import re
 from collections.abc import Sequence
 
 from rlcredit.verification.mathematics.comparison import Comparison
-from rlcredit.verification.mathematics.names import is_name, without_name
+from rlcredit.verification.mathematics.names import is_variable, without_name
 from rlcredit.verification.mathematics.numbers import number_in_normal_form
 from rlcredit.verification.mathematics.structure import in_brackets, joined_by_words, listed, split_outside
 
 _REALS = re.compile(
-    r"\\mathbb\s*\{?R\}?|\\text\{(?:all )?real numbers?\}|(?:all )?real numbers?|\\text\{all reals\}|all reals",
-    re.IGNORECASE,
+    r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?|(?:\\text\{)?all real numbers\}?", re.IGNORECASE
 )
 ORDER = re.compile(r"(\\le|\\ge|<|>|\\ne)(?![A-Za-z])")
 FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
@@ -72,17 +71,17 @@ def _piece_of_inequality(text: str) -> list[Piece] | None:
         return None
     if len(signs) == 1:
         low, sign, high = values[0], signs[0], values[1]
-        if is_name(high) and not is_name(low):
+        if is_variable(high) and not is_variable(low):
             low, high = high, low
             sign = FLIPPED.get(sign, sign)
-        if not is_name(low):
+        if not is_variable(low):
             return None
         if sign == r"\ne":
             return _all_but([high])
         if sign in ("<", r"\le"):
             return [("(", r"-\infty", high, "]" if sign == r"\le" else ")")]
         return [("[" if sign == r"\ge" else "(", high, r"\infty", ")")]
-    if len(signs) != 2 or not is_name(values[1]) or {signs[0], signs[1]} & {r"\ne"}:
+    if len(signs) != 2 or not is_variable(values[1]) or {signs[0], signs[1]} & {r"\ne"}:
         return None
     if signs[0] in (">", r"\ge"):
         values, signs = values[::-1], [FLIPPED[sign] for sign in signs[::-1]]
@@ -125,7 +124,7 @@ def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
 
 
 def _order_names(text: str) -> set[str]:
-    return {side.strip() for side in ORDER.split(text)[::2] if is_name(side)} if ORDER.search(text) else set()
+    return {side.strip() for side in ORDER.split(text)[::2] if is_variable(side)} if ORDER.search(text) else set()
 
 
 def _same_piece(ours: Piece, theirs: Piece, compare: Comparison) -> bool:

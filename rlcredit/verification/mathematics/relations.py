@@ -6,22 +6,29 @@ from collections.abc import Sequence
 from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.names import is_name, sides
 from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
-from rlcredit.verification.mathematics.structure import squeezed
+from rlcredit.verification.mathematics.structure import split_outside, squeezed
 
 
 def is_equation(reference: str) -> bool:
+    """Whether a reference has an equality sign, or several: a name with its value, or a curve."""
     both = sides(reference)
-    return len(both) == 2 and all(both)
+    return len(both) > 1 and all(both) and len(split_outside(reference, ",;")) == 1
 
 
 def is_same_equation(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer is the value that a reference names, or an equation with the same solutions.
+
+    Of a reference of several steps (``i^5 = i^4 i = i``) the last one counts.
+    """
     theirs, ours = sides(reference), sides(answer)
     if len(ours) == 1:
-        return is_name(theirs[0]) and compare.equal(answer, theirs[1])
-    if len(ours) != 2 or not all(ours):
+        return (is_name(theirs[0]) or len(theirs) > 2) and compare.equal(answer, theirs[-1])
+    if not all(ours):
         return False
     if squeezed(ours[0]) == squeezed(theirs[0]):
-        return compare.equal(ours[1], theirs[1])
+        return compare.equal(ours[-1], theirs[-1]) and all(compare.equal(step, ours[-1]) for step in ours[1:-1])
+    if len(ours) != 2 or len(theirs) != 2:
+        return False
     return compare.values.proportional(_difference(ours), _difference(theirs), positive=False)
 
 

@@ -1,7 +1,7 @@
 """Comparison of values by computer algebra; a module of its own so that its worker stays small."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -143,11 +143,16 @@ def _expression_of(answer: str, reference: str) -> Any:
 _REWRITTEN = (
     (re.compile(r"\\text\{\s*([^{}]*?)\s*\}"), r"\1"),
     (re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)"), r"\1 \\cdot 10^{\2}"),
-    (re.compile(r"\^\{\\circ\}"), r" \\cdot \\frac{\\pi}{180} "),
+    (re.compile(r"(\d+(?:\.\d+)?|[A-Za-z]|\\[a-z]+ ?)\s*\^\{\\circ\}"), r"(\1 \\cdot \\frac{\\pi}{180})"),
     (re.compile(r"\\imath(?![A-Za-z])"), "i"),
     (re.compile(r"\\lg(?![A-Za-z])"), r"\\log_{10}"),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
     (re.compile(r"\^\{\+"), "^{"),
+    (re.compile(r"(?<![A-Za-z\\])([eEiI])_\{(\w+)\}"), r"x_{\1\2}"),
+    (
+        re.compile(r"\\frac\{\s*d(?:\^\{(\d)\})?\s*\\?([A-Za-z]+)\s*\}\{\s*d\s*\\?([A-Za-z]+)(?:\^\{\d\})?\s*\}"),
+        r"D_{\2\3\1}",
+    ),
 )
 _DECIMAL = re.compile(r"(?<![\d_{])(?:\d+\.\d*|\.\d+)|(?<=\{)(?:\d+\.\d*|\.\d+)")
 
@@ -163,7 +168,7 @@ def _parsed(text: str) -> Any:
     expression = latex2sympy(
         text, normalization_config=None, conversion_config=ConversionConfig(lowercase_symbols=False)
     )
-    if not isinstance(expression, sympy.Basic | sympy.MatrixBase):
+    if not isinstance(expression, sympy.Basic | sympy.MatrixBase) or expression.has(sympy.Derivative):
         raise TypeError(expression)
     return expression.subs(sympy.Symbol("i"), sympy.I)
 
@@ -200,35 +205,49 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
 
 
 def _agreements(ours: Any, theirs: Any) -> list[bool]:
-    """Return whether two expressions agree at each point at which both have a value."""
-    names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
+    """Return whether two expressions agree at each point at which both have a value, up to the first where not."""
     agreed = list[bool]()
-    for point in _POINTS if names else _POINTS[:1]:
-        import sympy  # noqa: PLC0415
-
-        at = {
-            name: sympy.Rational(point[place % 2]) + sympy.Rational(place // 2, 7) for place, name in enumerate(names)
-        }
-        our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
-        if not (our.is_number and their.is_number and our.is_finite and their.is_finite):
-            continue
-        if bool(our.is_real) != bool(their.is_real):
-            continue
-        size = max(abs(our), abs(their))
-        agreed.append(bool(size == 0 or abs(our - their) / size < sympy.Float(10) ** (10 - _DIGITS)))
+    for our, their in _values_at_points(ours, theirs):
+        agreed.append(_is_close(our, their))
         if not agreed[-1]:
             break
     return agreed
 
 
+def _values_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the values of two expressions at each point at which both are finite, and both real or neither."""
+    import sympy  # noqa: PLC0415
+
+    names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
+    for point in _POINTS if names else _POINTS[:1]:
+        at = {name: sympy.Rational(point[place % 2]) + sympy.Rational(place // 2, 7) for place, name in enumerate(names)}
+        our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
+        numbers = our.is_number and their.is_number and our.is_finite and their.is_finite
+        if numbers and bool(our.is_real) == bool(their.is_real):
+            yield our, their
+
+
+def _is_close(our: Any, their: Any) -> bool:
+    import sympy  # noqa: PLC0415
+
+    size = max(abs(our), abs(their))
+    return bool(size == 0 or abs(our - their) / size < sympy.Float(10) ** (10 - _DIGITS))
+
+
 def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
     import sympy  # noqa: PLC0415
 
-    ours, theirs = (sympy.numer(sympy.together(each.doit())) for each in (ours, theirs))
     if ours.free_symbols != theirs.free_symbols or not ours.free_symbols:
         return False
-    ratio = sympy.simplify(ours / theirs)
-    return not ratio.free_symbols and ratio.is_finite and ratio != 0 and (not positive or bool(ratio > 0))
+    ours, theirs = ours.doit(), theirs.doit()
+    tops = [sympy.numer(sympy.together(each)) for each in (ours, theirs)]
+    return any(_has_constant_ratio(*pair, positive) for pair in ((ours, theirs), tops))
+
+
+def _has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
+    values = [(our, their) for our, their in _values_at_points(ours, theirs) if our != 0 and their != 0]
+    ratios = [our / their for our, their in values]
+    return len(ratios) > 1 and all(_is_close(ratio, ratios[0]) for ratio in ratios) and (not positive or ratios[0] > 0)
 
 
 def _is_near(ours: Any, theirs: Any, tolerance: float) -> bool:

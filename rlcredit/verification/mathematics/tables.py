@@ -6,16 +6,17 @@ from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.structure import in_order
 
 _TABLE = re.compile(
-    r"(?P<before>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>[pbvVB]?matrix|smallmatrix|array|cases|aligned)\}"
-    r"\s*(?:\{[lcr| ]+\})?(?P<body>.*?)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
+    r"(?P<name>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>[pbvVB]?matrix|smallmatrix|array|cases)\}"
+    r"\s*(?:\{[lcr| ]+\})?(?P<body>(?:(?!\\begin|\\end).)*)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
     re.DOTALL,
 )
+_NAMED = re.compile(r"(?!.*\\(?:equiv|quad|text))(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*")
 
 
 def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
-    """Return which brackets a table has, and its rows."""
+    """Return what the brackets around a table make of it, and its rows; None if a text is none."""
     found = _TABLE.fullmatch(text)
-    if found is None or (found["before"].strip() and not found["before"].rstrip().endswith("=")):
+    if found is None or _NAMED.fullmatch(found["name"]) is None:
         return None
     kind, opening = found["kind"], found["open"] or ""
     cases = kind == "cases" or opening == r"\{"
@@ -26,10 +27,18 @@ def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
 
 
 def is_table(reference: str) -> bool:
+    r"""Whether a reference is a matrix, a determinant or a function by cases.
+
+    Example:
+        >>> is_table(r"\begin{pmatrix} 1 & 2 \end{pmatrix}"), is_table(r"A = \begin{bmatrix} 1 \end{bmatrix}"), is_table("5")
+        (True, True, False)
+
+    """
     return _read_table(reference) is not None
 
 
 def is_same_table(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same cells in the same rows; of round and square brackets either will do."""
     ours, theirs = _read_table(answer), _read_table(reference)
     if ours is None or theirs is None or ours[0] != theirs[0]:
         return False

@@ -80,7 +80,7 @@ _AFTERWARDS = frozenset(["old", "long", "tall", "wide", "high", "deep", "apart",
 
 _POWER_WORDS = {"square": "2", "squared": "2", "sq": "2", "cubic": "3", "cubed": "3"}
 _WORD = (
-    r"(?:\\text\{[^{}]*\}|\([A-Za-z ]+\)|(?<![\\A-Za-z])[A-Za-z]{2,}\.?|\\mu\s*[A-Za-z]+|\\Omega"
+    r"(?:\\text\{[^{}]*\}|(?<=[\d\s])\([A-Za-z][A-Za-z ]+\)|(?<![\\A-Za-z])[A-Za-z]{2,}\.?|\\mu\s*[A-Za-z]+|\\Omega"
     r"|(?<![\\A-Za-z])[A-Za-z]+\s*/\s*[A-Za-z]+|\^\{\\circ\}\s*[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
