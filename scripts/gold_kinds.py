@@ -21,7 +21,7 @@ _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm|mathbf|o
 _TEXT = re.compile(r"\\(?:text|mbox|textbf|textrm)\{([A-Za-z][A-Za-z' -]*[A-Za-z])\}|([A-Za-z][A-Za-z' -]*[A-Za-z])")
 _LETTER = re.compile(r"\\(?:text|textbf|mathrm)\{\(?([A-E])\)?\}|\(?([A-E])\)?")
 _BRACKETS = re.compile(
-    r"(?P<open>\\left\s*\\\{|\\\{|\\left\s*[(\[]|[(\[])(?P<inside>.*)(?P<close>\\right\s*\\\}|\\\}|\\right\s*[)\]]|[)\]])",
+    r"(?P<open>\\left\s*\\\{|\\\{|\\left\s*[(\[]|[(\[])(?P<inside>.*?)(?P<close>\\right\s*\\\}|\\\}|\\right\s*[)\]]|[)\]])",
     re.DOTALL,
 )
 
@@ -58,7 +58,11 @@ class Collection(NamedTuple):
     def is_interval(self) -> bool:
         """Whether it can be nothing but an interval."""
         unlike = self.brackets in ("[)", "(]")
-        return len(self.items) == 2 and not self.is_set and (unlike or any(r"\infty" in item for item in self.items))
+        return (
+            len(self.items) == 2
+            and self.brackets not in ("", "{}")
+            and (unlike or any(r"\infty" in item for item in self.items))
+        )
 
     @property
     def is_tuple(self) -> bool:

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import csv_rows
 import math_verify
-from different_rewrites import DIFFERENT
-from equal_rewrites import EQUAL
+from verifier_rewrites import DIFFERENT, EQUAL
 
 from rlcredit.tasks.sources import Source
 from rlcredit.tasks.values import answer_text, has, value
