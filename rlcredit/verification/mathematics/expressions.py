@@ -112,6 +112,8 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
     for (before, value), kind, (_, next_value), following in zip(tokens, kinds, tokens[1:], kinds[1:], strict=False):
         if (kind == "number" and next_value == "_") or (value == "!" and next_value == "!"):
             return False
+        if next_value == "'" and value != "'" and kind != "letter":
+            return False
         if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]")) or before == "number"):
             return False
         if kind in ("sign", "operator", "script", "open") and following in ("operator", "script", "after"):

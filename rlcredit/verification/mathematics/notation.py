@@ -136,7 +136,6 @@ _SAME = (
     (re.compile(r"\^\s*\{\s*\\(?:circ|degree)\s*\}|\^?\s*\\(?:circ|degree)(?![A-Za-z])"), r"^{\\circ}"),
     (re.compile(r"\^\s*\{\s*((?:\\prime\s*)+)\}|\^\s*\\prime(?![A-Za-z])"), "'"),
     (re.compile(r"\\%"), "%"),
-    (re.compile(r"(^|[(\[{,=])\s*\+\s*(?=[\d.A-Za-z\\(])"), r"\1"),
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\*"), r"\\cdot "),
 )
@@ -148,6 +147,7 @@ _SPACES = re.compile(
     r"(\\\\)|\\(?:[,;:!> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|thinspace(?![A-Za-z])|enspace(?![A-Za-z])"
     r"|negthinspace(?![A-Za-z])|medspace(?![A-Za-z])|[hm]space\*?\{[^{}]*\})|~|\s+"
 )
+_UNARY_PLUS = re.compile(r"(^|[(\[{,=])\s*\+\s*(?=[\d.A-Za-z\\(])")
 _REPEATING = re.compile(r"(\d*)\.(\d*)(?:\\(?:overline|bar|dot)\s*\{?\s*|\()(\d+)\s*[})]?")
 _LONGEST_NUMBER = 60
 
@@ -166,7 +166,7 @@ def uniform_latex(text: str) -> str:
     for pattern, replacement in _SAME:
         text = pattern.sub(replacement, text)
     text = _GROUPED.sub(_joined, text)
-    text = _SPACES.sub(lambda space: space[1] or " ", text)
+    text = _UNARY_PLUS.sub(r"\1", _SPACES.sub(lambda space: space[1] or " ", text))
     return _REPEATING.sub(_fraction_of_decimal, text).strip()
 
 
@@ -310,7 +310,7 @@ def closing_brace(text: str, opening: int) -> int | None:
 
 
 _QUOTED = re.compile(r"""(["']|``)([^"'`]+)(?:\1|'')""")
-_FULL_STOP = re.compile(r"(?<![.\s])\s*\.+$")
+_FULL_STOP = re.compile(r"(?<![.\s])\s*\.$")
 
 
 def normal_form(text: str) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.names import without_names
 from rlcredit.verification.mathematics.numbers import number_in_normal_form
-from rlcredit.verification.mathematics.units import PERCENT, read_quantity
+from rlcredit.verification.mathematics.units import PERCENT, Quantity, read_quantity
 
 
 def is_quantity(reference: str) -> bool:
@@ -22,7 +22,11 @@ def is_same_quantity(answer: str, reference: str, compare: Comparison) -> bool:
     answers ``50%`` as 0.5 does.
     """
     theirs = read_quantity(reference)
-    ours = read_quantity(without_names(answer, compare))
+    answer = without_names(answer, compare)
+    ours = read_quantity(answer)
+    if ours.unit and not theirs.unit and number_in_normal_form(reference) is None:
+        # An upright letter is a unit beside a number, and a name in a reference that has it.
+        ours = Quantity(answer)
     if not ours.unit and len(theirs.unit) == 1:
         # "5 m" is a product of two letters but beside a reference in metres.
         ours = ours._replace(value=re.sub(rf"(?<=[\d}}\s])\s*{theirs.unit}$", "", ours.value))

@@ -11,7 +11,7 @@ from rlcredit.verification.mathematics.structure import in_brackets, joined_by_w
 _REALS = re.compile(
     r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?|(?:\\text\{)?all real numbers\}?", re.IGNORECASE
 )
-ORDER = re.compile(r"(\\le|\\ge|<|>|\\ne)(?![A-Za-z])")
+ORDER = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
 FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 MEMBER = re.compile(r"\\?[A-Za-z](?:_\{\w+\})?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
 _BUILDER = re.compile(r"\\\{\s*\\?[A-Za-z]\s*(?:\\in\s*\\mathbb\s*\{?R\}?\s*)?(?:\\mid|\||:)\s*(.+)\\\}", re.DOTALL)
@@ -103,7 +103,12 @@ def _all_but(left_out: Sequence[str]) -> list[Piece] | None:
 def is_range(reference: str) -> bool:
     """Whether a reference is a set of numbers that cannot be taken for a point: ``(1, 2)`` alone can."""
     pieces = read_pieces(reference)
-    return pieces is not None and any(piece[0] != r"\{" for piece in pieces)
+    if pieces is None or all(piece[0] == r"\{" for piece in pieces):
+        return False
+    if len(pieces) > 1 or in_brackets(reference) is None:
+        return True
+    opening, low, high, closing = pieces[0]
+    return (opening, closing) != ("(", ")") or r"\infty" in low + high
 
 
 def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:

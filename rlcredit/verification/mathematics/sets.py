@@ -18,9 +18,7 @@ def _empty(text: str) -> bool:
 
 
 def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
-    answer = without_name(answer)
-    if member := MEMBER.fullmatch(answer):
-        answer = member[1].strip()
+    answer = _without_membership(without_name(answer))
     if _empty(answer) or _empty(reference):
         return _empty(answer) and _empty(reference)
     brackets = in_brackets(answer)
@@ -30,6 +28,12 @@ def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
     if brackets is None and len(ours) < 2 and len(theirs) > 1:
         return False
     return matched(ours, theirs, compare)
+
+
+def _without_membership(text: str) -> str:
+    r"""Return the set in ``x \in {1, 2}``; any other text as it is."""
+    member = MEMBER.fullmatch(text)
+    return member[1].strip() if member else text
 
 
 def is_tuple(reference: str) -> bool:
@@ -66,7 +70,7 @@ def is_list(reference: str) -> bool:
 
 
 def is_same_list(answer: str, reference: str, compare: Comparison) -> bool:
-    answer = without_name(answer)
+    answer = _without_membership(without_name(answer))
     found = in_brackets(answer)
     if found is not None:
         if found[0] != r"\{":

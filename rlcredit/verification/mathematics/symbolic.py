@@ -148,6 +148,8 @@ _REWRITTEN = (
     (re.compile(r"\\lg(?![A-Za-z])"), r"\\log_{10}"),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
     (re.compile(r"\^\{\+"), "^{"),
+    (re.compile(r"\)\s*(?=\d)"), r") \\cdot "),
+    (re.compile(r"_\{\s*\\([A-Za-z]+)\s*\}"), r"_{\1}"),
     (re.compile(r"(?<![A-Za-z\\])([eEiI])_\{(\w+)\}"), r"x_{\1\2}"),
     (
         re.compile(r"\\frac\{\s*d(?:\^\{(\d)\})?\s*\\?([A-Za-z]+)\s*\}\{\s*d\s*\\?([A-Za-z]+)(?:\^\{\d\})?\s*\}"),

@@ -10,7 +10,7 @@ _TABLE = re.compile(
     r"\s*(?:\{[lcr| ]+\})?(?P<body>(?:(?!\\begin|\\end).)*)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
     re.DOTALL,
 )
-_NAMED = re.compile(r"(?!.*\\(?:equiv|quad|text))(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*")
+_NAMED = re.compile(r"(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*")
 
 
 def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
