@@ -86,7 +86,9 @@ def plain_latex(answer: str, reference: str) -> bool:
         [True, False, False, False]
 
     """
-    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _nesting(answer) > max(DEEPEST, _nesting(reference)):
+    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _nesting(answer) > max(
+        DEEPEST, _nesting(reference)
+    ):
         return False
     return not _too_large(answer) or _too_large(reference)
 

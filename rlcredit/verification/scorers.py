@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from rlcredit.verification.mathematics.symbolic import fault, preload_sympy
 from rlcredit.verification.plain import plain_expression, short
 from rlcredit.verification.serving import warmed
-from rlcredit.verification.mathematics.symbolic import fault, preload_sympy
 
 _FUNCTIONS = frozenset(
     (

@@ -19,10 +19,12 @@ _DENIAL = re.compile(
 
 
 def is_letter(reference: str) -> bool:
+    """Whether a reference is one of the letters that multiple choice has: ``C``, ``(C)``."""
     return _LETTER.fullmatch(reference) is not None
 
 
 def is_same_letter(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer chooses this letter and no other: ``C.``, ``(C) 5``, but not ``A or C``."""
     expected = _LETTER.fullmatch(reference)
     chosen = _CHOICE.fullmatch(answer.strip())
     if expected is None or chosen is None or chosen["letter"].upper() != expected[1]:
@@ -45,18 +47,22 @@ _BASES = dict(
 
 
 def is_uncomputed(reference: str) -> bool:
+    """Whether a reference looks like arithmetic and is none: ``2023-01-15``, ``7:30``, ``3-2``."""
     return _UNCOMPUTED.fullmatch(as_words(reference)) is not None
 
 
-def is_same_text(answer: str, reference: str, compare: Comparison) -> bool:
+def has_same_characters(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same characters, blanks and case aside."""
     return re.sub(r"\s", "", as_words(answer)).casefold() == re.sub(r"\s", "", as_words(reference)).casefold()
 
 
 def is_based(reference: str) -> bool:
+    """Whether a reference is a number with its base: ``1011_{2}``."""
     return _BASED.fullmatch(reference) is not None
 
 
 def has_same_digits(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same digits and names the same base."""
     ours, theirs = _BASED.fullmatch(without_name(answer)), _BASED.fullmatch(reference)
     if ours is None or theirs is None:
         return False

@@ -27,7 +27,10 @@ class Values(Protocol):
 class Comparison(Protocol):
     """Comparison of anything in normal form."""
 
-    values: Values
+    @property
+    def values(self) -> Values:
+        """Comparison of single values."""
+        ...
 
     def equal(self, answer: str, reference: str) -> bool:
         """Whether an answer equals its reference, by the kind of thing that the reference is."""

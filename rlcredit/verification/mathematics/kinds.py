@@ -35,7 +35,7 @@ def _is_same_value(answer: str, reference: str, compare: Comparison) -> bool:
 
 KINDS: tuple[Kind, ...] = (
     Kind("option letter", characters.is_letter, characters.is_same_letter),
-    Kind("date, time, score, ratio or range", characters.is_uncomputed, characters.is_same_text),
+    Kind("date, time, score, ratio or range", characters.is_uncomputed, characters.has_same_characters),
     Kind("number in another base", characters.is_based, characters.has_same_digits),
     Kind("congruence", relations.is_congruence, relations.is_same_congruence),
     Kind("matrix or function by cases", tables.is_table, tables.is_same_table),

@@ -95,9 +95,9 @@ def without_dollars(text: str) -> str:
     text = text.strip()
     for opening, closing in _WRAPPERS:
         inner = text[len(opening) : -len(closing)]
-        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
-            if opening not in inner and closing not in inner:
-                return without_dollars(inner)
+        enclosed = text == opening + inner + closing and len(text) > len(opening + closing)
+        if enclosed and opening not in inner and closing not in inner:
+            return without_dollars(inner)
     text = text.replace(r"\(", "$").replace(r"\)", "$")
     parts = _DOLLARS.split(text)
     if len(parts) > 1 and len(re.findall(r"(?<!\\)\$", text.replace("$$", "$"))) % 2 == 0:

@@ -1,5 +1,6 @@
 r"""Sets of real numbers: intervals, inequalities, unions."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -8,9 +9,7 @@ from rlcredit.verification.mathematics.names import is_variable, without_name
 from rlcredit.verification.mathematics.numbers import number_in_normal_form
 from rlcredit.verification.mathematics.structure import in_brackets, joined_by_words, listed, split_outside
 
-_REALS = re.compile(
-    r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?|(?:\\text\{)?all real numbers\}?", re.IGNORECASE
-)
+_REALS = re.compile(r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?", re.IGNORECASE)
 ORDER = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
 FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 MEMBER = re.compile(r"\\?[A-Za-z](?:_\{\w+\})?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
@@ -97,7 +96,7 @@ def _all_but(left_out: Sequence[str]) -> list[Piece] | None:
         return None
     ordered = [text for _, text in sorted(zip(numbers, left_out, strict=True))] if len(left_out) > 1 else left_out
     ends = [r"-\infty", *ordered, r"\infty"]
-    return [("(", low, high, ")") for low, high in zip(ends[:-1], ends[1:], strict=True)]
+    return [("(", low, high, ")") for low, high in itertools.pairwise(ends)]
 
 
 def is_range(reference: str) -> bool:
@@ -112,6 +111,7 @@ def is_range(reference: str) -> bool:
 
 
 def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer consists of the same intervals, in whatever order and notation."""
     ours, theirs = read_pieces(without_name(answer)), read_pieces(reference)
     if ours is None or theirs is None or len(ours) != len(theirs):
         return False

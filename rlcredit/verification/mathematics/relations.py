@@ -37,10 +37,12 @@ def _difference(both: Sequence[str]) -> str:
 
 
 def is_inequality(reference: str) -> bool:
+    """Whether a reference compares two sides."""
     return ORDER.search(reference) is not None
 
 
 def is_same_inequality(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer is the same inequality, multiplied by whatever keeps its solutions."""
     ours, theirs = ([side.strip() for side in ORDER.split(text)] for text in (answer, reference))
     if len(ours) != 3 or len(theirs) != 3 or not all(ours):
         return False
@@ -62,10 +64,12 @@ def _read_congruence(text: str) -> tuple[str, str] | None:
 
 
 def is_congruence(reference: str) -> bool:
+    """Whether a reference is a residue with its modulus."""
     return _read_congruence(reference) is not None
 
 
 def is_same_congruence(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same modulus, and a residue that differs by a multiple of it."""
     ours, theirs = _read_congruence(answer), _read_congruence(reference)
     if ours is None or theirs is None or not compare.equal(ours[1], theirs[1]):
         return False

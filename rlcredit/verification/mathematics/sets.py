@@ -10,6 +10,7 @@ from rlcredit.verification.mathematics.structure import in_brackets, in_order, l
 
 
 def is_set(reference: str) -> bool:
+    """Whether a reference is a finite set in braces, or the empty set."""
     return _empty(reference) or (in_brackets(reference) or ("",))[0] == r"\{"
 
 
@@ -18,6 +19,7 @@ def _empty(text: str) -> bool:
 
 
 def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same elements; a list has them too, a tuple has an order."""
     answer = _without_membership(without_name(answer))
     if _empty(answer) or _empty(reference):
         return _empty(answer) and _empty(reference)
@@ -37,11 +39,13 @@ def _without_membership(text: str) -> str:
 
 
 def is_tuple(reference: str) -> bool:
+    """Whether a reference is a sequence in brackets: a point, a vector, an open interval."""
     brackets = in_brackets(reference)
     return brackets is not None and brackets[0] != "{" and len(split_outside(brackets[1], ",;")) > 1
 
 
 def is_same_tuple(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same elements in the same order, in the same brackets or with a name each."""
     expected = in_brackets(reference)
     assert expected is not None
     theirs = split_outside(expected[1], ",;")
@@ -66,10 +70,12 @@ def _namedin_order(parts: Sequence[str]) -> list[str]:
 
 
 def is_list(reference: str) -> bool:
+    """Whether a reference is several values without brackets."""
     return len(listed(reference)) > 1
 
 
 def is_same_list(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same elements, in whatever order; a set has them too."""
     answer = _without_membership(without_name(answer))
     found = in_brackets(answer)
     if found is not None:

@@ -188,7 +188,7 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
         both = (
             isinstance(ours, sympy.MatrixBase) and isinstance(theirs, sympy.MatrixBase) and ours.shape == theirs.shape
         )
-        return both and all(is_same_value(our, their) for our, their in zip(ours, theirs, strict=True))
+        return both and all(is_same_value(our, their) for our, their in zip(ours.flat(), theirs.flat(), strict=True))
     if not (isinstance(ours, sympy.Expr) and isinstance(theirs, sympy.Expr)):
         return bool(ours == theirs)
     ours, theirs = ours.doit(), theirs.doit()
@@ -222,7 +222,7 @@ def _values_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
 
     names = sorted(ours.free_symbols | theirs.free_symbols, key=str)
     for point in _POINTS if names else _POINTS[:1]:
-        at = {name: sympy.Rational(point[place % 2]) + sympy.Rational(place // 2, 7) for place, name in enumerate(names)}
+        at = {name: sympy.Rational(point[n % 2]) + sympy.Rational(n // 2, 7) for n, name in enumerate(names)}
         our, their = (each.subs(at).evalf(_DIGITS) for each in (ours, theirs))
         numbers = our.is_number and their.is_number and our.is_finite and their.is_finite
         if numbers and bool(our.is_real) == bool(their.is_real):
@@ -243,7 +243,7 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
         return False
     ours, theirs = ours.doit(), theirs.doit()
     tops = [sympy.numer(sympy.together(each)) for each in (ours, theirs)]
-    return any(_has_constant_ratio(*pair, positive) for pair in ((ours, theirs), tops))
+    return any(_has_constant_ratio(our, their, positive) for our, their in ((ours, theirs), tops))
 
 
 def _has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:

@@ -10,7 +10,9 @@ _TABLE = re.compile(
     r"\s*(?:\{[lcr| ]+\})?(?P<body>(?:(?!\\begin|\\end).)*)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
     re.DOTALL,
 )
-_NAMED = re.compile(r"(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*")
+_NAMED = re.compile(
+    r"(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*"
+)
 
 
 def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
@@ -30,7 +32,7 @@ def is_table(reference: str) -> bool:
     r"""Whether a reference is a matrix, a determinant or a function by cases.
 
     Example:
-        >>> is_table(r"\begin{pmatrix} 1 & 2 \end{pmatrix}"), is_table(r"A = \begin{bmatrix} 1 \end{bmatrix}"), is_table("5")
+        >>> is_table(r"\begin{pmatrix} 1 \end{pmatrix}"), is_table(r"A=\begin{bmatrix}1\end{bmatrix}"), is_table("5")
         (True, True, False)
 
     """

@@ -10,19 +10,22 @@ _PRODUCT_ALPHABETS = ("abcd", "xyz", "mnk", "pqrst", "uvw", "ij", "rh")
 
 
 def as_words(text: str) -> str:
+    """Return the words of a text in normal form."""
     text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
     return " ".join(re.sub(r"[{}\"]", " ", text).strip(" .'").split())
 
 
 def is_text(reference: str) -> bool:
+    """Whether a reference is made of words, and no quantity."""
     if re.search(r"\d|[=+^*/<>]|\\(?!text)", reference) and not re.search(r"\\text\{[^{}]*[A-Za-z]{3}", reference):
         return False
-    if re.search(r"\d", read_quantity(reference).value) and not read_quantity(reference).value == reference:
+    if re.search(r"\d", read_quantity(reference).value) and read_quantity(reference).value != reference:
         return False
     runs = _RUN.findall(as_words(reference))
     return any(not any(set(run) <= set(letters) for letters in _PRODUCT_ALPHABETS) for run in runs)
 
 
 def is_same_text(answer: str, reference: str, compare: Comparison) -> bool:
+    """Whether an answer has the same words, case and articles aside."""
     ours, theirs = (re.sub(r"^(?:the|a|an) ", "", as_words(text).casefold()) for text in (answer, reference))
     return bool(ours) and ours == theirs

@@ -88,7 +88,9 @@ _TAIL = re.compile(rf"(?:\s*(?:/|\\cdot)?\s*{_WORD}{_RAISED})+\s*$")
 _LEADING_CURRENCY = re.compile(rf"([+-]?)\s*{_CURRENCY}\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
 _MOST_WORDS = 8
-_NOT_ALONE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}|\\text|[,;=<>%]|\\(?:le|ge|ne|in|cup|pm|sin|cos|tan|cot|sec|csc)(?![A-Za-z])")
+_NOT_ALONE = re.compile(
+    r"(?<![\\A-Za-z])[A-Za-z]{3,}|\\text|[,;=<>%]|\\(?:le|ge|ne|in|cup|pm|sin|cos|tan|cot|sec|csc)(?![A-Za-z])"
+)
 """What a value with a unit has not: further words, values or relations."""
 
 PERCENT = "percent"
