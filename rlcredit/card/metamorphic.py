@@ -39,7 +39,6 @@ def _left(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tens
     fresh = rollout.reopened()
     if rewards is not None:
         fresh.rewards = rewards
-        fresh.advantages = NEUTRAL["advantages"](fresh)  # pyright: ignore[reportAttributeAccessIssue]
     for operator in stack:
         operator.checked(fresh)
     return fresh.advantages.where(fresh.mask, 0)
