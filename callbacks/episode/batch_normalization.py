@@ -62,5 +62,5 @@ class BatchNormalization(CreditOperator, reads="judged advantages", writes="adva
             varied = deviations.any(-1).repeat_interleave(rollout.group_size)
             counted = counted & varied[:, None]
         rollout.advantages = batch_normalized_advantages(rollout.advantages, counted)
-        largest = rollout.advantages[rollout.mask].abs().max()
+        largest = rollout.advantages.where(rollout.mask, 0).abs().max()
         return {"advantage_max": largest, "counted_fraction": masked_mean(counted.float(), rollout.mask)}
