@@ -118,8 +118,8 @@ class CreditOperator(Contract, Callback):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
             )
-        undeclared = {name for name, value in before.items() if getattr(rollout, name) is not value} - self.writes
-        if undeclared:
+        rebound = {name for name, value in before.items() if getattr(rollout, name) is not value} - rollout.unwritten
+        if undeclared := rebound - self.writes:
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
         if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
             raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")

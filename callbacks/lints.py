@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from callbacks.contract import Contract, StackError, operators
 from rlcredit.rollout import MEANINGFUL
 
+CREDIT = frozenset(["rewards", "advantages"])
+"""Fields that are credit, or what it is made of; the others describe tokens."""
+
 
 def check_stack(callbacks: Iterable[object]) -> None:
-    """Reject a stack that reads what nothing wrote, or writes what nothing will read.
+    """Reject a stack that reads what nothing wrote, or writes what does not reach the advantages.
 
     Args:
         callbacks: as listed in ``trainer.callbacks``; callbacks that are not credit operators are passed over.
@@ -22,21 +25,23 @@ def check_stack(callbacks: Iterable[object]) -> None:
     for place, operator in enumerate(stack):
         for name in sorted(operator.reads):
             _check_read(stack, place, name)
-        for name in sorted(operator.writes):
-            _check_write(stack, place, name)
         _check_state(stack, place)
+    for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
+        for name in sorted(stack[place].writes):
+            _check_write(stack, place, name)
 
 
 def bounds(stack: Sequence[Contract], group_size: int) -> list[float]:
     """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards.
 
-    Infinity where none is known, and below an operator that reads shaped rewards, since these may leave [0, 1].
+    Infinity where none is known, and where credit is made of shaped rewards, since these may leave [0, 1].
     """
-    limits, shaped = [1.0], False
+    limits, shaped, neutral = [1.0], False, True
     for operator in stack:
         bound = operator.bound(limits[-1], group_size)
-        limits.append(math.inf if shaped and {"rewards", "advantages"} <= operator.reads | operator.writes else bound)
-        shaped = shaped or "rewards" in operator.writes
+        shaped, neutral = shaped or "rewards" in operator.writes, neutral and "advantages" not in operator.writes
+        made_of_rewards = neutral or operator.reads | operator.writes >= CREDIT
+        limits.append(math.inf if shaped and made_of_rewards else bound)
     return limits
 
 
@@ -63,26 +68,46 @@ def _check_read(stack: Sequence[Contract], place: int, name: str) -> None:
 
 
 def _check_write(stack: Sequence[Contract], place: int, name: str) -> None:
-    """Dead write: overwritten or forgotten before an operator that assigns credit has read it."""
-    writer = stack[place]
-    for later in stack[place + 1 :]:
-        if name in later.reads and later.writes:
-            return
-        if name in later.writes:
-            repair = (
-                f"Move {_name(later)} above {_name(writer)}" if name in writer.reads else "Keep only one of the two"
-            )
-            raise StackError(
-                f"{_name(later)} overwrites the `{name}` of {_name(writer)} before anything uses it. "
-                f"{repair} in trainer.callbacks."
-            )
-    watched = any(name in later.reads for later in stack[place + 1 :])
-    if name == "advantages" or watched:
+    """Dead write: overwritten or forgotten before it has reached the advantages."""
+    used, shown = _uses(stack)
+    if name in used[place + 1]:
         return
-    readers = [_name(above) for above in stack[:place] if name in above.reads and above.writes]
+    writer, below = stack[place], stack[place + 1 :]
+    overwriting = next((later for later in below if name in later.writes), writer)
+    if overwriting is not writer and name not in overwriting.reads:
+        other = _name(overwriting)
+        repair = f"Move {other} above {_name(writer)}" if name in writer.reads else "Keep only one of the two"
+        raise StackError(
+            f"{other} overwrites the `{name}` of {_name(writer)} before anything uses it. "
+            f"{repair} in trainer.callbacks."
+        )
+    above = enumerate(stack[:place])
+    readers = [_name(reader) for at, reader in above if name in reader.reads and reader.writes & used[at + 1]]
+    if name in shown[place + 1] and not readers:
+        return
     repair = f"Move {_name(writer)} above {readers[0]}" if readers else f"Remove {_name(writer)} from the list"
     where = "in trainer.callbacks." if readers else "trainer.callbacks."
-    raise StackError(f"{_name(writer)} writes `{name}`, which nothing below it reads. {repair} {where}")
+    nothing = "which only probes read" if name in shown[place + 1] else "which nothing below it reads"
+    raise StackError(f"{_name(writer)} writes `{name}`, {nothing}. {repair} {where}")
+
+
+def _uses(stack: Sequence[Contract]) -> tuple[list[set[str]], list[set[str]]]:
+    """Return which fields, as they are above each operator and, last, below all, reach the advantages, and a probe.
+
+    Advantages that nobody has written are made of the rewards: there, who uses these uses those. What a probe shows is
+    a use of fields that describe tokens, for there are stacks that only measure; of credit it is none.
+    """
+    used, shown = [{"advantages"}], [set[str]()]
+    neutral = [not any("advantages" in above.writes for above in stack[:place]) for place in range(len(stack) + 1)]
+    for place in reversed(range(len(stack) + 1)):
+        if neutral[place] and "advantages" in used[0]:
+            used[0] |= {"rewards"}
+        if place:
+            operator = stack[place - 1]
+            for fields, through in ((used, operator.writes & used[0]), (shown, operator.writes & shown[0])):
+                fields.insert(0, (fields[0] - operator.writes) | operator.reads if through else set(fields[0]))
+            shown[0] = (shown[0] | (set() if operator.writes else operator.reads)) - CREDIT
+    return used, shown
 
 
 def _check_state(stack: Sequence[Contract], place: int) -> None:

@@ -45,9 +45,10 @@ class _Watched(Rollout):
         return object.__getattribute__(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        if notes := vars(self).get(_NOTES):
-            notes.watched -= {name}
+        notes = vars(self).pop(_NOTES)  # what is made anew from the field is not read by the operator
+        super().__setattr__(name, value)
+        vars(self)[_NOTES] = notes
+        notes.watched -= {name}
 
     def __copy__(self) -> Rollout:
         copied = object.__new__(Rollout)

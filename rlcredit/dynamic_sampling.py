@@ -16,7 +16,8 @@ class DynamicSampling:
 
     DAPO (Yu et al., 2025, arXiv:2503.14476). Every step draws ``rounds * prompts_per_step`` prompts from the shuffled
     set and asks ``prompts_per_step`` of them at a time until enough groups are informative; the rest is passed over.
-    Groups that teach nothing fill what is missing after the last round, so that a batch has one size.
+    Groups that teach nothing fill what is missing after the last round, so that a batch has one size: those with a
+    verdict first.
 
     Args:
         rounds: how often a step asks at most; 1 is plain sampling. DAPO uses 10.
@@ -57,7 +58,8 @@ def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str
             break
     combined = concatenated(sampled)
     useful = informative(combined)
-    chosen = (~useful).int().argsort(stable=True)[:prompts].sort().values
+    judged = combined.judged.view(-1, combined.group_size).any(-1)
+    chosen = (useful.int() + judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
     rows = chosen[:, None] * combined.group_size + torch.arange(combined.group_size, device=chosen.device)
     metrics = {"sampling_rounds": float(len(sampled)), "informative_groups": useful.float().mean().item()}
     return combined.rows(rows.flatten()), metrics

@@ -57,10 +57,9 @@ def _own_gradients(
     union.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
         scores = module(union)
-        facts = module.facts(rollout, scores.entropy)
         for index, credit in enumerate(credits):
-            weighed = module.corrected(rollout, credit)
-            loss = module.loss(scores.logprobs, rollout.old_logprobs, weighed, rollout.mask, **facts)
+            arguments, facts = module.judged_inputs(rollout, scores, credit)
+            loss = module.loss(*arguments, **facts)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
             results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})

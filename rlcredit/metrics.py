@@ -7,6 +7,8 @@ from torchmetrics import Metric
 from rlcredit.functional.groups import unanimous
 from rlcredit.functional.masked import masked_mean, masked_quantiles
 from rlcredit.functional.uncertainty import surprisal
+from rlcredit.losses.base import bounded_ratio
+from rlcredit.losses.kl_penalty import kl_estimate
 from rlcredit.rollout import Rollout
 from rlcredit.statistics.pass_at_k import pass_at_k
 
@@ -19,7 +21,7 @@ def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
     surprise = surprisal(rollout.old_logprobs)
     quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
     return {
-        "train/reward": rollout.rewards.mean(),
+        "train/reward": masked_mean(rollout.rewards, rollout.judged),
         "train/completion_length": rollout.mask.sum(-1).float().mean(),
         "train/zero_variance": (all_right | all_wrong).float().mean(),
         "train/zero_variance_all_right": all_right.float().mean(),
@@ -32,12 +34,13 @@ def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
 
 def policy_metrics(rollout: Rollout, scored: Tensor) -> dict[str, Tensor]:
     """Compare trainer and sampler on the rows that were scored: on policy the ratio is one, the divergence zero."""
-    log_ratio = (rollout.logprobs.detach() - rollout.old_logprobs)[rollout.mask & scored[:, None]]
+    where = rollout.mask & scored[:, None]
+    now, then = rollout.logprobs.detach()[where], rollout.old_logprobs[where]
     return {
-        "train/ratio_min": log_ratio.min().exp(),
-        "train/ratio_max": log_ratio.max().exp(),
+        "train/ratio_min": bounded_ratio((now - then).min()),
+        "train/ratio_max": bounded_ratio((now - then).max()),
         # E[exp(d) - 1 - d] is KL(sampler || trainer), and no single token makes it negative.
-        "train/kl_sampler": (log_ratio.expm1() - log_ratio).mean(),
+        "train/kl_sampler": kl_estimate(then, now).mean(),
     }
 
 

@@ -21,6 +21,7 @@ from rlcredit.engines.sampling import Sampling
 from rlcredit.guards.guarded_update import GuardedUpdate
 from rlcredit.guards.update import Update
 from rlcredit.losses import ImportanceSampling, PolicyLoss
+from rlcredit.losses.base import bounded_ratio
 from rlcredit.metrics import MeanPassAtK, policy_metrics, sampling_metrics
 from rlcredit.microbatches import TOKENS, MicroBatches, Size, parts
 from rlcredit.policy import Context, Policy, Scores
@@ -253,8 +254,7 @@ class PolicyModule(GuardedUpdate):
         part = self.minibatch(batch)
         scores = self(part)
         part.logprobs = scores.logprobs
-        arguments = (part.logprobs, part.old_logprobs, self.corrected(part, part.advantages), part.mask)
-        facts = self.facts(part, scores.entropy)
+        arguments, facts = self.judged_inputs(part, scores, part.advantages)
         loss = self.loss(*arguments, **facts)
         if batch.update == 0:
             self._log({**self.step_metrics, **sampling_metrics(batch)}, len(batch.mask))
@@ -281,11 +281,33 @@ class PolicyModule(GuardedUpdate):
         """
         if rollout.engine_logprobs is None or self.mismatch_cap is None:
             return credit
-        return credit * (rollout.old_logprobs - rollout.engine_logprobs).exp().clamp(max=self.mismatch_cap)
+        return credit * bounded_ratio(rollout.old_logprobs - rollout.engine_logprobs).clamp(max=self.mismatch_cap)
 
     def minibatch(self, rollout: Rollout) -> Rollout:
         """Return the part of a rollout that its next update uses."""
         return rollout.minibatch(rollout.update % self.minibatches, self.minibatches)
+
+    def judged_inputs(
+        self, rollout: Rollout, scores: Scores, credit: Tensor
+    ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
+        """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
+
+        An update is the one that would be taken had those completions not been sampled.
+
+        Args:
+            rollout: of the mini-batch.
+            scores: of the policy that is trained.
+            credit: A, shape ``(B, T)``.
+
+        """
+
+        def kept(values: Tensor) -> Tensor:
+            return values[rollout.judged.to(values.device)]
+
+        credit = self.corrected(rollout, credit)
+        given = self.facts(rollout, scores.entropy)
+        facts = {name: kept(value) if isinstance(value, Tensor) else value for name, value in given.items()}
+        return (kept(scores.logprobs), kept(rollout.old_logprobs), kept(credit), kept(rollout.mask)), facts
 
     def facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
         """Return what the loss needs besides credit and log-probabilities.
@@ -310,9 +332,10 @@ class PolicyModule(GuardedUpdate):
     def forward(self, rollout: Rollout) -> Scores:
         """Return log pi of the sampled tokens with graph, and the policy's entropy, both ``(B, T)``.
 
-        Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row; the
-        others are scored in parts of similar length, so that short completions do not pay for the padding of long
-        ones. Micro-batches are computed again in the backward pass; without them all parts stay in memory.
+        Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row, and rows
+        without a verdict keep them always; the others are scored in parts of similar length, so that short completions
+        do not pay for the padding of long ones. Micro-batches are computed again in the backward pass; without them all
+        parts stay in memory.
         """
         rows = self.scored(rollout).nonzero().squeeze(-1)
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
@@ -339,8 +362,8 @@ class PolicyModule(GuardedUpdate):
         torch.autograd.grad(scored.sum(), list(self.learned.values()), allow_unused=True)
 
     def scored(self, rollout: Rollout) -> Tensor:
-        """Return the rows that are scored, shape ``(B,)`` bool; at least one."""
-        scored = rollout.credited() | self.loss.every_row
+        """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
+        scored = (rollout.credited() | self.loss.every_row) & rollout.judged
         scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
         return scored
 

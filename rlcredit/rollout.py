@@ -7,7 +7,7 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -31,7 +31,11 @@ class Rollout:
     """Sampled completions with their rewards, and the ledger that the credit stack edits.
 
     Operators rebind ledger fields (``rollout.signal = ...``) and never mutate a tensor: a probe higher in the stack may
-    still hold the old one. A fresh ledger is neutral, so that the empty stack is REINFORCE.
+    still hold the old one. A fresh ledger is neutral, so that the empty stack is REINFORCE. A neutral value is made
+    anew whenever a field that it is made of is rebound, until somebody writes it: advantages follow shaped rewards.
+
+    A completion without a verdict counts as if it had not been sampled: statistics are taken over ``counted`` tokens
+    and over ``judged_rewards`` or ``verdicts``, and the loss leaves its row out.
 
     Attributes:
         step: optimizer steps taken when sampled; schedules are functions of it.
@@ -59,13 +63,14 @@ class Rollout:
         sepa_lambda: pooling strength in [0, 1]; neutral: 0.
         process: implicit process signal, ``(B, T)`` float32; neutral: 0.
         progress: how far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
-        advantages: credit, ``(B, T)`` float32; neutral: the reward on every token.
+        advantages: credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
         logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that
             it uses, ``old_logprobs`` before.
         update: which update of this rollout comes next, from zero; credit is assigned before the first.
         sources: number and example of each group's prompt, for oracles and probes that use it again.
         trail: label of each operator that wrote advantages, and the advantages after it.
         truth: what a probe has found out about the credit of some completions.
+        unwritten: fields of the ledger that are still neutral.
 
     """
 
@@ -96,6 +101,7 @@ class Rollout:
     sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
     trail: tuple[tuple[str, Tensor], ...] = field(init=False, default=())
     truth: Any = field(init=False, default=None)
+    unwritten: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         """Open a neutral ledger.
@@ -107,8 +113,22 @@ class Rollout:
         _refuse_shapes(self)
         if self.judged is None:
             self.judged = torch.ones_like(self.correct, dtype=torch.bool)
+        self._open()
+
+    def _open(self) -> None:
+        """Make the whole ledger neutral."""
         for name, neutral in NEUTRAL.items():
             setattr(self, name, neutral(self))
+        vars(self)["unwritten"] = frozenset(NEUTRAL)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Bind a field; what is neutral and made of it is made anew, unless the field is taken away (None)."""
+        bind = super().__setattr__
+        bind(name, value)
+        bind("unwritten", self.unwritten - {name})
+        for made in MADE_OF.get(name, ()) if value is not None else ():
+            if made in self.unwritten:
+                bind(made, NEUTRAL[made](self))
 
     def credited(self) -> Tensor:
         """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
@@ -118,6 +138,16 @@ class Rollout:
     def verdicts(self) -> Tensor:
         """One for right, zero for wrong, NaN where the verifier could not tell, shape ``(B,)``."""
         return self.correct.where(self.judged, torch.nan)
+
+    @property
+    def judged_rewards(self) -> Tensor:
+        """Rewards, NaN where the verifier could not tell, shape ``(B,)``."""
+        return self.rewards.where(self.judged, torch.nan)
+
+    @property
+    def counted(self) -> Tensor:
+        """True on the sampled tokens of judged completions, which statistics are taken over, shape ``(B, T)`` bool."""
+        return self.mask & self.judged[:, None]
 
     def evenly(self, number: int) -> list[int]:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
@@ -133,7 +163,7 @@ class Rollout:
         part = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
-                setattr(part, name, value[chosen])
+                vars(part)[name] = value[chosen]
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         if self.sources:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
@@ -143,8 +173,7 @@ class Rollout:
     def reopened(self) -> "Rollout":
         """Return the same facts with a neutral ledger."""
         fresh = copy.copy(self)
-        for name, neutral in NEUTRAL.items():
-            setattr(fresh, name, neutral(fresh))
+        fresh._open()
         return fresh
 
     def minibatch(self, number: int, of: int) -> "Rollout":
@@ -260,10 +289,19 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
     "sepa_lambda": lambda _: 0.0,
     "process": lambda rollout: torch.zeros_like(rollout.old_logprobs),
     "progress": lambda rollout: positional_progress(rollout.mask),
-    "advantages": lambda rollout: rollout.rewards[:, None].expand(rollout.mask.shape),
+    "advantages": lambda rollout: rollout.rewards.where(rollout.judged, 0)[:, None].expand(rollout.mask.shape),
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
-"""The ledger and the values it opens with."""
+"""The ledger and the values it opens with; each is made of facts and of values above it."""
+
+MADE_OF: dict[str, tuple[str, ...]] = {
+    "mask": ("plan_mask", "progress", "advantages"),
+    "old_logprobs": ("signal", "process", "logprobs"),
+    "correct": ("rewards", "advantages"),
+    "judged": ("advantages",),
+    "rewards": ("advantages",),
+}
+"""What is neutral and made of a field, directly or not, in the order in which it is made."""
 
 NOTES = frozenset(["update", "sources", "trail", "truth"])
 """What the run notes about a rollout; no operator may name it."""

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.choices import one_of
+from rlcredit.functional.groups import group_deviations
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.processes import pooled_mean_var
 from rlcredit.rollout import Rollout
@@ -36,7 +37,7 @@ def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:
     return ((advantages - mean) / (variance.sqrt() + 1e-8)).to(advantages.dtype).where(mask, advantages)
 
 
-class BatchNormalization(CreditOperator, reads="rewards advantages", writes="advantages"):
+class BatchNormalization(CreditOperator, reads="judged advantages", writes="advantages"):
     """Apply :func:`batch_normalized_advantages` to the ledger.
 
     Below GRPO this is the baseline variant of REINFORCE++. There, completions without advantage, such as those of
@@ -44,21 +45,22 @@ class BatchNormalization(CreditOperator, reads="rewards advantages", writes="adv
 
     Args:
         zero_variance: ``include`` groups of equal rewards like all others, or ``exclude`` them: neither counted nor
-            changed.
+            changed. Completions without a verdict are neither, whichever it is.
 
     """
 
     def __init__(self, zero_variance: Literal["include", "exclude"] = "include") -> None:
         super().__init__()
         self.zero_variance = one_of("BatchNormalization", "zero_variance", zero_variance, ("include", "exclude"))
+        self.reads = self.reads | ({"rewards"} if zero_variance == "exclude" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the largest advantage, and the share of tokens that counted."""
-        counted = rollout.mask
+        counted = rollout.counted
         if self.zero_variance == "exclude":
-            groups = rollout.rewards.view(-1, rollout.group_size)
-            varied = (groups != groups[:, :1]).any(-1).repeat_interleave(rollout.group_size)
+            deviations, _ = group_deviations(rollout.judged_rewards, rollout.group_size)
+            varied = deviations.any(-1).repeat_interleave(rollout.group_size)
             counted = counted & varied[:, None]
         rollout.advantages = batch_normalized_advantages(rollout.advantages, counted)
-        largest = rollout.advantages[rollout.mask].abs().max()
+        largest = rollout.advantages.where(rollout.mask, 0).abs().max()
         return {"advantage_max": largest, "counted_fraction": masked_mean(counted.float(), rollout.mask)}

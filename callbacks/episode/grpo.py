@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations
+from rlcredit.functional.groups import group_deviations, group_std
 from rlcredit.rollout import Rollout
 
 
@@ -17,12 +17,12 @@ def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = Fals
     (G - 1) / G. A group of equal rewards gets zeros.
 
     Args:
-        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
         group_size: G.
         normalize_std: divide by the standard deviation of the group.
 
     Returns:
-        Advantages, shape ``(B,)``; they sum to zero in every group.
+        Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict.
 
     Example:
         >>> import torch
@@ -32,12 +32,11 @@ def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = Fals
     """
     advantages, _ = group_deviations(rewards, group_size)
     if normalize_std:
-        # A group of one has no unbiased deviation; its advantage is zero either way.
-        advantages = advantages / (advantages.std(-1, keepdim=True, correction=min(1, group_size - 1)) + 1e-6)
+        advantages = advantages / (group_std(rewards, group_size) + 1e-6)
     return advantages.flatten().to(rewards.dtype)
 
 
-class GRPO(CreditOperator, reads="rewards", writes="advantages"):
+class GRPO(CreditOperator, reads="judged rewards", writes="advantages"):
     """Give every token of a completion :func:`grpo_advantages`.
 
     Args:
@@ -51,7 +50,7 @@ class GRPO(CreditOperator, reads="rewards", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = grpo_advantages(rollout.rewards, rollout.group_size, self.normalize_std)
+        advantages = grpo_advantages(rollout.judged_rewards, rollout.group_size, self.normalize_std)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 

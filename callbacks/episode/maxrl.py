@@ -16,12 +16,12 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
     One success among G gets G - 1. Inside one group it is GRPO times a factor; across groups the factors differ.
 
     Args:
-        rewards: non-negative, shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: non-negative, NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
         group_size: G.
         eps: added to the mean; groups whose mean is not above it get zeros.
 
     Returns:
-        Advantages, shape ``(B,)``; they sum to zero in every group.
+        Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict.
 
     Example:
         >>> import torch
@@ -33,7 +33,7 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
     return (deviations / (mean + eps)).where(mean > eps, 0).flatten().to(rewards.dtype)
 
 
-class MaxRL(CreditOperator, reads="correct", writes="advantages"):
+class MaxRL(CreditOperator, reads="correct judged", writes="advantages"):
     """Give every token of a completion :func:`maxrl_advantages`.
 
     Args:
@@ -49,7 +49,7 @@ class MaxRL(CreditOperator, reads="correct", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = maxrl_advantages(rollout.correct, rollout.group_size, self.eps)
+        advantages = maxrl_advantages(rollout.verdicts, rollout.group_size, self.eps)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 

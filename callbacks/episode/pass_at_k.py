@@ -4,23 +4,25 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations
+from rlcredit.functional.groups import group_deviations, judged_counts
 from rlcredit.rollout import Rollout
 
 
 def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
     r"""Credit each completion with its part in the pass@k of its group.
 
-    With n wrong of G, :math:`\bar R = 1 - \binom{n}{k} / \binom{G}{k}` and :math:`\sigma = \sqrt{\bar R (1 - \bar R)}`,
+    With n wrong of G judged, :math:`\bar R = 1 - \binom{n}{k} / \binom{G}{k}` and
+    :math:`\sigma = \sqrt{\bar R (1 - \bar R)}`,
 
     .. math:: A_{right} = \frac{1 - \bar R}{\sigma + 10^{-6}}, \qquad
         A_{wrong} = \frac{1 - \bar R - \binom{n-1}{k-1} / \binom{G-1}{k-1}}{\sigma + 10^{-6}}
 
     Chen et al. (2025, arXiv:2508.10751). k = 1 is GRPO divided by the population deviation. Groups in which every k
-    tries hold a success, or none does, get zeros. Rewards between 0 and 1 are interpolated: a group's mean gets zero.
+    tries hold a success, or none does, get zeros, and so do groups of no more than k. Rewards between 0 and 1 are
+    interpolated: a group's mean gets zero.
 
     Args:
-        rewards: in [0, 1], shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: in [0, 1], NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
         group_size: G.
         k: tries, at most G.
 
@@ -35,21 +37,22 @@ def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
         tensor([ 0.5222, -0.1741])
 
     """
-    deviations, mean = group_deviations(rewards, group_size)
-    return (deviations * _factor(mean, group_size, k)).flatten().to(rewards.dtype)
-
-
-def _factor(mean: Tensor, group_size: int, k: int) -> Tensor:
-    """Right and wrong alike get their deviation times this; shape as the groups' mean rewards."""
     if not 1 <= k <= group_size:
         raise ValueError(f"PassAtK needs 1 <= k <= {group_size} completions, got {k}. Set model.sampling.completions.")
+    deviations, mean = group_deviations(rewards, group_size)
+    return (deviations * _factor(mean, judged_counts(rewards, group_size), k)).flatten().to(rewards.dtype)
+
+
+def _factor(mean: Tensor, judged: Tensor, k: int) -> Tensor:
+    """Right and wrong alike get their deviation times this; zero for fewer than k; all of shape ``(P, 1)``."""
     later = torch.arange(1, k, device=mean.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
-    others_fail = ((group_size * (1 - mean) - later).clamp(min=0) / (group_size - later)).prod(-1, keepdim=True)
+    failing = (judged * (1 - mean) - later).clamp(min=0) / (judged - later).clamp(min=1)
+    others_fail = failing.prod(-1, keepdim=True).where(judged >= k, 0)
     fail = (1 - mean) * others_fail
     return others_fail / ((fail * (1 - fail)).clamp(min=0).sqrt() + 1e-6)
 
 
-class PassAtK(CreditOperator, reads="correct", writes="advantages"):
+class PassAtK(CreditOperator, reads="correct judged", writes="advantages"):
     """Give every token of a completion :func:`pass_at_k_advantages`.
 
     Args:
@@ -63,15 +66,15 @@ class PassAtK(CreditOperator, reads="correct", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = pass_at_k_advantages(rollout.correct, rollout.group_size, self.k)
+        advantages = pass_at_k_advantages(rollout.verdicts, rollout.group_size, self.k)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 
     def bound(self, above: float, group_size: int) -> float:
         """The largest over all numbers of right ones among all numbers of judged ones."""
-        judged = torch.arange(1, group_size + 1)
-        mean = (torch.arange(group_size)[:, None].double() / judged).clamp(max=1).flatten()[:, None]
-        return (_factor(mean, group_size, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0)).max().item()
+        judged = torch.arange(1.0, group_size + 1).double().repeat(group_size)[:, None]
+        mean = (torch.arange(group_size).repeat_interleave(group_size)[:, None] / judged).clamp(max=1)
+        return (_factor(mean, judged, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0)).max().item()
 
     def notice(self, above: float, group_size: int) -> str | None:
         """With k = G every group is one sample, and there is nothing to compare."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations
+from rlcredit.functional.groups import group_deviations, judged_counts
 from rlcredit.rollout import Rollout
 
 
@@ -13,14 +13,15 @@ def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
 
     .. math:: A_i = r_i - \frac{1}{G-1} \sum_{j \ne i} r_j = \frac{G}{G-1} (r_i - \bar r)
 
-    Ahmadian et al. (2024, arXiv:2402.14740). It is mean-only GRPO times G / (G - 1).
+    Ahmadian et al. (2024, arXiv:2402.14740). It is mean-only GRPO times G / (G - 1). G counts the judged.
 
     Args:
-        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
         group_size: G, at least 2.
 
     Returns:
-        Advantages, shape ``(B,)``; they sum to zero in every group.
+        Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict and where it is the
+        group's only one.
 
     Raises:
         ValueError: a group of one leaves nothing out.
@@ -33,15 +34,16 @@ def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
     if group_size < 2:
         raise ValueError(f"RLOO expects group_size >= 2, got {group_size}. Set model.sampling.completions.")
     deviations, _ = group_deviations(rewards, group_size)
-    return (group_size / (group_size - 1) * deviations).flatten().to(rewards.dtype)
+    judged = judged_counts(rewards, group_size)
+    return (judged / (judged - 1).clamp(min=1) * deviations).flatten().to(rewards.dtype)
 
 
-class RLOO(CreditOperator, reads="rewards", writes="advantages"):
+class RLOO(CreditOperator, reads="judged rewards", writes="advantages"):
     """Give every token of a completion :func:`rloo_advantages`."""
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size."""
-        advantages = rloo_advantages(rollout.rewards, rollout.group_size)
+        advantages = rloo_advantages(rollout.judged_rewards, rollout.group_size)
         rollout.advantages = advantages[:, None].expand(rollout.mask.shape)
         return {"advantage_max": advantages.abs().max()}
 

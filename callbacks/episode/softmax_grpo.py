@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
@@ -28,13 +29,12 @@ def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: fl
         there is no verdict.
 
     Example:
-        >>> import torch
         >>> rewards, judged = torch.tensor([1.0, 0.0, 0.0, 0.0]), torch.ones(4, dtype=torch.bool)
         >>> softmax_advantages(rewards, judged, group_size=4, tau=0.3).round(decimals=3)
         tensor([ 2.6130, -0.8710, -0.8710, -0.8710])
 
     """
-    deviations, _ = group_deviations(rewards, group_size)
+    deviations, _ = group_deviations(rewards.where(judged, torch.nan), group_size)
     known = judged.view(-1, group_size)
     shares = (deviations / tau).masked_fill(~known, -math.inf).softmax(-1)
     differ = known & ((deviations != 0) & known).any(-1, keepdim=True)

@@ -1,19 +1,20 @@
 """A gate that holds lambda at zero until the policy solves something."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import summed
+from rlcredit.functional.processes import pooled_mean_var
 from rlcredit.functional.ramps import linear_ramp
 from rlcredit.rollout import Rollout
 
 
-class CorrectnessGate(CreditOperator, reads="step correct sepa_lambda", writes="sepa_lambda", state="opened_at"):
+class CorrectnessGate(CreditOperator, reads="step correct judged sepa_lambda", writes="sepa_lambda", state="opened_at"):
     """Hold lambda at zero until the policy first solves ``threshold`` of a batch; from then on leave it as it is.
 
-    The gate of the SEPA paper. A batch opens the gate for the steps after it, never for itself: credit would otherwise
-    depend on the rewards of its own batch through lambda. A closed gate affects only operators that read lambda;
-    GTPO below it still applies its weights. The schedule above goes on while the gate is closed, so that lambda jumps
-    to its current value when the gate opens late; with ``ramp`` it rises gradually.
-    ``[ConstantLambda, CorrectnessGate(ramp=100)]`` is a linear schedule that starts at the opening.
+    The gate of the SEPA paper. Completions without a verdict do not count. A batch opens the gate for the steps
+    after it, never for itself: credit would otherwise depend on the rewards of its own batch through lambda. A
+    closed gate affects only operators that read lambda; GTPO below it still applies its weights. The schedule above
+    goes on while the gate is closed, so that lambda jumps to its current value when the gate opens late; with
+    ``ramp`` it rises gradually. ``[ConstantLambda, CorrectnessGate(ramp=100)]`` is a linear schedule that starts at
+    the opening.
 
     Args:
         threshold: mean reward that opens the gate; at 0 or below it is open from the start.
@@ -37,7 +38,7 @@ class CorrectnessGate(CreditOperator, reads="step correct sepa_lambda", writes="
         if self.opened_at is not None:
             openness = linear_ramp(rollout.step, self.opened_at, self.ramp) if self.ramp else 1.0
         rollout.sepa_lambda = rollout.sepa_lambda * openness
-        total, count = summed(rollout.correct.new_tensor([rollout.correct.sum(), len(rollout.correct)])).tolist()
-        if self.opened_at is None and total / count >= self.threshold:
+        solved = pooled_mean_var(rollout.correct, rollout.judged)[0].item()
+        if self.opened_at is None and solved >= self.threshold:
             self.opened_at = rollout.step
         return {"openness": openness, "lambda": rollout.sepa_lambda}

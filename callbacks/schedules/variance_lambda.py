@@ -1,7 +1,7 @@
 """A pooling strength that waits until execution has become routine."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.functional.processes import anywhere, pooled_mean_var
 from rlcredit.functional.ramps import linear_ramp
 from rlcredit.rollout import Rollout
 
@@ -25,13 +25,13 @@ def variance_lambda(ema: float, baseline: float, threshold: float) -> float:
 
 
 class VarianceLambda(
-    CreditOperator, reads="step signal plan_mask", writes="sepa_lambda", state="ema baseline observed"
+    CreditOperator, reads="judged step signal plan_mask", writes="sepa_lambda", state="ema baseline observed"
 ):
     """Set lambda to :func:`variance_lambda`, or to a linear ramp where that is higher.
 
-    The variance is that of the signal over all execution tokens of the batch, observed once per step; its first value
-    starts the moving average, the average after ``warmup`` steps is the baseline for good. The SEPA paper's adaptive
-    schedule.
+    The variance is that of the signal over all execution tokens of the batch's judged completions, observed once per
+    step; its first value starts the moving average, the average after ``warmup`` steps is the baseline for good. The
+    SEPA paper's adaptive schedule.
 
     Args:
         threshold: share of the baseline below which lambda leaves zero.
@@ -56,11 +56,11 @@ class VarianceLambda(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Observe this batch, then set lambda."""
-        variance = pooled_mean_var(rollout.signal, rollout.mask & ~rollout.plan_mask)[1].item()
-        self.ema = self.decay * self.ema + (1 - self.decay) * variance if self.observed else variance
-        self.observed += 1
-        if self.observed == self.warmup:
-            self.baseline = self.ema
+        variance = pooled_mean_var(rollout.signal, rollout.counted & ~rollout.plan_mask)[1].item()
+        if anywhere(bool(rollout.counted.any()), rollout.mask.device):  # a batch without any verdict moves nothing
+            self.ema = self.decay * self.ema + (1 - self.decay) * variance if self.observed else variance
+            self.observed += 1
+            self.baseline = self.ema if self.observed == self.warmup else self.baseline
         adaptive = variance_lambda(self.ema, self.baseline, self.threshold) if self.observed >= self.warmup else 0.0
         floor = linear_ramp(rollout.step, self.delay, self.steps) if self.steps else 0.0
         rollout.sepa_lambda = max(adaptive, floor)

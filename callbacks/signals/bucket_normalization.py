@@ -48,7 +48,7 @@ def bucket_normalize(process: Tensor, progress: Tensor, mask: Tensor, group_size
     return torch.zeros_like(process).masked_scatter(mask, standard)
 
 
-class BucketNormalization(CreditOperator, reads="process progress", writes="process"):
+class BucketNormalization(CreditOperator, reads="judged process progress", writes="process"):
     """Apply :func:`bucket_normalize` to the process signal.
 
     Args:
@@ -64,6 +64,6 @@ class BucketNormalization(CreditOperator, reads="process progress", writes="proc
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the share of tokens whose bucket has no variance."""
-        arguments = (rollout.process, rollout.progress, rollout.mask, rollout.group_size, self.buckets)
+        arguments = (rollout.process, rollout.progress, rollout.counted, rollout.group_size, self.buckets)
         rollout.process = bucket_normalize(*arguments)
-        return {"silent_fraction": masked_mean((rollout.process == 0).float(), rollout.mask)}
+        return {"silent_fraction": masked_mean((rollout.process == 0).float(), rollout.counted)}

@@ -40,7 +40,7 @@ def delight_gate(
     return (advantages * normalized(signal, mask, normalization) / eta).sigmoid()
 
 
-class Delight(CreditOperator, reads="signal advantages", writes="advantages", state="ema"):
+class Delight(CreditOperator, reads="judged signal advantages", writes="advantages", state="ema"):
     r"""Multiply the advantages by :math:`(1 - b) + b\, g`, with the gate g of :func:`delight_gate`.
 
     Args:
@@ -65,7 +65,7 @@ class Delight(CreditOperator, reads="signal advantages", writes="advantages", st
         before, eta = rollout.advantages, self.eta
         if isinstance(eta, AdaptiveEta):
             delight = before * normalized(rollout.signal, rollout.mask, self.normalization)
-            self.ema = eta.smoothed(self.ema, delight, rollout.mask & (before != 0))
+            self.ema = eta.smoothed(self.ema, delight, rollout.counted & (before != 0))
             eta = self.ema or eta.high
         gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)
         blend = rollout.sepa_lambda if self.blend == "lambda" else self.blend

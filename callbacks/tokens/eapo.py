@@ -46,7 +46,7 @@ def eapo_advantages(
     return advantages + alpha * advantages.sign() * standard.clamp(-limit, limit)
 
 
-class EAPO(CreditOperator, reads="entropy advantages", writes="advantages"):
+class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages"):
     """Apply :func:`eapo_advantages` to the ledger.
 
     Args:
@@ -65,7 +65,7 @@ class EAPO(CreditOperator, reads="entropy advantages", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Apply; log the share of credited tokens whose entropy term was clipped."""
-        before, mask = rollout.advantages, rollout.mask
+        before, mask = rollout.advantages, rollout.counted
         clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
         after = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
         regions = quadrants(before, high_entropy(rollout.entropy, mask, "mean", "group", rollout.group_size), mask)

@@ -40,7 +40,7 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
     return (gamma * group_standardized(entropy, mask, group_size)).sigmoid()
 
 
-class EntropyGate(CreditOperator, reads="entropy advantages process", writes="advantages process"):
+class EntropyGate(CreditOperator, reads="judged entropy advantages process", writes="advantages process"):
     """Multiply advantages and process signal by :func:`entropy_gate`; the parameters are readings of the paper.
 
     Args:
@@ -68,18 +68,18 @@ class EntropyGate(CreditOperator, reads="entropy advantages process", writes="ad
         self.normalize = one_of("EntropyGate", "normalize", normalize, ("none", "double", "mean"))
         self.scope: Compared = one_of("EntropyGate", "scope", scope, get_args(Compared))
         self.writes = frozenset(name for name in ("advantages", "process") if getattr(self, name))
-        self.reads = self.writes | {"entropy"}
+        self.reads = self.writes | {"entropy", "judged"}
         if not self.writes:
             raise StackError("EntropyGate gates neither advantages nor process. Remove it from trainer.callbacks.")
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Gate; log the gate's mean, the weights' mean and the share of critical decision pivots."""
-        compared = rollout.group_size if self.scope == "group" else 1
-        gate = entropy_gate(rollout.entropy, rollout.mask, compared, self.gamma)
-        scale = {"none": 1.0, "double": 0.5, "mean": masked_mean(gate, rollout.mask, dim=-1, keepdim=True)}
-        weights = (gate / scale[self.normalize]).where(rollout.mask, 0)
+        compared, mask = rollout.group_size if self.scope == "group" else 1, rollout.counted
+        gate = entropy_gate(rollout.entropy, mask, compared, self.gamma)
+        scale = {"none": 1.0, "double": 0.5, "mean": masked_mean(gate, mask, dim=-1, keepdim=True)}
+        weights = (gate / scale[self.normalize]).where(mask, 0)
         for name in self.writes:
             setattr(rollout, name, getattr(rollout, name) * weights)
-        pivots = masked_mean((gate > 0.5).float(), rollout.mask)
-        means = {"gate_mean": masked_mean(gate, rollout.mask), "weight_mean": masked_mean(weights, rollout.mask)}
+        pivots = masked_mean((gate > 0.5).float(), mask)
+        means = {"gate_mean": masked_mean(gate, mask), "weight_mean": masked_mean(weights, mask)}
         return {**means, "pivot_fraction": pivots}

@@ -39,7 +39,7 @@ def entropy_mask(
     return top_share(signal, mask, rho, scope, group_size, keep_ties)
 
 
-class EntropyMask(CreditOperator, reads="signal advantages", writes="advantages"):
+class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages"):
     """Erase the advantages outside :func:`entropy_mask`. Put ``Entropy`` above it to mask by true entropy.
 
     Args:
@@ -67,12 +67,13 @@ class EntropyMask(CreditOperator, reads="signal advantages", writes="advantages"
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""
-        where = (rollout.signal, rollout.mask, self.rho, self.scope, rollout.group_size)
+        mask = rollout.counted
+        where = (rollout.signal, mask, self.rho, self.scope, rollout.group_size)
         exact, tied = entropy_mask(*where), entropy_mask(*where, keep_ties=True)
         kept = tied if self.keep_ties else exact
-        share = masked_share(kept, rollout.mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
+        share = masked_share(kept, mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
         rollout.advantages = (rollout.advantages / share).where(kept, 0)
-        kept_fraction, tied_fraction = (masked_mean(m.float(), rollout.mask) for m in (kept, tied & ~exact))
+        kept_fraction, tied_fraction = (masked_mean(m.float(), mask) for m in (kept, tied & ~exact))
         return {"requested_fraction": self.rho, "kept_fraction": kept_fraction, "tied_fraction": tied_fraction}
 
     def bound(self, above: float, group_size: int) -> float:

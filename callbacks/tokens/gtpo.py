@@ -56,7 +56,8 @@ class GTPO(CreditOperator, reads="signal advantages", writes="advantages"):
         """Reweight; log how far the weights leave one, whether the clamp acts, and completions without uncertainty."""
         weights = gtpo_weights(rollout.signal, rollout.mask, self.beta)
         rollout.advantages = rollout.advantages * weights
-        sampled, flat = weights[rollout.mask], masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE
+        flat = masked_mean(rollout.signal, rollout.mask, dim=-1) <= NEGLIGIBLE
+        sampled = weights[rollout.mask] if rollout.mask.any() else weights.new_ones(1)
         return {
             "weight_min": sampled.min(),
             "weight_max": sampled.max(),

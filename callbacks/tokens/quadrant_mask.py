@@ -12,7 +12,7 @@ from rlcredit.functional.scopes import Scope
 from rlcredit.rollout import Rollout
 
 
-class QuadrantMask(CreditOperator, reads="advantages entropy", writes="advantages"):
+class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="advantages"):
     """Erase the advantages outside the quadrants named; see :func:`quadrants`.
 
     The loss goes on dividing by all tokens, as in the paper's ablation (He et al., 2026, arXiv:2604.11056).
@@ -42,7 +42,7 @@ class QuadrantMask(CreditOperator, reads="advantages entropy", writes="advantage
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of credited tokens kept."""
-        mask, before = rollout.mask, rollout.advantages
+        mask, before = rollout.counted, rollout.advantages
         high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
         regions = quadrants(before, high, mask)
         kept = torch.zeros_like(mask)

@@ -7,7 +7,7 @@ from rlcredit.functional.scopes import Scope, top_share
 from rlcredit.rollout import Rollout
 
 
-class RandomMask(CreditOperator, reads="step advantages", writes="advantages"):
+class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages"):
     r"""Erase the advantages of all but a random share of tokens, exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n.
 
     If another mask does better than this one, that is due to *which* tokens it keeps, not to how many.
@@ -28,13 +28,13 @@ class RandomMask(CreditOperator, reads="step advantages", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for and the share kept."""
-        rows, width = rollout.mask.shape
+        mask, (rows, width) = rollout.counted, rollout.mask.shape
         drawn = token_uniforms(
             self.run_seed, rollout.step, stream("RandomMask", self.seed), (rows, width), rollout.group_size
         )
-        kept = top_share(drawn.to(rollout.mask.device), rollout.mask, self.rho, self.scope, rollout.group_size)
+        kept = top_share(drawn.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
         rollout.advantages = rollout.advantages.where(kept, 0)
-        return {"requested_fraction": self.rho, "kept_fraction": masked_mean(kept.float(), rollout.mask)}
+        return {"requested_fraction": self.rho, "kept_fraction": masked_mean(kept.float(), mask)}
 
     def bound(self, above: float, group_size: int) -> float:
         """Nothing grows."""

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.functional.processes import anywhere, pooled_mean_var
 from rlcredit.rollout import Rollout
 
 BOUNDS = (0.01, 100.0)  # of an adaptive zeta
@@ -36,7 +36,9 @@ def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, z
     return advantages - zeta * advantages.abs() * (old_logprobs + entropy)
 
 
-class REPO(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages", state="strength target"):
+class REPO(
+    CreditOperator, reads="judged advantages entropy old_logprobs", writes="advantages", state="strength target"
+):
     """Apply :func:`repo_advantages` with a strength that doubles while entropy is low and halves while it is not.
 
     Args:
@@ -54,10 +56,13 @@ class REPO(CreditOperator, reads="advantages entropy old_logprobs", writes="adva
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Lean with the strength so far, then move it; log it and the entropy aimed at."""
-        mean = pooled_mean_var(rollout.entropy, rollout.mask)[0].item()
-        used, self.target = self.strength, mean if self.target is None else self.target
+        mean, used = pooled_mean_var(rollout.entropy, rollout.counted)[0].item(), self.strength
+        some = anywhere(bool(rollout.counted.any()), rollout.mask.device)  # a batch without any verdict moves nothing
+        if self.target is None and some:
+            self.target = mean
+        target = mean if self.target is None else self.target
         rollout.advantages = repo_advantages(rollout.advantages, rollout.old_logprobs, rollout.entropy, used)
-        if self.adaptive and used:
-            moved = used * 2 if mean < self.target else used / 2
+        if self.adaptive and used and some:
+            moved = used * 2 if mean < target else used / 2
             self.strength = min(max(moved, BOUNDS[0]), BOUNDS[1])
-        return {"zeta": used, "target": self.target}
+        return {"zeta": used, "target": target}

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.functional.processes import anywhere, pooled_mean_var
 from rlcredit.functional.scopes import top_share
 from rlcredit.rollout import Rollout
 
@@ -40,7 +40,9 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
     return weights
 
 
-class STARE(CreditOperator, reads="advantages entropy signal", writes="advantages", state="weight_up weight_down"):
+class STARE(
+    CreditOperator, reads="judged advantages entropy signal", writes="advantages", state="weight_up weight_down"
+):
     """Multiply the advantages by :func:`stare_weights` while the batch's mean entropy is below ``target``.
 
     Args:
@@ -66,12 +68,13 @@ class STARE(CreditOperator, reads="advantages entropy signal", writes="advantage
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
-        low = pooled_mean_var(rollout.entropy, rollout.mask)[0].item() < self.target
-        step = self.adapt if low else -self.adapt
+        low = pooled_mean_var(rollout.entropy, rollout.counted)[0].item() < self.target
+        some = anywhere(bool(rollout.counted.any()), rollout.mask.device)  # a batch without any verdict moves nothing
+        step = some * (self.adapt if low else -self.adapt)
         self.weight_up = min(max(1.0, self.weight_up + step), max(CAPS[0], self.up))
         self.weight_down = max(min(1.0, self.weight_down - step), min(CAPS[1], self.down)) if self.down < 1 else 1.0
         if low:
-            where, weights = (rollout.signal, rollout.advantages, rollout.mask), (self.weight_up, self.weight_down)
+            where, weights = (rollout.signal, rollout.advantages, rollout.counted), (self.weight_up, self.weight_down)
             rollout.advantages = rollout.advantages * stare_weights(*where, self.share, *weights)
         return {"open": float(low), "weight_up": self.weight_up, "weight_down": self.weight_down}
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from callbacks.base import CreditOperator
+from rlcredit.functional.groups import group_filled
 from rlcredit.rollout import NEUTRAL, PER_TOKEN, Rollout
 
 WIDER = 3
@@ -39,7 +40,6 @@ def _left(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tens
     fresh = rollout.reopened()
     if rewards is not None:
         fresh.rewards = rewards
-        fresh.advantages = NEUTRAL["advantages"](fresh)  # pyright: ignore[reportAttributeAccessIssue]
     for operator in stack:
         operator.checked(fresh)
     return fresh.advantages.where(fresh.mask, 0)
@@ -104,6 +104,22 @@ def _apart(stack: Stack, rollout: Rollout) -> Found:
     return False, "credit of a prompt depends on the other prompts of the batch"
 
 
+def _judged(stack: Stack, rollout: Rollout) -> Found:
+    """Whether the others get what they would get alone if the last completion of each group had no verdict."""
+    size = rollout.group_size
+    if size < 3:
+        return None, "groups of two leave one completion when the other has no verdict"
+    last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
+    joined, alone = copy.copy(rollout), rollout.rows((~last).nonzero().squeeze(-1))
+    joined.judged = rollout.judged & ~last
+    joined.correct = group_filled(rollout.correct, joined.judged, size)
+    alone.group_size, alone.sources = size - 1, rollout.sources
+    alone.correct = joined.correct[~last]
+    if same(ledger(stack, joined)[~last], ledger(stack, alone)):
+        return True, "a completion without a verdict changes nobody's credit"
+    return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
+
+
 def _scaled(stack: Stack, rollout: Rollout) -> Found:
     """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
     plain = ledger(stack, rollout, rollout.correct)
@@ -120,6 +136,7 @@ CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
     "order": _unordered,
     "padding": _unpadded,
     "splitting": _apart,
+    "verdicts": _judged,
     "rewards": _scaled,
 }
 """What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""

@@ -1,4 +1,4 @@
-"""Rewards and tokens relative to those of the same prompt."""
+"""Rewards and tokens relative to those of the same prompt; a reward that is NaN was not judged and does not count."""
 
 from torch import Tensor
 
@@ -13,23 +13,49 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     """Return each reward's distance from its group's mean, exactly zero where it is the mean, and the means.
 
     Args:
-        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
         group_size: G.
 
     Returns:
-        Deviations, shape ``(P, G)``, and means, shape ``(P, 1)``, float64.
+        Deviations, zero without a verdict, shape ``(P, G)``; and means of the judged, zero if there are none, shape
+        ``(P, 1)``; float64.
 
     Example:
-        >>> import torch
-        >>> deviations, means = group_deviations(torch.tensor([1.0, 0.0, 0.0, 0.0]), group_size=4)
+        >>> deviations, means = group_deviations(torch.tensor([1.0, 0.0, 0.0, torch.nan, 0.0]), group_size=5)
         >>> deviations.tolist(), means.tolist()
-        ([[0.75, -0.25, -0.25, -0.25]], [[0.25]])
+        ([[0.75, -0.25, -0.25, 0.0, -0.25]], [[0.25]])
 
     """
     groups = rewards.view(-1, group_size).double()
-    means = groups.mean(-1, keepdim=True)
+    means = masked_mean(groups, ~groups.isnan(), dim=-1, keepdim=True)
     deviations = groups - means
     return deviations.where(deviations.abs() > ROUNDING, 0), means
+
+
+def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
+    """Return how many completions of each group were judged, shape ``(P, 1)`` float64; arguments as above.
+
+    Example:
+        >>> judged_counts(torch.tensor([1.0, torch.nan, 0.0, 0.0]), group_size=2)
+        tensor([[1.],
+                [2.]], dtype=torch.float64)
+
+    """
+    return (~rewards.isnan()).view(-1, group_size).sum(-1, keepdim=True).double()
+
+
+def group_std(rewards: Tensor, group_size: int) -> Tensor:
+    """Return the unbiased deviation of each group's judged rewards, shape ``(P, 1)`` float64; arguments as above.
+
+    Example:
+        >>> group_std(torch.tensor([1.0, 0.0, torch.nan, torch.nan]), group_size=4)
+        tensor([[0.7071]], dtype=torch.float64)
+
+    """
+    deviations, _ = group_deviations(rewards, group_size)
+    # Those without a verdict lie at the mean and add no square; a single verdict has no unbiased deviation.
+    of_all = deviations.std(-1, keepdim=True, correction=min(1, group_size - 1))
+    return of_all * ((group_size - 1) / (judged_counts(rewards, group_size) - 1).clamp(min=1)).sqrt()
 
 
 def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
@@ -44,7 +70,6 @@ def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
         Shape ``(B,)``; zero in a group in which none is known.
 
     Example:
-        >>> import torch
         >>> group_filled(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
         tensor([1.0000, 0.0000, 0.5000])
 
@@ -64,7 +89,6 @@ def unanimous(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
         Two of shape ``(P,)`` bool; a group without any verdict is in neither.
 
     Example:
-        >>> import torch
         >>> unanimous(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
         (tensor([ True, False, False]), tensor([False,  True, False]))
 
@@ -86,7 +110,6 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
         Shape ``(B, T)``; zero where a group's values do not vary, and outside the mask.
 
     Example:
-        >>> import torch
         >>> group_standardized(torch.tensor([[0.0, 2.0]]), torch.tensor([[True, True]]), group_size=1)
         tensor([[-1.,  1.]])
 

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 
 def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -91,9 +92,9 @@ def masked_median(values: Tensor, mask: Tensor) -> Tensor:
         tensor([[2.]])
 
     """
-    ordered = values.where(mask, torch.inf).sort(-1).values
+    ordered = pad(values.where(mask, torch.inf), (0, 1), value=torch.inf).sort(-1).values  # a row may be empty
     count = mask.sum(-1, keepdim=True)
-    low, high = ((count - 1) // 2).clamp(min=0), (count // 2).clamp(max=values.shape[-1] - 1)
+    low, high = ((count - 1) // 2).clamp(min=0), count // 2
     return ((ordered.gather(-1, low) + ordered.gather(-1, high)) / 2).where(count > 0, 0)
 
 
@@ -145,7 +146,10 @@ def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = Fa
     # 0.29 * 100 is 28.999... in binary, and means 29 tokens.
     count = (mask.sum(-1, keepdim=True).double() * share + 1e-9).floor().clamp(min=1)
     kept = (rank < count) & mask
-    return (ranked >= values.where(kept, torch.inf).amin(-1, keepdim=True)) & mask if keep_ties else kept
+    if not keep_ties:
+        return kept
+    least = pad(values.where(kept, torch.inf), (0, 1), value=torch.inf).amin(-1, keepdim=True)  # a row may be empty
+    return (ranked >= least) & mask
 
 
 def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> list[Tensor]:

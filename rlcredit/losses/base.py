@@ -120,6 +120,33 @@ class AddedTerm(PolicyLoss, every_row=True):
         return {**inner, **self.report(self.term(logprobs, mask, **facts), mask)} if self.beta else inner
 
 
+LARGEST = 80.0
+"""Log-ratio from which on a bounded surrogate meets a constant ratio. Float32 ends at 88.7, and an infinite ratio has
+no gradient, not even the zero that a clip gives it."""
+
+
+def bounded_ratio(log_ratio: Tensor) -> Tensor:
+    """Return the ratio, at most e^80, where it has no gradient; same shape.
+
+    Example:
+        >>> bounded_ratio(torch.tensor([0.0, 95.0])).isfinite()
+        tensor([True, True])
+
+    """
+    return log_ratio.clamp(max=LARGEST).exp()
+
+
+def credited_ratio(log_ratio: Tensor, advantages: Tensor) -> Tensor:
+    """Return the ratio where there is credit and one elsewhere, so that a token without credit never overflows.
+
+    Args:
+        log_ratio: log pi - log pi_old, zero outside the mask, shape ``(B, T)``.
+        advantages: shape ``(B, T)``.
+
+    """
+    return log_ratio.where(advantages != 0, 0).exp()
+
+
 def log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
     """Return log pi - log pi_old, zero outside the mask, shape ``(B, T)``."""
     return (logprobs - old_logprobs).where(mask, 0)

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, log_ratio
+from rlcredit.losses.base import PolicyLoss, credited_ratio, log_ratio
 from rlcredit.losses.weights import Denominator
 
 
@@ -36,7 +36,7 @@ class CISPO(PolicyLoss):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the weighted log-likelihood."""
-        ratio = log_ratio(logprobs, old_logprobs, mask).detach().exp()
+        ratio = credited_ratio(log_ratio(logprobs, old_logprobs, mask).detach(), advantages)
         return ratio.clamp(max=self.cap) * advantages * logprobs.where(mask, 0)
 
     def metrics(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, log_ratio
+from rlcredit.losses.base import PolicyLoss, bounded_ratio, log_ratio
 from rlcredit.losses.weights import Denominator
 
 
@@ -46,7 +46,8 @@ def clipped_surrogate(
 class ClippedSurrogate(PolicyLoss):
     """Maximise :func:`clipped_surrogate`.
 
-    PPO and GRPO: the defaults. DAPO: ``high: 0.28``. It clips nothing while a rollout is used for one update only.
+    PPO and GRPO: the defaults. DAPO: ``high: 0.28``. It clips nothing while a rollout is used for one update only. A
+    ratio above e^80 counts as e^80 and has no gradient, as float32 holds none beyond e^88.
 
     Args:
         low: how far a ratio may fall.
@@ -74,7 +75,7 @@ class ClippedSurrogate(PolicyLoss):
 
     def ratio(self, logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Return the ratio that is clipped, shape ``(B, T)``."""
-        return log_ratio(logprobs, old_logprobs, mask).exp()
+        return bounded_ratio(log_ratio(logprobs, old_logprobs, mask))
 
     def objective(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any

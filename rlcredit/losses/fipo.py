@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import log_ratio
+from rlcredit.losses.base import bounded_ratio, log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.weights import Denominator
 
@@ -85,7 +85,7 @@ class FIPO(ClippedSurrogate):
         """Return the weight of each token's advantage, shape ``(B, T)``."""
         change = log_ratio(logprobs.detach(), old_logprobs, mask)
         influence = future_influence(change, mask, self.half_life, self.outlier)
-        weights = influence.exp().clamp(self.weight_low, self.weight_high)
+        weights = bounded_ratio(influence).clamp(self.weight_low, self.weight_high)
         return weights.clamp(max=1).where((advantages < 0) & (change > math.log(self.safe)), weights)
 
     def objective(

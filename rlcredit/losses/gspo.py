@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import log_ratio
+from rlcredit.losses.base import bounded_ratio, log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.weights import Denominator
 
@@ -31,7 +31,7 @@ def sequence_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
 
     """
     mean = masked_mean(log_ratio.detach(), mask, dim=-1, keepdim=True)
-    return (mean + (log_ratio - log_ratio.detach()).where(mask, 0)).exp()
+    return bounded_ratio(mean + (log_ratio - log_ratio.detach()).where(mask, 0))
 
 
 class GSPO(ClippedSurrogate):

@@ -19,7 +19,8 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
     the mean count per process is the one to divide by.
 
     Args:
-        mask: true on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too.
+        mask: true on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too, and so do rows without
+            any token. Rows of completions that were not judged are not among the B.
         denominator: which of the three.
         constant: C, used by ``constant`` only.
 
@@ -32,12 +33,10 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
         (tensor([0.2500, 0.2500, 0.2500]), tensor([0.1667, 0.5000]))
 
     """
-    rows = len(mask)
     if denominator == "token":
-        count = summed(mask.sum().float()) / rank_and_world()[1]
-    elif denominator == "sequence":
-        count = rows * mask.sum(-1, keepdim=True).clamp(min=1)
-    else:
-        assert constant is not None
-        count = torch.tensor(rows * constant, device=mask.device)
-    return mask / count
+        return mask / (summed(mask.sum().float()).clamp(min=1) / rank_and_world()[1])
+    rows = summed(torch.tensor(float(len(mask)), device=mask.device)) / rank_and_world()[1]
+    if denominator == "sequence":
+        return mask / (rows * mask.sum(-1, keepdim=True).clamp(min=1))
+    assert constant is not None
+    return mask / (rows * constant)

@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from rlcredit.losses import CISPO, FIPO, GSPO, TEPO, ClipCov, ClippedSurrogate, ImportanceSampling, KLCov, KLPenalty
+from rlcredit.losses import (
+    CISPO,
+    FIPO,
+    GSPO,
+    TEPO,
+    ClipCov,
+    ClippedSurrogate,
+    ImportanceSampling,
+    KLCov,
+    KLPenalty,
+    MeanRatio,
+)
 from tests.contracts import references
 from tests.rlcredit.losses.batches import batch, ragged, value_and_gradient
 
@@ -106,3 +117,65 @@ def test_padding_may_hold_anything(name):
     penalised, grad = value_and_gradient(KLPenalty(loss), rollout)
     assert math.isfinite(penalised)
     assert grad.isfinite().all()
+
+
+BOUNDED = [
+    ClippedSurrogate(dual=3.0),
+    ClippedSurrogate(dual=3.0, denominator="sequence"),
+    CISPO(),
+    GSPO(),
+    MeanRatio(),
+    FIPO(),
+    ClipCov(window_low=math.inf),
+    TEPO(beta=0.5),
+    KLPenalty(ClippedSurrogate(dual=3.0)),
+]
+"""Losses whose value no ratio makes large where credit is positive."""
+
+
+@pytest.mark.parametrize("loss", BOUNDED, ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("beyond", [79.0, 81.0, 95.0, 800.0])
+def test_a_ratio_that_float32_cannot_hold_leaves_a_bounded_loss_its_gradient(loss, beyond):
+    rollout = batch(3)
+    rollout.advantages = rollout.advantages.abs() + 0.1
+    rollout.old_logprobs = rollout.old_logprobs.index_put((torch.tensor([0]), torch.tensor([0])), torch.tensor(-beyond))
+    value, gradient = value_and_gradient(loss, rollout)
+    assert math.isfinite(value)
+    assert gradient.isfinite().all()
+    if type(loss) is ClippedSurrogate:
+        assert gradient[0, 0] == 0
+        assert gradient.any()
+
+
+def test_a_ratio_that_overflows_on_a_bad_token_is_the_dual_clips_or_a_loss_as_large_as_it_says():
+    logprobs = torch.tensor([[-0.5]], requires_grad=True)
+    arguments = (torch.tensor([[-95.5]]), torch.tensor([[-1.0]]), torch.tensor([[True]]))
+    clipped, free = ClippedSurrogate(dual=3.0)(logprobs, *arguments), ClippedSurrogate()(logprobs, *arguments)
+    assert clipped.item() == 3
+    assert free.item() == pytest.approx(math.exp(80), rel=1e-5)
+    for loss in (clipped, free):
+        assert torch.autograd.grad(loss, logprobs)[0].item() == 0
+    assert ImportanceSampling()(logprobs, *arguments).item() == math.inf  # the run stops and names the loss
+
+
+@pytest.mark.parametrize("loss", [ImportanceSampling(), KLCov(), CISPO(cap=math.inf), ClippedSurrogate()])
+def test_a_token_without_credit_never_overflows(loss):
+    logprobs = torch.tensor([[-0.5, -0.5]], requires_grad=True)
+    credit = torch.tensor([[0.0, 1.0]])
+    value = loss(logprobs, torch.tensor([[-95.5, -0.5]]), credit, torch.tensor([[True, True]]), update=0)
+    gradient = torch.autograd.grad(value, logprobs)[0]
+    assert value.isfinite()
+    assert gradient[0].tolist() == [0.0, -0.5]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_rows_without_tokens_have_no_gradient_and_no_rows_are_a_batch(name):
+    loss, rollout = LOSSES[name][0], batch(4)
+    rollout.mask = torch.zeros_like(rollout.mask)
+    value, gradient = value_and_gradient(loss, rollout)
+    assert value == 0
+    assert not gradient.any()
+    for field, tensor in list(vars(rollout).items()):
+        if isinstance(tensor, torch.Tensor):
+            setattr(rollout, field, tensor.detach()[:0])
+    assert value_and_gradient(loss, rollout)[0] == 0

@@ -31,6 +31,14 @@ def test_groups_that_teach_nothing_are_replaced_and_fill_what_is_missing():
     assert counted == {"sampling_rounds": 2, "informative_groups": 0.25}
 
 
+def test_groups_without_any_verdict_fill_what_is_missing_last():
+    rollout = judged((1, 1), (0, 1), (0, 0))
+    rollout.judged = torch.tensor([False, False, True, True, True, True])
+    chosen, _ = refilled(iter([rollout]), prompts=2)
+    assert chosen.judged.all()
+    assert chosen.correct.tolist() == [0, 1, 0, 0]
+
+
 def test_dynamic_sampling_fills_batches_with_groups_that_teach(fit):
     spy = Spy()
     run = fit(steps=2, stack=[MaxRL(), spy], prompts=4, completions=4, dynamic_sampling=DynamicSampling(rounds=4))

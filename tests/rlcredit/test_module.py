@@ -14,11 +14,12 @@ from callbacks.episode.grpo import GRPO
 from callbacks.signals.bucket_normalization import BucketNormalization
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
-from rlcredit.losses import ImportanceSampling, KLPenalty
+from rlcredit.losses import TEPO, ClipCov, ClippedSurrogate, ImportanceSampling, KLPenalty
 from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy
+from rlcredit.policy import Policy, Scores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
+from tests.rlcredit.losses.batches import batch, facts
 
 NAMES = [
     "train/solve_rate",
@@ -145,6 +146,29 @@ def test_the_unjudged_are_counted_and_get_no_credit(fit):
     run = fit(steps=1, stack=[GRPO(), spy], task=data)
     assert run.history[0]["train/unjudged"] == 0.5
     assert_close(spy.seen[0].advantages[1::2], torch.zeros_like(spy.seen[0].advantages[1::2]))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        ClippedSurrogate(),
+        ClippedSurrogate(denominator="sequence"),
+        ClippedSurrogate(denominator="constant", constant=9),
+        KLPenalty(TEPO(low=0.1, high=0.2)),
+        ClipCov(window_low=-1.0, share=0.5),
+    ],
+)
+def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss):
+    module, whole = PolicyModule(loss=loss), batch(2)
+    judged = whole.judged = torch.tensor([True, False, True, True, *[False] * 4])
+    known = facts(loss, whole)
+    module.facts = lambda rollout, entropy: known
+    arguments, given = module.judged_inputs(whole, Scores(whole.logprobs, whole.now), whole.advantages)
+    part = whole.rows(judged.nonzero().squeeze(-1))
+    alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
+    of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}
+    assert torch.equal(loss(*arguments, **given), loss(*alone, **of_part))
+    assert torch.equal(module.scored(whole), judged)
 
 
 class Speechless(ReasoningGym):

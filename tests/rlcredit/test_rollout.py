@@ -48,6 +48,24 @@ def test_a_ledger_is_its_own(rollout):
     assert rollout.rewards.sum() == 2
 
 
+def test_what_is_neutral_follows_what_it_is_made_of_until_it_is_written(rollout):
+    signal, written = rollout.signal, torch.ones(8, 6)
+    rollout.rewards = rollout.rewards - 0.25
+    assert_close(rollout.advantages, rollout.rewards[:, None].expand(8, 6))
+    assert rollout.signal is signal
+    part = rollout.rows(torch.arange(4))
+    rollout.advantages = written
+    rollout.rewards = rollout.rewards + 1
+    assert rollout.advantages is written
+    assert rollout.unwritten == NEUTRAL.keys() - {"rewards", "advantages"}
+    part.rewards = torch.zeros(4)
+    assert not part.advantages.any()
+    rollout.old_logprobs, rollout.correct = -written, torch.zeros(8)
+    assert torch.equal(rollout.signal, written)
+    assert rollout.rewards.any(), "rewards were written"
+    assert not rollout.reopened().advantages.any()
+
+
 def given(**changed):
     """What a rollout of two completions of up to three tokens is made of, with some of it changed."""
     per_token = torch.zeros(2, 3)

@@ -101,7 +101,7 @@ def held(batch, *stack):
 
 def test_grpo_is_what_it_should_be(batch):
     found = held(batch, GRPO())
-    assert all(found[name].holds for name in ("bound", "repeatable", "order", "padding", "splitting"))
+    assert all(found[name].holds for name in ("bound", "repeatable", "order", "padding", "splitting", "verdicts"))
     assert found["rewards"].sentence.endswith("credit doubles; where all are higher by one, it stays")
 
 
@@ -155,6 +155,7 @@ def test_a_prompt_that_depends_on_others_is_noticed(batch):
     found = held(batch, GRPO(), Shared())
     assert found["order"].holds
     assert not found["splitting"].holds
+    assert not found["verdicts"].holds
     assert found["rewards"].sentence.startswith("where all rewards double, credit stays")
     assert found["neutral value"].sentence == "Shared does nothing with power = 0"
 

@@ -1,0 +1,176 @@
+"""A stack that is accepted has no line without effect: whatever an operator writes reaches the advantages."""
+
+import copy
+import itertools
+import math
+import warnings
+
+import pytest
+import torch
+
+from callbacks import StackWarning, every_operator
+from callbacks.contract import StackError
+from callbacks.episode.batch_normalization import BatchNormalization
+from callbacks.episode.grpo import GRPO
+from callbacks.episode.maxrl import MaxRL
+from callbacks.episode.pass_at_k import PassAtK
+from callbacks.episode.soft_overlong import SoftOverlong
+from callbacks.lints import bounds, check_stack
+from callbacks.planning.mined_grams import MinedGrams
+from callbacks.planning.semantic_planner import SemanticPlanner
+from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.probes.credit_heatmap import CreditHeatmap
+from callbacks.probes.signal_stats import SignalStats
+from callbacks.schedules.constant_lambda import ConstantLambda
+from callbacks.schedules.correctness_gate import CorrectnessGate
+from callbacks.schedules.linear_lambda import LinearLambda
+from callbacks.schedules.variance_lambda import VarianceLambda
+from callbacks.signals.process_signal import ProcessSignal
+from callbacks.signals.sepa import SEPA
+from callbacks.tokens.advantage_clip import AdvantageClip
+from callbacks.tokens.gtpo import GTPO
+from callbacks.tokens.outcome_anchor import OutcomeAnchor
+from callbacks.tokens.quadrant_mask import QuadrantMask
+from callbacks.tokens.rsi_mask import RSIMask
+from callbacks.tokens.stare import STARE
+from callbacks.tokens.taco import TACO
+from tests.conftest import make_rollout
+
+ACTIVE = {
+    AdvantageClip: lambda: AdvantageClip(1.05),
+    ConstantLambda: lambda: ConstantLambda(0.7),
+    CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
+    LinearLambda: lambda: LinearLambda(delay=0, steps=9),
+    MinedGrams: lambda: StrategicGrams(["think"]),
+    OutcomeAnchor: lambda: OutcomeAnchor(eta=0.7),
+    PassAtK: lambda: PassAtK(k=2),
+    QuadrantMask: lambda: QuadrantMask(("PHR", "NLR")),
+    RSIMask: lambda: RSIMask(low=0.5, high=1.5),
+    SoftOverlong: lambda: SoftOverlong(max_tokens=8, cache=7),
+    STARE: lambda: STARE(share=0.4, target=math.inf, down=0.8),
+    StrategicGrams: lambda: StrategicGrams(["let me"]),
+    TACO: lambda: TACO(alpha=1.0),
+    VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
+}
+"""Operators whose defaults do nothing to batches as small as these, with arguments that do."""
+
+SUPPORT = {
+    "plan_mask": StrategicGrams(["me think"]),
+    "sepa_lambda": ConstantLambda(0.4),
+    "process": ProcessSignal(beta=1.0),
+}
+KINDS = [kind for kind in every_operator() if kind.writes and kind is not SemanticPlanner]
+BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
+
+
+def supported(stack):
+    """The stack below writers of what its operators read and nobody writes."""
+    support = []
+    for name, writer in SUPPORT.items():
+        places = [place for place, operator in enumerate(stack) if name in operator.writes]
+        if any(name in operator.reads for operator in stack[: places[0] + 1 if places else None]):
+            support.append(writer)
+    return [*support, *stack]
+
+
+def accepted(stack):
+    try:
+        check_stack(stack)
+    except StackError:
+        return False
+    return True
+
+
+def credit(stack):
+    """The advantages that a stack leaves, and whether each of its operators has changed what it writes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StackWarning)
+        rollout, changed = BATCH.reopened(), []
+        for operator in copy.deepcopy(stack):
+            before = {name: getattr(rollout, name) for name in operator.writes}
+            operator.assign(rollout)
+            changed.append(
+                any(
+                    not torch.equal(*map(torch.as_tensor, (value, getattr(rollout, name))))
+                    for name, value in before.items()
+                )
+            )
+    return rollout.advantages.where(rollout.mask, 0), changed
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_write_that_changes_something_changes_the_credit_of_every_accepted_pair(kind):
+    for below in KINDS:
+        stack = supported([ACTIVE.get(kind, kind)(), ACTIVE.get(below, below)()])
+        if below is kind or not accepted(stack):
+            continue
+        whole, changed = credit(stack)
+        if changed[-2]:
+            without, _ = credit([*stack[:-2], stack[-1]])
+            assert not torch.equal(whole, without), f"{kind.__name__} above {below.__name__} is lost"
+
+
+def test_a_penalty_reaches_the_credit_of_every_accepted_stack_of_three():
+    penalty, lost = ACTIVE[SoftOverlong](), []
+    writers = [kind for kind in KINDS if "advantages" in kind.writes]
+    for first, second in itertools.product(writers, writers):
+        below = supported([ACTIVE.get(first, first)(), ACTIVE.get(second, second)()])
+        if accepted([penalty, *below]) and torch.equal(credit([penalty, *below])[0], credit(below)[0]):
+            lost.append((first.__name__, second.__name__))
+    assert not lost
+
+
+PENALTY = SoftOverlong(max_tokens=8, cache=7)
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        [],
+        [GTPO()],
+        [BatchNormalization()],
+        [GRPO(), BatchNormalization()],
+        [CreditHeatmap(), GRPO()],
+    ],
+)
+def test_a_penalty_on_rewards_that_become_credit_is_accepted(below):
+    check_stack([PENALTY, *below])
+    assert not torch.equal(credit([PENALTY, *below])[0], credit(below)[0])
+
+
+NOTHING = "SoftOverlong writes `rewards`, which nothing below it reads."
+
+
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [
+        ([PENALTY, MaxRL(), CreditHeatmap()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
+        ([PENALTY, CreditHeatmap(), MaxRL()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
+        ([GRPO(), PENALTY, CreditHeatmap()], f"{NOTHING} Move SoftOverlong above GRPO in trainer.callbacks."),
+        ([GRPO(), PENALTY, BatchNormalization()], f"{NOTHING} Move SoftOverlong above GRPO in trainer.callbacks."),
+        ([PENALTY, MaxRL(), BatchNormalization()], f"{NOTHING} Remove SoftOverlong from the list trainer.callbacks."),
+        (
+            [PENALTY, GRPO(), MaxRL()],
+            "MaxRL overwrites the `advantages` of GRPO before anything uses it. "
+            "Keep only one of the two in trainer.callbacks.",
+        ),
+        (
+            [StrategicGrams(), LinearLambda(), GTPO(), SEPA(), SignalStats()],
+            "SEPA writes `signal`, which only probes read. Move SEPA above GTPO in trainer.callbacks.",
+        ),
+    ],
+)
+def test_a_probe_or_a_reader_of_something_else_excuses_no_write(stack, message):
+    with pytest.raises(StackError) as error:
+        check_stack(stack)
+    assert str(error.value) == message
+
+
+def test_a_stack_that_only_measures_what_it_writes_is_one():
+    check_stack([StrategicGrams(), ConstantLambda(), SEPA(), SignalStats(), GRPO()])
+
+
+def test_shaped_rewards_that_become_credit_have_no_known_bound():
+    assert bounds([PENALTY, AdvantageClip(0.5)], 4) == [1.0, math.inf, 0.5]
+    assert bounds([PENALTY, GRPO()], 4)[-1] == math.inf
+    assert bounds([GRPO(), GTPO(beta=0.0)], 4)[1] == 0.75
