@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from rlcredit.verification.values import close, number
@@ -76,9 +77,9 @@ def _compact(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _same_number(answer: str, entry: dict[str, Any]) -> bool:
+def _same_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
     value, expected = (number(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
-    return value is not None and expected is not None and close(value, expected, _SHARE)
+    return value is not None and expected is not None and close(value, expected, share)
 
 
 def _same_date(answer: str, entry: dict[str, Any]) -> bool:
@@ -231,13 +232,14 @@ SHAPES: dict[str, Shape] = {
     **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _same_text),
     **dict.fromkeys(("letter_jumble", "sentence_reordering", "word_sorting"), _same_text),
     **dict.fromkeys(("chain_sum", "coin_flip", "decimal_arithmetic", "decimal_chain_sum"), _same_number),
-    **dict.fromkeys(("gsm_symbolic", "number_format", "power_function", "products"), _same_number),
+    **dict.fromkeys(("gsm_symbolic", "power_function", "products"), _same_number),
     "advanced_geometry": _geometry,
     "calendar_arithmetic": _same_date,
     "codeio": _output_of_code,
     "complex_arithmetic": _pattern(r"\(*[-+.\deEijIJ\s]+\)*"),
     "fraction_simplification": _pattern(r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"),
     "knights_knaves": _same_roles,
+    "number_format": partial(_same_number, share=5e-13),  # the numbers to choose from may differ by 0.001
     "number_sorting": _same_sorting,
     "palindrome_partitioning": _partitions,
     "polynomial_equations": _real_roots,
