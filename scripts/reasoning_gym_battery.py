@@ -221,6 +221,16 @@ def scored(source: Any, case: Case) -> bool:
         return False
 
 
+def table(rows: list[dict[str, str]]) -> str:
+    """Return the data sets whose scorers take a wrong answer, by kind: what the scorer takes, and what we do."""
+    lines = ["| data set | asked | " + " | ".join(KINDS) + " |", "|---" * (2 + len(KINDS)) + "|"]
+    for row in rows:
+        if any(int(row[f"{kind}_scorer"]) or int(row[kind]) for kind in KINDS):
+            counts = [f"{row[f'{kind}_scorer']} / {row[kind]}" for kind in KINDS]
+            lines.append(" | ".join(["| `" + row["name"] + "`", row["wrong_asked"], *counts]) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Ask what is named, or every data set, and write the table after each."""
     from reasoning_gym.factory import DATASETS  # noqa: PLC0415

@@ -114,11 +114,8 @@ def _real_roots(answer: str, entry: dict[str, Any]) -> bool:
 
 def _same_sorting(answer: str, entry: dict[str, Any]) -> bool:
     """Whether numbers are exactly those of the reference; the scorer lets each of them differ by 1."""
-    return [_sorted_value(each) for each in _read(answer)] == [_sorted_value(each) for each in _read(entry["answer"])]
-
-
-def _sorted_value(value: Any) -> Fraction:
-    return Fraction(str(value))
+    values, expected = (list(map(number, map(str, _read(text)))) for text in (answer, entry["answer"]))
+    return values == expected and None not in values
 
 
 def _read(text: str) -> Any:
@@ -211,6 +208,14 @@ def _button_presses(answer: str, entry: dict[str, Any]) -> bool:
     return True
 
 
+def _formula(answer: str, _: dict[str, Any]) -> bool:
+    """Whether connectives join letters; the scorer takes whatever else there is for the name of a variable."""
+    text, longer = re.sub("[A-Z]", "A", "".join(answer.split())), ""
+    while text != longer:
+        longer, text = text, re.sub(r"\u00acA|A[\u2227\u2228\u2192\u2194]A|\(A\)", "A", text)
+    return text == "A"
+
+
 def _car_moves(answer: str, entry: dict[str, Any]) -> bool:
     """Whether each car can go as far as it is moved; the scorer stops it at the wall."""
     from reasoning_gym.games.rush_hour import Board  # noqa: PLC0415
@@ -253,7 +258,7 @@ SHAPES: dict[str, Shape] = {
     "graph_color": _coloring,
     "jugs": _pourings,
     "kakurasu": _pattern(r"[01\s,\[\]()|]+"),
-    "propositional_logic": lambda answer, _: bool(re.fullmatch(r"[A-Z\u2227\u2228\u00ac\u2192\u2194()\s]+", answer)),
+    "propositional_logic": _formula,
     "puzzle24": _arithmetic_value,
     "quantum_lock": _button_presses,
     "rubiks_cube": _pattern(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),

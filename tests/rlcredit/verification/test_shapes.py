@@ -129,6 +129,18 @@ def test_the_same_answer_in_another_notation_keeps_its_shape(name, wanted, rewri
     assert has_shape(name, answer, entry)
 
 
+STRANGE = [
+    *("", " ", "[" * 5000, "{}", "[[]]", "[{}]", "[1]", "null", "1e999", "[1.e99999999]", "['1e9_999_999']", "1/0"),
+    *("Z+1", "A -> ", "\x00", "(" * 99, "-", "=", "5" * 9999, "\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT FIVE}"),
+]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_any_text_has_the_shape_or_has_not(name):
+    entry = {"answer": "5", "metadata": {}}
+    assert {type(has_shape(name, text, entry)) for text in STRANGE} == {bool}
+
+
 def test_puzzles_without_a_reference_have_shapes():
     graph = find_entry("graph_color", anything)
     colors = json.dumps(graph["metadata"]["possible_answer"])
@@ -136,7 +148,8 @@ def test_puzzles_without_a_reference_have_shapes():
     assert not has_shape("graph_color", colors.replace("{", '{"0": 7, "0": 8, ', 1), graph)
     cube = {"answer": None, "metadata": {}}
     assert [has_shape("rubiks_cube", moves, cube) for moves in ("R U' Fw2", "not R", "R2x R")] == [True, False, False]
-    assert [has_shape("propositional_logic", text, cube) for text in ("(P \u2228 Q)", "P or Q")] == [True, False]
+    formulas = ("(P \u2228 Q) \u2192 \u00acR", "P or Q", "P Q", "\u00acP \u00acP", "(P", "p \u2228 Q")
+    assert [has_shape("propositional_logic", text, cube) for text in formulas] == [True] + 5 * [False]
     plan = '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}, {"Agent[0.5, 1.5]": "move(box_red, target_red)"}]'
     assert has_shape("boxnet", plan, cube)
     assert not has_shape("boxnet", plan.replace("box_red, square", "target_red, square"), cube)
