@@ -235,7 +235,7 @@ def _car_moves(answer: str, entry: dict[str, Any]) -> bool:
 SHAPES: dict[str, Shape] = {
     # One answer, in other notation: texts, then numbers.
     **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _same_text),
-    **dict.fromkeys(("letter_jumble", "sentence_reordering", "word_sorting"), _same_text),
+    **dict.fromkeys(("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"), _same_text),
     **dict.fromkeys(("chain_sum", "coin_flip", "decimal_arithmetic", "decimal_chain_sum"), _same_number),
     **dict.fromkeys(("gsm_symbolic", "power_function", "products"), _same_number),
     "advanced_geometry": _geometry,

@@ -5,12 +5,13 @@ from csv_rows import read
 from reasoning_gym.factory import DATASETS
 from reasoning_gym_battery import KINDS, asked, same, table
 
+from rlcredit.verification.scorers import EVALUATING
 from rlcredit.verification.shapes import SHAPES
 
 ROOT = Path(__file__).parents[2]
 ROWS = {row["name"]: row for row in read(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
-GENEROUS = {"propositional_logic"}
-"""Whatever follows from contradictory premises is a conclusion; the study says so."""
+GENEROUS = {"propositional_logic", "sokoban", "polynomial_equations", "pool_matrix"}
+"""Anything follows from contradictory premises, a solved board may stay solved, 5.00 is 5.0; the study says so."""
 
 
 def counts(row, *columns):
@@ -32,7 +33,7 @@ def test_nothing_wrong_was_right_and_nothing_right_was_wrong(name):
 
 def test_what_the_scorers_take_is_what_has_a_shape():
     taken = {name for name, row in ROWS.items() if sum(counts(row, *(f"{kind}_scorer" for kind in KINDS)))}
-    assert taken <= SHAPES.keys() | {"composite", "intermediate_integration"}
+    assert taken <= SHAPES.keys() | EVALUATING.keys() | {"composite"}
 
 
 def test_the_study_shows_the_table():

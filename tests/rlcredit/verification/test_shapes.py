@@ -72,6 +72,7 @@ HOLES = [
     ("rush_hour", anything, lambda _: "not B-1 C+3 A+4"),
     ("rush_hour", anything, lambda _: "B-9 C+9 A+9"),
     ("sokoban", anything, lambda gold: f"not {gold}"),
+    ("spell_backward", lambda entry: len(entry["answer"]) == 9, lambda gold: f"{gold} or not"),
     ("survo", anything, lambda gold: f"not {gold}"),
     ("time_intervals", takes("D days"), lambda gold: f"{gold} or 3 days"),
     ("time_intervals", takes("HH:MM:SS"), lambda gold: f"{gold}:99"),
@@ -191,7 +192,7 @@ COMPARING = """
     ab binary_matrix bitwise_arithmetic circuit_logic color_cube_rotation dice emoji_mystery family_relationships
     futoshiki group_anagrams intermediate_integration knight_swap manipulate_matrix mini_sudoku n_queens needle_haystack
     palindrome_generation path_star polynomial_multiplication prime_factorization rectangle_count self_reference
-    shortest_path simple_integration spell_backward spiral_matrix string_insertion sudoku tsumego word_ladder
+    shortest_path simple_integration spiral_matrix string_insertion sudoku tsumego word_ladder
     zebra_puzzles composite
 """
 """Data sets with scorers of their own that call nothing right but a whole answer."""
