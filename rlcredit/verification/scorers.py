@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rlcredit.verification.mathematics.symbolic import fault, preload_sympy
-from rlcredit.verification.plain import plain_expression, short
+from rlcredit.verification.plain import LONGEST_EXPRESSION, plain_expression, short
 from rlcredit.verification.serving import warmed
+from rlcredit.verification.shapes import has_shape
 
 _FUNCTIONS = frozenset(
     (
@@ -29,6 +30,7 @@ _FUNCTIONS = frozenset(
     )
 )
 _INTEGRATION = ("C", "pi", "E")
+_ADDED_LETTER = re.compile(r"(?:^|[-+])\s*([A-Za-z])\d{0,2}\s*(?=[-+]|$)", re.ASCII)
 
 
 def _text(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
@@ -41,7 +43,19 @@ def _arithmetic(answer: str, _: dict[str, Any]) -> bool:
 
 
 def _antiderivative(answer: str, metadata: dict[str, Any]) -> bool:
-    return plain_expression(answer, (metadata["variable"], *_INTEGRATION), _FUNCTIONS)
+    names = {metadata["variable"], *_INTEGRATION}
+    constants = _added_letters(answer) - names
+    return len(constants) <= 1 and plain_expression(answer, names | constants, _FUNCTIONS)
+
+
+def _added_letters(answer: str) -> set[str]:
+    """Return letters that are terms of a sum by themselves, outside of brackets: constants of integration."""
+    if len(answer) > LONGEST_EXPRESSION:
+        return set()
+    deepest = None
+    while deepest != answer:
+        deepest, answer = answer, re.sub(r"\([^()]*\)", "0", answer)
+    return set(_ADDED_LETTER.findall(answer))
 
 
 def _polynomial(answer: str, metadata: dict[str, Any]) -> bool:
@@ -83,8 +97,13 @@ def admissible(name: str, answer: str, entry: dict[str, Any]) -> bool:
     """
     if not short(answer, str(entry["answer"])):
         return False
-    name = entry["metadata"]["source_dataset"] if name == "composite" else name
+    name = _part(name, entry)
     return name not in EVALUATING or EVALUATING[name](answer, entry["metadata"])
+
+
+def _part(name: str, entry: dict[str, Any]) -> str:
+    """Return the data set that an example is from."""
+    return entry["metadata"]["source_dataset"] if name == "composite" else name
 
 
 def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]], float | None]:
@@ -94,10 +113,13 @@ def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]],
     source = reasoning_gym.create_dataset(name, seed=0, **{"size": 1, **config})
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
+        if not has_shape(_part(name, entry), answer, entry):
+            return 0.0
         try:
             return float(source.score_answer(answer, entry))
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            return fault(lambda: source.score_answer(entry["answer"], entry) > 0)
+            shown = str(entry["answer"]) != "None"  # a puzzle with many solutions shows none that could be scored
+            return fault(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
 
     if evaluates(name, config):
         preload_sympy()

@@ -1,4 +1,4 @@
-"""Rewritten golds: what keeps the value is right, what changes it is not. ``measure_verifier`` does it with any file."""
+"""Rewritten golds: what keeps the value is right, what changes it is not; ``measure_verifier`` takes any file."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,0 +1,269 @@
+"""One answer, and nothing beside it: what an answer must look like before a generous scorer of reasoning-gym sees it.
+
+Most scorers compare texts. Those named here look for the answer in a text, round it, or skip what they cannot read:
+``not 279 or 3`` would answer 279, and ``nan`` everything. Where a question has one answer, the text must be the
+reference but for notation; where it has several, it must be written in the notation of the question throughout.
+"""
+
+import ast
+import json
+import operator
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from rlcredit.verification.mathematics.numbers import close, number
+
+Shape = Callable[[str, dict[str, Any]], bool]
+
+_SHARE = 0.01
+"""How far a number may lie from its reference, as a share of it; the tolerances of the scorers are absolute."""
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_ACTION = re.compile(r"move\(box_\w+,\s(?:target_\w+|square\[\d+\.?\d*,\s*\d+\.?\d*\])\)")
+_DISK = re.compile(r"Move disk \d+ from Peg \d+ to Peg \d+", re.ASCII)
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_POUR = re.compile(r"(?:fill|empty) [A-Z]|pour [A-Z]->[A-Z]")
+_DURATIONS = {
+    wanted: re.compile(f"-?{expression}", re.ASCII)
+    for wanted, expression in {
+        "HH:MM": r"\d+:[0-5]?\d",
+        "HH:MM:SS": r"\d+:[0-5]?\d:[0-5]?\d",
+        "HH:MM:SS.mmm": r"\d+:[0-5]?\d:[0-5]?\d\.\d{3}",
+        "D days": r"\d+(?: days?)?",
+        "D days, HH:MM": r"\d+ days,\s*\d+:[0-5]?\d",
+        "D days, HH:MM:SS": r"\d+ days,\s*\d+:[0-5]?\d:[0-5]?\d",
+    }.items()
+}
+
+
+def has_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
+    """Whether an answer is one of the kind that the data set asks for, without hedge, denial or company.
+
+    Args:
+        name: Data set; one that is not in ``SHAPES`` has a scorer that compares the whole answer.
+        answer: Final answer of a completion.
+        entry: Question with its reference and metadata.
+
+    Example:
+        >>> [has_shape("gsm_symbolic", text, {"answer": "279"}) for text in ("279.0", "not 279", "279 or 3", "nan")]
+        [True, False, False, False]
+
+    """
+    try:
+        return name not in SHAPES or SHAPES[name](answer, entry)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError, ValueError):
+        return False  # what cannot be read has another shape
+
+
+def _pattern(expression: str) -> Shape:
+    compiled = re.compile(expression, re.ASCII)
+    return lambda answer, _: bool(compiled.fullmatch(answer.strip()))
+
+
+def _same_text(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether the answer is the reference but for case and spaces."""
+    return _compact(answer) == _compact(entry["answer"])
+
+
+def _compact(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def _same_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
+    value, expected = (number(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
+    return value is not None and expected is not None and close(value, expected, share)
+
+
+def _same_date(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether a weekday, a yes or a count is the same. The scorer rewards any count where the reference is -1."""
+    return _same_text(answer, entry) or (number(answer) is not None and number(answer) == number(entry["answer"]))
+
+
+def _same_layout(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether a grid holds nothing but numbers, in as many lines as the reference."""
+    lines = answer.strip().splitlines()
+    return bool(re.fullmatch(r"[-+.\deE\s]+", answer)) and len(lines) == len(entry["answer"].strip().splitlines())
+
+
+def _duration(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether a duration is in the format asked for, with the sign of the reference: the scorer reads -0:30 as 0:30."""
+    written = _DURATIONS[entry["metadata"]["expected_format"]].fullmatch(answer.strip())
+    return written is not None and answer.strip().startswith("-") == entry["answer"].startswith("-")
+
+
+def _geometry(answer: str, entry: dict[str, Any]) -> bool:
+    if "," not in entry["answer"]:
+        return _same_number(answer, entry)
+    return bool(re.fullmatch(rf"\(?\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)?", answer.strip(), re.ASCII))
+
+
+def _real_roots(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether the answer is a list of numbers; where there is none, the question asks for quotes around nothing."""
+    if not entry["answer"]:
+        return answer.strip() in ('""', "''")
+    return all(re.fullmatch(_NUMBER, part.strip(), re.ASCII) for part in answer.split(","))
+
+
+def _same_sorting(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether numbers are exactly those of the reference; the scorer lets each of them differ by 1."""
+    values, expected = (list(map(number, map(str, _read(text)))) for text in (answer, entry["answer"]))
+    return values == expected and None not in values
+
+
+def _read(text: str) -> Any:
+    """Read JSON, with either kind of quotes, in which no key occurs twice."""
+    return json.loads(text.replace("'", '"'), object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key that occurs twice has two values")
+    return dict(pairs)
+
+
+def _output_of_code(answer: str, entry: dict[str, Any]) -> bool:
+    if _same_text(answer, entry):
+        return True
+    return json.loads(answer, object_pairs_hook=_unique) == json.loads(entry["answer"])
+
+
+def _coloring(answer: str, entry: dict[str, Any]) -> bool:
+    colors = json.loads(answer, object_pairs_hook=_unique)
+    return sorted(colors) == sorted(map(str, entry["metadata"]["puzzle"]["vertices"]))
+
+
+def _box_moves(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether agents move nothing but boxes, each agent once in a step."""
+    plan = json.loads(answer, object_pairs_hook=_unique)
+    return isinstance(plan, list) and all(_ACTION.fullmatch(move) for step in plan for move in step.values())
+
+
+def _pourings(answer: str, entry: dict[str, Any]) -> bool:
+    moves = json.loads(answer)
+    return isinstance(moves, list) and all(_POUR.fullmatch(move) for move in moves)
+
+
+def _disk_moves(answer: str, _: dict[str, Any]) -> bool:
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    return all(_DISK.fullmatch(line) for line in lines)
+
+
+def _partitions(answer: str, entry: dict[str, Any]) -> bool:
+    return sorted(json.loads(answer)) == sorted(entry["metadata"]["solution"])
+
+
+def _letter_values(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether each letter has one digit."""
+    pairs = re.fullmatch(r"[A-Z]\s*=\s*\d(?:\s*,\s*[A-Z]\s*=\s*\d)*", answer.strip(), re.ASCII)
+    return pairs is not None and answer.count("=") == entry["answer"].count("=")
+
+
+def _same_roles(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether each person has one role, and nothing else is said of them."""
+    return _roles(answer) == _roles(entry["answer"])
+
+
+def _roles(text: str) -> list[tuple[str, ...]]:
+    words = [word for word in re.sub(r"[.,()]", " ", text.lower()).split() if word not in ("is", "a", "an", "and")]
+    return sorted(tuple(words[place : place + 2]) for place in range(0, len(words), 2))
+
+
+def _arithmetic_value(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether an expression uses each given number once and has exactly the value asked for."""
+    tree = ast.parse(answer.strip(), mode="eval").body
+    used = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
+    target = entry["metadata"].get("target", 24)
+    return sorted(used) == sorted(entry["metadata"]["numbers"]) and _evaluate(tree) == target
+
+
+def _evaluate(node: ast.AST) -> Fraction:
+    match node:
+        case ast.Constant(value=int(value)):
+            return Fraction(value)
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
+            return _evaluate(operand) * (-1 if isinstance(sign, ast.USub) else 1)
+        case ast.BinOp(op=operation, left=left, right=right) if type(operation) in _OPERATIONS:
+            return _OPERATIONS[type(operation)](_evaluate(left), _evaluate(right))
+    raise ValueError(f"{type(node).__name__} is no arithmetic")
+
+
+def _button_presses(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether there are nothing but buttons, each of them available when it is pressed."""
+    if not re.fullmatch(r"[A-C](?:(?:\s|,|\N{RIGHTWARDS ARROW}|->)+[A-C])*", answer.strip(), re.IGNORECASE):
+        return False
+    color = entry["metadata"]["initial_state"]
+    active = {button["name"]: button["active_state"] for button in entry["metadata"]["buttons"]}
+    for name in re.findall("[A-C]", answer.upper()):
+        if active[name] not in (color, "any"):
+            return False
+        color = "green" if color == "red" else "red"
+    return True
+
+
+def _formula(answer: str, _: dict[str, Any]) -> bool:
+    """Whether connectives join letters; the scorer takes whatever else there is for the name of a variable."""
+    text, longer = re.sub("[A-Z]", "A", "".join(answer.split())), ""
+    while text != longer:
+        longer, text = text, re.sub(r"\u00acA|A[\u2227\u2228\u2192\u2194]A|\(A\)", "A", text)
+    return text == "A"
+
+
+def _car_moves(answer: str, entry: dict[str, Any]) -> bool:
+    """Whether each car can go as far as it is moved; the scorer stops it at the wall."""
+    from reasoning_gym.games.rush_hour import Board  # noqa: PLC0415
+
+    if not re.fullmatch(r"[A-Z][-+]\d(?:[\s,]+[A-Z][-+]\d)*", answer.strip(), re.ASCII):
+        return False
+    board = Board(entry["metadata"]["board_config"])
+    for car, steps in re.findall(r"([A-Z])([-+]\d)", answer):
+        piece = board._pieces[ord(car) - ord("A")]
+        before = piece.position
+        board.move(car, int(steps))
+        if piece.position - before != int(steps) * piece.stride:
+            return False
+    return True
+
+
+SHAPES: dict[str, Shape] = {
+    # One answer, in other notation: texts, then numbers.
+    **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _same_text),
+    **dict.fromkeys(("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"), _same_text),
+    **dict.fromkeys(("chain_sum", "coin_flip", "decimal_arithmetic", "decimal_chain_sum"), _same_number),
+    **dict.fromkeys(("gsm_symbolic", "power_function", "products"), _same_number),
+    "advanced_geometry": _geometry,
+    "calendar_arithmetic": _same_date,
+    "codeio": _output_of_code,
+    "complex_arithmetic": _pattern(r"\(*[-+.\deEijIJ\s]+\)*"),
+    "fraction_simplification": _pattern(r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"),
+    "knights_knaves": _same_roles,
+    "number_format": partial(_same_number, share=5e-13),  # the numbers to choose from may differ by 0.001
+    "number_sorting": _same_sorting,
+    "palindrome_partitioning": _partitions,
+    "polynomial_equations": _real_roots,
+    "pool_matrix": _same_layout,
+    "survo": _pattern(r"[-+\d\s]+"),
+    "time_intervals": _duration,
+    # Several answers.
+    "boxnet": _box_moves,
+    "countdown": _arithmetic_value,
+    "cryptarithm": _letter_values,
+    "graph_color": _coloring,
+    "jugs": _pourings,
+    "kakurasu": _pattern(r"[01\s,\[\]()|]+"),
+    "propositional_logic": _formula,
+    "puzzle24": _arithmetic_value,
+    "quantum_lock": _button_presses,
+    "rubiks_cube": _pattern(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
+    "rush_hour": _car_moves,
+    "sokoban": _pattern(r"[UDLR\s]+"),
+    "tower_of_hanoi": _disk_moves,
+}
+"""What an answer to a data set must look like. The scorers of all others compare the whole answer."""
