@@ -142,6 +142,7 @@ class Prompt:
             padding=True,
             pad_to_multiple_of=multiple,
             return_tensors="pt",
+            verbose=False,  # what is too long is refused in our own words
         )
 
 

@@ -10,13 +10,14 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from rlcredit.inputs.names import folder_name
-from rlcredit.notices import tell
+from rlcredit.notices import once, tell
 from rlcredit.prompt import Conversation
 from rlcredit.tasks.conversation import conversation
 from rlcredit.tasks.example import Example, Shot
 from rlcredit.tasks.held_out import HeldOutSet
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.tasks.references import reference_faults, reference_warning
+from rlcredit.tasks.references import reference_faults, reference_warning, remedy
+from rlcredit.tasks.split import without_alike
 from rlcredit.verification.answers import FORMATS, AnswerFormat
 from rlcredit.verification.own import OwnVerifier
 from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted
@@ -160,7 +161,7 @@ class Task(LightningDataModule):
 
     def place(self, example: Example) -> str:
         """Return where a question is from, as messages name it."""
-        return f"the question {example.text!r:.80}"
+        return f"the question {example.text!r:.60}"
 
     def shortening(self, characters: int, left_out: int) -> str:
         """Return what to do about questions that are too long for a policy.
@@ -170,7 +171,7 @@ class Task(LightningDataModule):
             left_out: questions that are longer than that.
 
         """
-        return "leave out long questions, or shorten data.init_args.instruction, system or shots."
+        return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
 
     @property
     def trains(self) -> bool:
@@ -230,15 +231,26 @@ class Task(LightningDataModule):
             self.own.start(known[0].answer, known[0].metadata)
         if len(self.train_set) + len(self.held_out_set) > known:
             self.check_references()
-        for task in self.others.values():
+        for name, task in self.others.items():
             task.setup("validate")
+            self._warn_of_trained(name, task)
+
+    def _warn_of_trained(self, name: str, other: "Task") -> None:
+        """Warn of training questions that a further held-out set asks too."""
+        if new := len(self.train_set) - len(kept := without_alike(self.train_set, other.held_out_set)):
+            first = next(example for example in self.train_set if example not in kept)
+            once(
+                f"data.held_out.{name} asks {new:,} of the {len(self.train_set):,} training questions, or asks them in "
+                f"other spaces, case or punctuation, first: {self.place(first)}. It measures memory in part."
+            )
 
     def check_references(self) -> None:
         """Warn of references that are not right against themselves; what judges in its own way is not asked."""
         if self.own is None and type(self).judge is Task.judge:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             if faults := list(reference_faults(examples, answer_format, self.judge)):
-                rank_zero_only(tell)(reference_warning(faults, len(examples), answer_format, self.place))
+                warning = reference_warning(faults, len(examples), answer_format, self.place)
+                rank_zero_only(tell)(f"{warning} {remedy(faults)}")
 
     def conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""

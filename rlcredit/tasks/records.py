@@ -91,9 +91,11 @@ class Records(Task):
         self.train_split, self.validation_split = train_split, validation_split
         self.question, self.answer = question, answer
         self.reference: AnswerFormat | None = reference
+        if answers is not None:
+            one_of("data", "answers", answers, get_args(ListMeaning))
         positive("data.max_question_characters", 1 if max_question_characters is None else max_question_characters)
         # Under names of their own, so that older runs, which had no such arguments, are still described as they were.
-        self.list_meaning = None if answers is None else one_of("data", "answers", answers, get_args(ListMeaning))
+        self.list_meaning: ListMeaning | None = answers
         self.has_decimal_commas = decimal_comma
         self.skips_unanswered = skip_unanswered
         self.longest = max_question_characters
@@ -121,9 +123,10 @@ class Records(Task):
 
     def shortening(self, characters: int, left_out: int) -> str:
         """Return what to do about questions that are too long."""
+        number = "it" if left_out == 1 else f"{left_out:,} questions"
         return (
-            f"Say data.init_args.max_question_characters: {characters} to leave out "
-            f"{'it' if left_out == 1 else f'{left_out:,} questions'}, or {super().shortening(characters, left_out)}"
+            f"Say data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
+            "data.init_args.instruction, system or shots."
         )
 
     @property

@@ -17,6 +17,8 @@ AT_ONCE = 500
 LONG = 400
 """Characters from which on an answer of several lines is no answer but a text that has one somewhere."""
 
+SOLUTION = "a solution with its answer in the format "
+
 SHOWN = 3
 """Questions that are shown."""
 
@@ -49,19 +51,18 @@ def reference_faults(
 
 
 def _fault(answer: str, verdict: Verdict) -> str:
+    stated_in = next((each for each in FORMATS if final_answer(answer, (each,)) is not None), None)
+    if stated_in is not None:
+        return f"{SOLUTION}{stated_in}"
     if verdict is not Verdict.RIGHT:
         return verdict.value
-    if final_answer(answer, FORMATS) is not None:
-        return "states its answer as a solution does"
-    if len(answer) > LONG and "\n" in answer.strip():
-        return "a text of several lines"
-    return ""
+    return "a text of several lines" if len(answer) > LONG and "\n" in answer.strip() else ""
 
 
 def reference_warning(
     faults: Sequence[tuple[Example, str]], total: int, answer_format: AnswerFormat, place: Callable[[Example], str]
 ) -> str:
-    """Return the warning about references that are not right against themselves.
+    """Return the warning about references that are not right against themselves, without what to do.
 
     Args:
         faults: see :func:`reference_faults`; at least one.
@@ -72,9 +73,15 @@ def reference_warning(
     """
     stated = statements("...", [answer_format])[0]
     shown = "; ".join(f"{place(example)}: {example.reference!r:.80} ({fault})" for example, fault in faults[:SHOWN])
-    solutions = any(fault.startswith("states") for _, fault in faults)
-    way = "Say where the solutions state it in data.init_args.reference" if solutions else "Mend them"
     return (
         f"warning: {len(faults):,} of {total:,} references are not right against themselves when a completion states "
-        f"them as `{stated}`, first: {shown}. {way}, or leave these questions out; they may never earn a reward."
+        f"them as `{stated}`, first: {shown}."
     )
+
+
+def remedy(faults: Sequence[tuple[Example, str]]) -> str:
+    """Return what to do about them where they are from a file."""
+    solution = next((fault for _, fault in faults if fault.startswith(SOLUTION)), None)
+    if solution is not None:
+        return f"If solutions state their answers so, say data.init_args.reference: {solution.removeprefix(SOLUTION)}."
+    return "Mend them, or leave these questions out: they may never earn anything."
