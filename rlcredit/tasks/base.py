@@ -17,7 +17,7 @@ from rlcredit.tasks.example import Example, Shot
 from rlcredit.tasks.held_out import HeldOutSet
 from rlcredit.tasks.order import PromptOrder
 from rlcredit.tasks.references import reference_faults, reference_warning, remedy
-from rlcredit.tasks.split import without_alike
+from rlcredit.tasks.split import separate_alike
 from rlcredit.verification.answers import FORMATS, AnswerFormat
 from rlcredit.verification.own import OwnVerifier
 from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted
@@ -211,7 +211,7 @@ class Task(LightningDataModule):
             ValueError: the task has nothing to train on, or no question that is held out.
 
         """
-        known = len(self.train_set) + len(self.held_out_set)
+        before = len(self.train_set) + len(self.held_out_set)
         if stage == "fit" and not self.train_set:
             self.train_set, self.held_out_set = self.examples()
             if not self.train_set:
@@ -229,7 +229,7 @@ class Task(LightningDataModule):
                 self.conversation(example)
         if self.own is not None and (known := self.train_set or self.held_out_set):
             self.own.start(known[0].answer, known[0].metadata)
-        if len(self.train_set) + len(self.held_out_set) > known:
+        if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
         for name, task in self.others.items():
             task.setup("validate")
@@ -237,18 +237,19 @@ class Task(LightningDataModule):
 
     def _warn_of_trained(self, name: str, other: "Task") -> None:
         """Warn of training questions that a further held-out set asks too."""
-        if new := len(self.train_set) - len(kept := without_alike(self.train_set, other.held_out_set)):
-            first = next(example for example in self.train_set if example not in kept)
-            once(
-                f"data.held_out.{name} asks {new:,} of the {len(self.train_set):,} training questions, or asks them in "
-                f"other spaces, case or punctuation, first: {self.place(first)}. It measures memory in part."
+        _, asked = separate_alike(self.train_set, other.held_out_set)
+        if asked:
+            rank_zero_only(once)(
+                f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
+                f"them in other spaces, case or punctuation, first: {self.place(asked[0])}. It measures memory in part."
             )
 
     def check_references(self) -> None:
         """Warn of references that are not right against themselves; what judges in its own way is not asked."""
         if self.own is None and type(self).judge is Task.judge:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
-            if faults := list(reference_faults(examples, answer_format, self.judge)):
+            faults = list(reference_faults(examples, answer_format, self.judge))
+            if faults:
                 warning = reference_warning(faults, len(examples), answer_format, self.place)
                 rank_zero_only(tell)(f"{warning} {remedy(faults)}")
 

@@ -75,7 +75,8 @@ class AnswerColumn:
         if not has(record, self.name):
             raise UnansweredError(f"{where}: column `{self.name}` is missing; found {names(record)}.")
         content = value(record, self.name)
-        if fault := type_fault(content):
+        fault = type_fault(content)
+        if fault:
             raise ValueError(f"{where}: column `{self.name}` {fault}.")
         entries = listed(content)
         texts = [self._text(entry) for entry in ([content] if entries is None else entries)]

@@ -56,10 +56,11 @@ class RecordReader:
         assert self.question is not None
         if not has(record, self.question):
             raise ValueError(f"{where}: column `{self.question}` is missing; found {names(record)}.")
-        question = asked(raw := value(record, self.question), where)
+        content = value(record, self.question)
+        question = asked(content, where)
         if question is None:
             raise ValueError(
-                f"{where}: column `{self.question}` must be a non-empty text or a number, got {raw!r:.200}."
+                f"{where}: column `{self.question}` must be a non-empty text or a number, got {content!r:.200}."
             )
         return question
 

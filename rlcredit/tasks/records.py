@@ -21,7 +21,7 @@ from rlcredit.tasks.record_answers import (
 )
 from rlcredit.tasks.record_reader import RecordReader
 from rlcredit.tasks.sources import Source
-from rlcredit.tasks.split import disjoint, least, split, without_alike
+from rlcredit.tasks.split import disjoint, least, separate_alike, split
 from rlcredit.tasks.values import column, has, names, within
 from rlcredit.verification.answers import AnswerFormat
 
@@ -179,13 +179,11 @@ class Records(Task):
         return training, held_out
 
     def _without_alike(self, training: list[Example], held_out: list[Example]) -> list[Example]:
-        kept = without_alike(training, held_out)
-        if len(kept) < len(training):
-            chosen = {example.text for example in kept}
-            first = next(example for example in training if example.text not in chosen)
+        kept, alike = separate_alike(training, held_out)
+        if alike:
             tell(
-                f"{self._training}: {len(training) - len(kept):,} questions differ from held-out ones in spaces, case "
-                f"or punctuation alone and are left out of training, first: {self.place(first)}"
+                f"{self._training}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
+                f"alone and are left out of training, first: {self.place(alike[0])}"
             )
         return kept
 

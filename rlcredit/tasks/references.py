@@ -46,7 +46,8 @@ def reference_faults(
         alone = [example._replace(answer=answer, alternatives=()) for example, answer in stated]
         verdicts = judge([statements(answer, [answer_format])[0] for _, answer in stated], alone)
         for (example, answer), verdict in zip(stated, verdicts, strict=True):
-            if fault := _fault(answer, verdict):
+            fault = _fault(answer, verdict)
+            if fault:
                 yield example, fault
 
 

@@ -52,10 +52,13 @@ def wording(text: str) -> str:
     return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", alike)) if word not in _SENTENCE_MARKS)
 
 
-def without_alike(train: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
-    """Return the training questions that are worded like no held-out one."""
-    forbidden = {wording(example.text) for example in held_out}
-    return [example for example in train if wording(example.text) not in forbidden]
+def separate_alike(train: Sequence[Example], held_out: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Return the training questions that are worded like no held-out one, and those that are worded like one."""
+    asked = {wording(example.text) for example in held_out}
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for example in train:
+        parts[wording(example.text) in asked].append(example)
+    return parts
 
 
 def least(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:

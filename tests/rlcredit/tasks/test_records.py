@@ -195,7 +195,7 @@ def test_repeated_questions_count_once_and_contradictions_are_named(tmp_path, ca
         ("question,answer,answer\na,1,2\n", "q.csv, line 1: the column `answer` occurs twice. Rename or remove one."),
         ('question,answer\n"a,1\nb,2\n', "q.csv, line 3: not CSV (unexpected end of data)."),
         (b"question,answer\ncaf\xe9,2\n", "q.csv: not UTF-8 (invalid continuation byte). Save the file as UTF-8."),
-        (f"question,answer\n{'a' * 2**21},2\n", "q.csv, line 2: not CSV (field larger than field limit (1048576))."),
+        (f"question,answer\n{'a' * 2**21},2\n", "q.csv, line 2: the question is longer than 1,048,576 "),
     ],
 )
 def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, content, message):
