@@ -57,9 +57,9 @@ def _refuse_longer(asked: Task, prompt: Prompt, tokenizer: Any, name: str, conte
         what, way = f"a prompt has {tokens:,} tokens, and {name} reads {context:,}, its answer included", ""
     else:
         what = f"the longest prompt and its answer may have {tokens + most:,} tokens, and {name} reads {context:,}"
-        way = "Lower max_tokens of model.sampling and model.validation. Or: "
+        way = "Lower max_tokens of model.sampling and model.validation. "
     raise PromptError(
-        f"{asked.place(longest)}: {what}. {len(longer):,} of {len(examples):,} prompts are too long. {way}"
+        f"{asked.place(longest)}: {what}. Too long are {len(longer):,} of {len(examples):,} prompts. {way}"
         f"{asked.shortening(characters, left_out) if left_out < len(examples) else Task.shortening(asked, 0, 0)}"
     )
 

@@ -123,7 +123,7 @@ class Records(Task):
 
     def shortening(self, characters: int, left_out: int) -> str:
         """Return what to do about questions that are too long."""
-        number = "it" if left_out == 1 else f"{left_out:,} questions"
+        number = "one question" if left_out == 1 else f"{left_out:,} questions"
         return (
             f"Say data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
             "data.init_args.instruction, system or shots."
