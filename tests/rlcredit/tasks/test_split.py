@@ -10,7 +10,7 @@ from rlcredit.tasks.split import separate_alike, wording
     ("one", "other"),
     [
         ("What is 3+1?", "what is  3 + 1 ?"),
-        ("Tom\u2019s cat, \u201cKit\u201d.", "Tom's cat \"Kit\""),
+        ("Tom\u2019s cat, \u201cKit\u201d.", 'Tom\'s cat "Kit"'),
         ("4 \u2212 1", "4 - 1"),
         ("caf\u00e9", "cafe\u0301"),
         ("\uff12 + \uff12", "2 + 2"),
