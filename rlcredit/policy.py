@@ -4,6 +4,7 @@ import contextlib
 import copy
 import functools
 import inspect
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +123,7 @@ class Policy(nn.Module):
     @property
     def location(self) -> str:
         """Where the weights and the tokenizer lie."""
-        return str(embedded(self.path) or self.path)
+        return str(embedded(self.path) or os.path.expanduser(self.path))
 
     def load(self, seed: int = 0) -> None:
         """Read tokenizer and weights and start a fresh adapter; a second call does nothing.

@@ -28,7 +28,7 @@ def turns(question: str | Sequence[Mapping[str, Any]], where: str = "a question"
     """Return a question as turns; a text is one turn of the user.
 
     Args:
-        question: a text, or turns.
+        question: a text, or turns; keys whose value is null, as tables write those of other turns, count as absent.
         where: for error messages.
 
     Raises:
@@ -43,8 +43,8 @@ def turns(question: str | Sequence[Mapping[str, Any]], where: str = "a question"
         return [Turn(role="user", content=question)]
     said = list(question)
     for turn in said:
-        known = isinstance(turn, Mapping) and set(turn) == {"role", "content"} and turn["role"] in ROLES
-        if not known or not isinstance(turn["content"], str):
+        known = isinstance(turn, Mapping) and {key for key in turn if turn[key] is not None} == {"role", "content"}
+        if not known or turn["role"] not in ROLES or not isinstance(turn["content"], str):
             raise ValueError(f"{where}: a turn is {{role: {' | '.join(ROLES)}, content: text}}, got {turn!r:.200}.")
     if not said or said[-1]["role"] != "user":
         raise ValueError(f"{where}: the last turn must be the user's, for the policy answers it.")
@@ -142,6 +142,7 @@ class Prompt:
             padding=True,
             pad_to_multiple_of=multiple,
             return_tensors="pt",
+            verbose=False,  # what is too long is refused in our own words
         )
 
 

@@ -87,7 +87,7 @@ def tried(
     for example, group in zip(examples, answers, strict=True):
         for completion in group:
             completion.answer = final_answer(completion.text, task.answer_formats)
-            completion.reference, completion.verdict = example.answer, next(verdicts)
+            completion.reference, completion.verdict = example.reference, next(verdicts)
     prompts = [prompt_text(found.policy, conversation) for conversation in said]
     return list(zip(examples, prompts, answers, strict=True))
 

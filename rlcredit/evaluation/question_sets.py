@@ -38,7 +38,7 @@ class QuestionSet:
     def identity(self) -> dict[str, Any]:
         """Return what tells it from every other: digests of the file and of the questions as they are asked."""
         prompts = self.task.held_out_prompts(0, self.size)
-        asked = json.dumps([prompts.questions, [example.answer for example in prompts.examples]], ensure_ascii=False)
+        asked = json.dumps([prompts.questions, [example.reference for example in prompts.examples]], ensure_ascii=False)
         return {
             "questions": self.size,
             "questions_sha256": hashlib.sha256(asked.encode()).hexdigest(),
@@ -54,7 +54,7 @@ class QuestionSet:
         metadata = json.dumps([example.metadata for example in examples], ensure_ascii=False, default=repr)
         return {
             "verifier_sha256": file_sha256(own.file) if own.file else own.path,
-            "metadata_sha256": hashlib.sha256(metadata.encode()).hexdigest(),
+            "metadata_sha256": hashlib.sha256(metadata.encode(errors="surrogatepass")).hexdigest(),
         }
 
 

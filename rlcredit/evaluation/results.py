@@ -87,5 +87,5 @@ def rows(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> Iterato
         for contestant in request.contestants:
             for answer in answers[Place(contestant.name, each.name)]:
                 prompt, example = asked[answer["question"]]
-                said = {"policy": contestant.name, "task": each.name, "prompt": prompt, "reference": example.answer}
+                said = {"policy": contestant.name, "task": each.name, "prompt": prompt, "reference": example.reference}
                 yield {**said, **answer}

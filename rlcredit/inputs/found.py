@@ -1,5 +1,6 @@
 """Files that a command line names: where they are found, and where what they name is found."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +23,14 @@ def found(name: str) -> str:
 
     Args:
         name: a file of the working directory or, where there is none, one of those that come with rlcredit, with or
-            without ``configs/`` in front; anything else comes back as it is.
+            without ``configs/`` in front; anything else comes back as it is. ``~`` is the home folder.
 
     Example:
         >>> Path(found("configs/no_such_file.yaml")).name, Path(found("tiny.yaml")).name
         ('no_such_file.yaml', 'tiny.yaml')
 
     """
+    name = os.path.expanduser(name)
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or is_file(path):
         return name

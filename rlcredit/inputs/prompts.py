@@ -1,18 +1,26 @@
 """Whether the prompts of a task can be written for a policy, found out without reading its weights."""
 
 import heapq
+from collections.abc import Sequence
+from typing import Any
 
 from rlcredit.loading import load_config, load_tokenizer
 from rlcredit.module import PolicyModule
-from rlcredit.prompt import PromptError, context_length, refuse_longer
-from rlcredit.tasks import Task
+from rlcredit.prompt import Prompt, PromptError, context_length
+from rlcredit.tasks import Example, Task
 
 TRIED = 8
-"""Questions that are written for trial: those with the most characters."""
+"""Questions that are always written for trial: those with the most characters."""
+
+TEMPLATE = 512
+"""Bytes that a chat template may add to a prompt; a token has at least one byte."""
+
+AT_ONCE = 64
+"""Prompts that are tokenized together."""
 
 
 def refuse_prompts(module: PolicyModule, task: Task) -> None:
-    """Refuse a task whose longest prompts the policy cannot read, or not to the end of their answers.
+    """Refuse a task with prompts that the policy cannot read, or not to the end of their answers.
 
     Args:
         module: not loaded; its policy exists.
@@ -24,15 +32,48 @@ def refuse_prompts(module: PolicyModule, task: Task) -> None:
     """
     policy, most = module.policy, max(module.sampling.max_tokens, module.validation.max_tokens)
     tokenizer, context = load_tokenizer(policy.location), context_length(load_config(policy.location))
-    for asked in (task, *task.others.values()):
-        longest = heapq.nlargest(TRIED, [*asked.train_set, *asked.held_out_set], key=lambda example: len(example.text))
-        if not longest:
-            continue
-        encoded = policy.prompt.encoded(tokenizer, [asked.conversation(example) for example in longest])
-        lengths = encoded["attention_mask"].sum(-1).tolist()
-        refuse_longer(lengths, context, policy.path)
-        if context is not None and (wanted := max(lengths) + most) > context:
-            raise PromptError(
-                f"the longest prompt and its answer may have {wanted:,} tokens, and {policy.path} reads {context:,}. "
-                "Lower max_tokens of model.sampling and model.validation, or leave out long questions."
-            )
+    for name, asked in {"": task, **task.others}.items():
+        try:
+            _refuse_longer(asked, policy.prompt, tokenizer, policy.path, context, most)
+        except PromptError as error:
+            raise PromptError(f"data.held_out.{name}: {error}" if name else str(error)) from None
+
+
+def _refuse_longer(asked: Task, prompt: Prompt, tokenizer: Any, name: str, context: int | None, most: int) -> None:
+    examples = [*asked.train_set, *asked.held_out_set]
+    tried = heapq.nlargest(TRIED, examples, key=lambda example: len(example.text))
+    lengths = prompt_lengths(asked, tried, prompt, tokenizer)
+    if context is None or not examples:
+        return
+    others = [example for example in examples if _bytes(asked, example) + TEMPLATE > context - most]
+    lengths |= prompt_lengths(asked, others, prompt, tokenizer)
+    longer = [example for example in examples if lengths.get(id(example), 0) + most > context]
+    if not longer:
+        return
+    longest = max(longer, key=lambda example: lengths[id(example)])
+    tokens, characters = lengths[id(longest)], min(len(example.text) for example in longer) - 1
+    left_out = sum(len(example.text) > characters for example in examples)
+    if tokens >= context:
+        what, way = f"a prompt has {tokens:,} tokens, and {name} reads {context:,}, its answer included", ""
+    else:
+        what = f"the longest prompt and its answer may have {tokens + most:,} tokens, and {name} reads {context:,}"
+        way = "Lower max_tokens of model.sampling and model.validation. "
+    raise PromptError(
+        f"{asked.place(longest)}: {what}. Too long are {len(longer):,} of {len(examples):,} prompts. {way}"
+        f"{asked.shortening(characters, left_out) if left_out < len(examples) else Task.shortening(asked, 0, 0)}"
+    )
+
+
+def prompt_lengths(asked: Task, examples: Sequence[Example], prompt: Prompt, tokenizer: Any) -> dict[int, int]:
+    """Return the tokens of the prompts of some questions, by the ``id`` of their examples."""
+    lengths = {}
+    ordered = sorted(examples, key=lambda example: len(example.text))
+    for start in range(0, len(ordered), AT_ONCE):
+        part = ordered[start : start + AT_ONCE]
+        encoded = prompt.encoded(tokenizer, [asked.conversation(example) for example in part])
+        lengths |= dict(zip(map(id, part), encoded["attention_mask"].sum(-1).tolist(), strict=True))
+    return lengths
+
+
+def _bytes(asked: Task, example: Example) -> int:
+    return sum(len(turn["content"].encode(errors="surrogatepass")) for turn in asked.conversation(example))

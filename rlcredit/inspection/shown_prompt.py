@@ -55,7 +55,8 @@ def as_read(tokenizer: Any, ids: list[int]) -> str:
 
 def judged_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
-    yield from statements(example.answer, task.answer_formats)
-    others = (other.answer for other in (*task.train_set, *task.held_out_set) if other.answer != example.answer)
+    for answer in example.accepted:
+        yield from statements(answer, task.answer_formats)
+    others = (each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted)
     for other in list(others)[:1]:
         yield statements(other, task.answer_formats)[0]

@@ -3,16 +3,21 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lightning.pytorch import LightningDataModule
+from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from rlcredit.inputs.names import folder_name
+from rlcredit.notices import once, tell
 from rlcredit.prompt import Conversation
 from rlcredit.tasks.conversation import conversation
 from rlcredit.tasks.example import Example, Shot
 from rlcredit.tasks.held_out import HeldOutSet
 from rlcredit.tasks.order import PromptOrder
+from rlcredit.tasks.references import reference_faults, reference_warning, remedy
+from rlcredit.tasks.split import separate_alike
 from rlcredit.verification.answers import FORMATS, AnswerFormat
 from rlcredit.verification.own import OwnVerifier
 from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted
@@ -37,6 +42,17 @@ class Prompts:
         """Return some neighbours."""
         chosen = slice(start, start + size)
         return Prompts(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
+
+
+def best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on a completion, given those by each answer that is accepted.
+
+    Example:
+        >>> best_verdict([Verdict.WRONG, Verdict.RIGHT]), best_verdict([Verdict.UNJUDGED, Verdict.WRONG])
+        (<Verdict.RIGHT: 'right'>, <Verdict.UNJUDGED: 'could not judge'>)
+
+    """
+    return next((best for best in (Verdict.RIGHT, Verdict.UNJUDGED) if best in verdicts), verdicts[0])
 
 
 def positive(name: str, value: int) -> None:
@@ -94,8 +110,7 @@ class Task(LightningDataModule):
         verifier: str | None = None,
     ) -> None:
         super().__init__()
-        if "{question}" not in instruction:
-            raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+        self.refuse_instruction(instruction)
         positive("data.prompts_per_step", prompts_per_step)
         positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
@@ -126,11 +141,37 @@ class Task(LightningDataModule):
         """Return training and held-out examples, disjoint by question."""
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
-        """Judge each completion against its example."""
+        """Judge each completion against its example; right is what equals one of the accepted answers."""
+        cases = [
+            (completion, answer, example.metadata)
+            for completion, example in zip(completions, examples, strict=True)
+            for answer in example.accepted
+        ]
         if self.own is not None:
-            pairs = zip(completions, examples, strict=True)
-            return self.own.judge([(completion, each.answer, each.metadata) for completion, each in pairs])
-        return self.verifier.judge(completions, [example.answer for example in examples])
+            verdicts = self.own.judge(cases)
+        else:
+            verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
+        of_each = iter(verdicts)
+        return [best_verdict(list(islice(of_each, len(example.accepted)))) for example in examples]
+
+    def refuse_instruction(self, instruction: str) -> None:
+        """Refuse an instruction without a place for the question."""
+        if "{question}" not in instruction:
+            raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+
+    def place(self, example: Example) -> str:
+        """Return where a question is from, as messages name it."""
+        return f"the question {example.text!r:.60}"
+
+    def shortening(self, characters: int, left_out: int) -> str:
+        """Return what to do about questions that are too long for a policy.
+
+        Args:
+            characters: of the longest question that is not.
+            left_out: questions that are longer than that.
+
+        """
+        return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
 
     @property
     def trains(self) -> bool:
@@ -170,6 +211,7 @@ class Task(LightningDataModule):
             ValueError: the task has nothing to train on, or no question that is held out.
 
         """
+        before = len(self.train_set) + len(self.held_out_set)
         if stage == "fit" and not self.train_set:
             self.train_set, self.held_out_set = self.examples()
             if not self.train_set:
@@ -186,10 +228,30 @@ class Task(LightningDataModule):
             if not isinstance(example.question, str):
                 self.conversation(example)
         if self.own is not None and (known := self.train_set or self.held_out_set):
-            _, answer, metadata = known[0]
-            self.own.start(answer, metadata)
-        for task in self.others.values():
+            self.own.start(known[0].answer, known[0].metadata)
+        if len(self.train_set) + len(self.held_out_set) > before:
+            self.check_references()
+        for name, task in self.others.items():
             task.setup("validate")
+            self._warn_of_trained(name, task)
+
+    def _warn_of_trained(self, name: str, other: "Task") -> None:
+        """Warn of training questions that a further held-out set asks too."""
+        _, asked = separate_alike(self.train_set, other.held_out_set)
+        if asked:
+            rank_zero_only(once)(
+                f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
+                f"them in other spaces, case or punctuation, first: {self.place(asked[0])}. It measures memory in part."
+            )
+
+    def check_references(self) -> None:
+        """Warn of references that are not right against themselves; what judges in its own way is not asked."""
+        if self.own is None and type(self).judge is Task.judge:
+            examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
+            faults = list(reference_faults(examples, answer_format, self.judge))
+            if faults:
+                warning = reference_warning(faults, len(examples), answer_format, self.place)
+                rank_zero_only(tell)(f"{warning} {remedy(faults)}")
 
     def conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""

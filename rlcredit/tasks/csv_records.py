@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rlcredit.tasks.json_records import LONGEST, Located
+from rlcredit.tasks.json_records import LARGEST, WIDE, Located
 
 DELIMITERS = ",;\t"
 """What may separate values: the one that occurs most often in the first line does."""
@@ -20,8 +20,11 @@ def rows(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
+        if file.read(2) in WIDE:
+            raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+        file.seek(0)
         content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        limit = csv.field_size_limit(LONGEST)
+        limit = csv.field_size_limit(LARGEST)
         try:
             yield from _located(content, path)
         except UnicodeDecodeError as error:
@@ -31,7 +34,7 @@ def rows(path: Path) -> Located:
 
 
 def _located(content: io.TextIOWrapper, path: Path) -> Located:
-    delimiter = max(DELIMITERS, key=content.readline(LONGEST).count)
+    delimiter = max(DELIMITERS, key=content.readline(LARGEST).count)
     content.seek(0)
     reader = csv.reader(content, delimiter=delimiter, strict=True)
     try:

@@ -13,12 +13,30 @@ class Example(NamedTuple):
         question: a text, or turns; before the task's instruction, system prompt and shots.
         answer: what a verifier compares with.
         metadata: whatever the task's own scorer needs.
+        alternatives: further answers that are as right as the first.
 
     """
 
     question: str | Conversation
     answer: str
     metadata: dict[str, Any]
+    alternatives: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """All answers of which a completion must state one."""
+        return (self.answer, *self.alternatives)
+
+    @property
+    def reference(self) -> str:
+        """All accepted answers as one text, which is shown to people and tells this question from others in digests.
+
+        Example:
+            >>> Example("1/2 of 1?", "0.5", {}).reference, Example("1/2 of 1?", "0.5", {}, ("1/2",)).reference
+            ('0.5', '0.5 or 1/2')
+
+        """
+        return " or ".join(self.accepted)
 
     @property
     def text(self) -> str:

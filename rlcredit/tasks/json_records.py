@@ -1,16 +1,20 @@
 """Objects of JSON from files that anybody may have written."""
 
+import codecs
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-LONGEST = 2**20
-"""Bytes of a line; a prompt of a hundred thousand tokens has fewer."""
 LARGEST = 2**28
-"""Bytes of a file that is one list, and is read at once."""
+"""Bytes of a line, and of a file that is one list, which are read at once."""
+
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How files of UTF-16 begin, as spreadsheets and PowerShell write them."""
+
+_START = 2**16
+"""Bytes that are looked at to find out what a file is."""
 
 Located = Iterator[tuple[str, dict[str, Any]]]
 """Records, each with the place it is from, as messages name it."""
@@ -24,10 +28,10 @@ def lines(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), start=1):
+        for number, line in enumerate(_lines(file, path), start=1):
             where = f"{path}, line {number}"
-            if len(line) > LONGEST:
-                raise ValueError(f"{where}: longer than {LONGEST:,} bytes, which no prompt is.")
+            if len(line) > LARGEST:
+                raise ValueError(f"{where}: longer than {LARGEST:,} bytes. Leave out a column that is not needed.")
             if line.strip():
                 yield where, _mapping(_parsed(line, where), where)
 
@@ -40,15 +44,56 @@ def entries(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        content = file.read(LARGEST + 1)
-    if not content.lstrip().startswith(b"["):
-        yield from lines(path)
+        start = _without_mark(file.read(_START), path)
+    if start.lstrip().startswith(b"["):
+        yield from _listed(path)
         return
+    try:
+        yield from lines(path)
+    except ValueError:
+        _refuse_one_object(path)
+        raise
+
+
+def _listed(path: Path) -> Located:
+    with path.open("rb") as file:
+        content = _without_mark(file.read(LARGEST + 1), path)
     if len(content) > LARGEST:
         raise ValueError(f"{path}: longer than {LARGEST:,} bytes. Write one object per line, and call it .jsonl.")
     for number, entry in enumerate(_parsed(content, str(path)), start=1):
         where = f"{path}, entry {number}"
         yield where, _mapping(entry, where)
+
+
+def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Yield lines however they end: with a line feed, a carriage return, or both."""
+    start = True
+    while line := file.readline(LARGEST + 1):
+        line = _without_mark(line, path) if start else line
+        start = False
+        yield from line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
+
+
+def _without_mark(start: bytes, path: Path) -> bytes:
+    """Return the start of a file without its byte order mark."""
+    if start.startswith(WIDE):
+        raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+    return start.removeprefix(codecs.BOM_UTF8)
+
+
+def _refuse_one_object(path: Path) -> None:
+    """Refuse a file that is one object over several lines."""
+    with path.open("rb") as file:
+        content = _without_mark(file.read(LARGEST), path)
+    try:
+        whole = _parsed(content, str(path))
+    except ValueError:
+        return
+    if isinstance(whole, dict):
+        raise ValueError(
+            f"{path}: one object with the fields {sorted(whole)[:20]}, where a list of objects is expected, or one "
+            "object per line. With pandas, say to_json(orient='records')."
+        )
 
 
 def _mapping(record: Any, where: str) -> dict[str, Any]:
@@ -58,22 +103,18 @@ def _mapping(record: Any, where: str) -> dict[str, Any]:
 
 
 def _parsed(text: bytes, where: str) -> Any:
-    """Parse JSON; refuse repeated keys and numbers that are not finite."""
+    """Parse JSON, numbers that are not finite included; refuse repeated keys."""
     try:
-        record = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite
-        )
-        json.dumps(record, ensure_ascii=False).encode()
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_object, parse_int=_integer)
     except json.JSONDecodeError as error:
         place = f"at column {error.colno}" if error.lineno == 1 else f"at line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: not JSON ({error.msg} {place}).") from None
-    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+    except UnicodeDecodeError as error:
         raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
     except RecursionError:
         raise ValueError(f"{where}: nested too deep. Write it flatter.") from None
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    return record
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -82,7 +123,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _finite(text: str) -> float:
-    if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text} is not a finite number. Write a text, or leave it out.")
-    return value
+def _integer(digits: str) -> int | str:
+    """Return a whole number; as the text that it is, where it has more digits than Python reads."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits

@@ -10,14 +10,18 @@ from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any
 
+from lightning.pytorch.utilities import rank_zero_only
+
 from rlcredit.notices import tell
 from rlcredit.tasks import question_cache
 from rlcredit.tasks.base import Task, positive
 from rlcredit.tasks.example import Example
+from rlcredit.tasks.references import reference_warning
 from rlcredit.tasks.split import split
 from rlcredit.verification.answers import final_answer
 from rlcredit.verification.jury import Jury
 from rlcredit.verification.scorers import admissible, evaluates, scorer
+from rlcredit.verification.statements import statements
 from rlcredit.verification.verifiers import Verdict, bare, locked_or_allowed, unanswered, verdict
 
 SCORE_TIMEOUT = 3.0
@@ -25,6 +29,9 @@ SCORE_TIMEOUT = 3.0
 
 PATIENCE, EVERY = 5.0, 15.0
 """Seconds after which the generation of questions is mentioned, and how often from then on."""
+
+TRIED = 8
+"""References that are scored before a run: enough to tell that a data set has none."""
 
 WORTH_KEEPING = 3.0
 """Seconds from which questions are kept for the next start."""
@@ -73,7 +80,7 @@ class ReasoningGym(Task):
             raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(fields))}.")
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
-        self._made(1)
+        self._one = self._made(1)
         if evaluates(name, self.config):
             locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(admissible, name)
@@ -153,6 +160,30 @@ class ReasoningGym(Task):
             unanswered(text) if answer is None else verdicts.get(key, Verdict.WRONG)
             for text, answer, key in zip(completions, answers, keys, strict=True)
         ]
+
+    def check_references(self) -> None:
+        """Warn where the scorer does not take the references of the first questions, as some data sets have none.
+
+        They are not the policy's, and are scored here without waiting for a process.
+        """
+        answer_format, tried = self.answer_formats[0], (self.train_set or self.held_out_set)[:TRIED]
+        faults = [] if self.own else [(each, "wrong") for each in tried if not self._scores_itself(each)]
+        if faults:
+            warning = reference_warning(faults, len(tried), answer_format, self.place)
+            rank_zero_only(tell)(
+                f"{warning} So says the scorer of {self.name}, of the first {len(tried)}; a completion may be right "
+                "where it wants a solution and has none to show."
+            )
+
+    def _scores_itself(self, example: Example) -> bool:
+        answer = final_answer(statements(example.answer, self.answer_formats)[0], self.answer_formats)
+        entry = example._asdict()
+        if answer is None or not self.admissible(answer, entry):
+            return False
+        try:
+            return float(self._one.score_answer(answer, entry)) >= self.solved_at
+        except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
+            return False
 
     def start_verifier(self) -> None:
         """Start the process of the scorer, in the background."""

@@ -1,18 +1,32 @@
 """Questions and answers of one's own, or of anybody's: files, folders, repositories on the hub."""
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
-from rlcredit.notices import tell
-from rlcredit.tasks.base import Task
+from rlcredit.functional.choices import one_of
+from rlcredit.notices import once, tell
+from rlcredit.prompt import Conversation
+from rlcredit.tasks.base import Task, positive
+from rlcredit.tasks.conversation import conversation
 from rlcredit.tasks.example import Example
+from rlcredit.tasks.instructions import QUESTION, braced_names, divided
+from rlcredit.tasks.record_answers import (
+    AnswerColumn,
+    ListMeaning,
+    UnansweredError,
+    UnsaidListError,
+    comma_decimals,
+)
+from rlcredit.tasks.record_reader import RecordReader
 from rlcredit.tasks.sources import Source
-from rlcredit.tasks.split import disjoint, least, split
-from rlcredit.tasks.values import answer_text, asked, column, has, names, value
-from rlcredit.verification.answers import AnswerFormat, final_answer
+from rlcredit.tasks.split import disjoint, least, separate_alike, split
+from rlcredit.tasks.values import column, has, names, within
+from rlcredit.verification.answers import AnswerFormat
 
-MARKS = {"boxed": "`\\boxed{}`", "tag": "`<answer>`", "phrase": "`the answer is`", "hashes": "`####`"}
+LONGEST = 2**20
+"""Characters of a question; a prompt of a hundred thousand tokens has fewer."""
 
 
 class Records(Task):
@@ -35,6 +49,12 @@ class Records(Task):
             value of ``b`` inside ``a``.
         answer: column of the answer; one called ``answer``, ``final_answer`` or ``ground_truth`` if None.
         reference: how the column of the answer states it, if that is a worked solution; the whole column if None.
+        answers: meaning of a list in the column of the answer. ``any``: each entry is right; ``all``: a completion must
+            state all of them. A list of several is refused if None; one of one is that entry.
+        decimal_comma: whether ``3,5`` is 3.5 in the texts of the column of the answer; otherwise it is 3 and 5.
+        skip_unanswered: leave out records without an answer, and say how many there are; they are refused if false.
+        max_question_characters: length beyond which questions are left out, without instruction, system prompt and
+            shots; the same for every policy, so that all are asked the same questions.
         kwargs: see :class:`~rlcredit.tasks.base.Task`.
 
     """
@@ -53,6 +73,10 @@ class Records(Task):
         question: str | None = None,
         answer: str | None = None,
         reference: AnswerFormat | None = None,
+        answers: ListMeaning | None = None,
+        decimal_comma: bool = False,
+        skip_unanswered: bool = False,
+        max_question_characters: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -67,11 +91,43 @@ class Records(Task):
         self.train_split, self.validation_split = train_split, validation_split
         self.question, self.answer = question, answer
         self.reference: AnswerFormat | None = reference
+        if answers is not None:
+            one_of("data", "answers", answers, get_args(ListMeaning))
+        positive("data.max_question_characters", 1 if max_question_characters is None else max_question_characters)
+        # Under names of their own, so that older runs, which had no such arguments, are still described as they were.
+        self.list_meaning: ListMeaning | None = answers
+        self.has_decimal_commas = decimal_comma
+        self.skips_unanswered = skip_unanswered
+        self.longest = max_question_characters
+        self.asked_by: str | None = None
+        self.places: dict[str, str] = {}
 
     def source(self, path: str | Path, split_name: str | None) -> Source:
         """Return where the questions of a split are."""
         here = path == self.path
-        return Source(str(path), split_name, self.name if here else None, self.revision if here else None)
+        place = os.path.expanduser(path)
+        return Source(str(place), split_name, self.name if here else None, self.revision if here else None)
+
+    def place(self, example: Example) -> str:
+        """Return file and line, or split and row, of a question."""
+        return self.places.get(example.text) or super().place(example)
+
+    def conversation(self, example: Example) -> Conversation:
+        """Return what the policy is asked; columns of the instruction are part of the question."""
+        return conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
+
+    def refuse_instruction(self, instruction: str) -> None:
+        """Refuse an instruction that names neither the question nor any column."""
+        if not braced_names(instruction):
+            super().refuse_instruction(instruction)
+
+    def shortening(self, characters: int, left_out: int) -> str:
+        """Return what to do about questions that are too long."""
+        number = "one question" if left_out == 1 else f"{left_out:,} questions"
+        return (
+            f"Say data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
+            "data.init_args.instruction, system or shots."
+        )
 
     @property
     def _training(self) -> Source | None:
@@ -100,18 +156,19 @@ class Records(Task):
             return [], self.held_out_examples()
         if self._held_out is None:
             every = self._read(self._training)
-            training, held_out = split(every, None, self.validation_size, 0.0 if self.validation_size == 0 else 0.1)
+            training, held_out = split(every, None, None, 0.0 if self.validation_size == 0 else 0.1)
             if not held_out and self.validation_size != 0 and len(training) > 1:
                 training, held_out = least(training)
-                held_out = held_out[: self.validation_size]
+                number = len(held_out[: self.validation_size])
                 tell(
                     f"{self._training}: none of its questions is in the tenth that a hash of the text holds out; held "
-                    f"out {'is' if len(held_out) == 1 else 'are'} {len(held_out)} of {len(every)}, which more "
-                    "questions may change. Name a file of held-out questions in data.init_args.validation."
+                    f"out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions may change. "
+                    "Name a file of held-out questions in data.init_args.validation."
                 )
         else:
             held_out = self._read(self._held_out)
-            training, held_out = disjoint(self._read(self._training), held_out, self.validation_size)
+            training, held_out = disjoint(self._read(self._training), held_out, None)
+        training, held_out = self._without_alike(training, held_out), held_out[: self.validation_size]
         if not training:
             raise ValueError(f"{self._training}: no question is left for training; all of them are held out.")
         if not held_out and self.validation_size != 0:
@@ -121,6 +178,15 @@ class Records(Task):
             )
         return training, held_out
 
+    def _without_alike(self, training: list[Example], held_out: list[Example]) -> list[Example]:
+        kept, alike = separate_alike(training, held_out)
+        if alike:
+            tell(
+                f"{self._training}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
+                f"alone and are left out of training, first: {self.place(alike[0])}"
+            )
+        return kept
+
     def held_out_examples(self) -> list[Example]:
         """Read the held-out questions only, if they have a place of their own."""
         if self._held_out is None:
@@ -129,71 +195,112 @@ class Records(Task):
 
     def _read(self, source: Source) -> list[Example]:
         """Return the distinct questions of a source, in its order."""
-        examples, places, repeated = dict[str, Example](), dict[str, str](), list[str]()
+        examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
         for where, example in self._located(source):
             first = examples.setdefault(example.text, example)
-            if first.answer == example.answer:
+            if first.accepted == example.accepted:
                 places.setdefault(example.text, where)
-                continue
-            repeated.append(where)
-            if source.editable:
-                raise ValueError(
-                    f"{where}: asks what {places[example.text]} asks, and answers {example.answer!r} instead of "
-                    f"{first.answer!r}. Remove one of the two."
-                )
+            else:
+                contradictions.append((where, example))
         if not examples:
             raise ValueError(f"{source}: there is no question in it.")
-        if repeated:
+        if contradictions:
+            where, example = contradictions[0]
+            if source.editable:
+                others = f" {len(contradictions):,} records contradict one before them." if contradictions[1:] else ""
+                raise ValueError(
+                    f"{where}: asks what {places[example.text]} asks, and answers {example.reference!r} instead of "
+                    f"{examples[example.text].reference!r}. Remove one of the two.{others}"
+                )
             tell(
-                f"warning: {source}: {len(repeated):,} records repeat a question with another answer, {repeated[0]} "
+                f"warning: {source}: {len(contradictions):,} records repeat a question with another answer, {where} "
                 "first. The first answer of each counts."
             )
+        self.places = places | self.places
+        self._warn_of_commas(source, list(examples.values()))
         return list(examples.values())
 
     def _located(self, source: Source) -> Iterator[tuple[str, Example]]:
-        columns: dict[str, str] = {}
+        """Yield examples with their places; records that cannot be used are counted to the end, then refused or told.
+
+        Raises:
+            ValueError: names the first of them, their number, and the ways on.
+
+        """
+        reader: RecordReader | None = None
+        unanswered, unsaid, longer, total = list[str](), list[str](), list[str](), 0
         for where, record in source.records():
-            columns = columns or {
-                role: column(role, wanted or self._first(role, record), record, where)
-                for role, wanted in (("question", self.question), ("answer", self.answer))
-            }
-            yield where, self._example(record, columns, where)
+            reader = reader or self._reader(record, where)
+            total += 1
+            try:
+                example = reader.example(record, where)
+            except UnansweredError as error:
+                unanswered.append(str(error))
+            except UnsaidListError as error:
+                unsaid.append(str(error))
+            else:
+                if len(example.text) <= (LONGEST if self.longest is None else self.longest):
+                    yield where, example
+                elif self.longest is None:
+                    raise ValueError(
+                        f"{where}: the question is longer than {LONGEST:,} characters, which no prompt is."
+                    )
+                else:
+                    longer.append(where)
+        of_all = f"of {total:,} records"
+        if unsaid:
+            raise ValueError(f"{unsaid[0]} {len(unsaid):,} {of_all} list several.")
+        if unanswered and not self.skips_unanswered:
+            ways = "Fill it in, or say data.init_args.skip_unanswered: true to leave them out"
+            raise ValueError(f"{unanswered[0]} {len(unanswered):,} {of_all} have no answer. {ways}.")
+        if unanswered:
+            tell(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
+        if longer:
+            tell(f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out.")
+
+    def _reader(self, record: dict[str, Any], where: str) -> RecordReader:
+        """Return what reads the records of a source, given the first one.
+
+        Raises:
+            ValueError: a column is missing, or cannot be told from others.
+
+        """
+        question = None
+        if QUESTION in self.instruction:
+            question = column("question", self.question or self._first("question", record), record, where)
+        answer = column("answer", self.answer or self._first("answer", record), record, where)
+        template, asked_by = divided(self.instruction, lambda name: not within(answer, name) and has(record, name))
+        if self.asked_by not in (None, asked_by):
+            raise ValueError(f"{where}: data.instruction names columns of the other questions that this file lacks.")
+        self.asked_by = asked_by
+        named = frozenset(braced_names(template)) - {"question"}
+        columns = frozenset(name for name in named if not within(answer, name) and has(record, name))
+        if not columns and QUESTION not in self.instruction:
+            raise ValueError(
+                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; found {names(record)}."
+            )
+        self._warn_of_braces(record, answer, columns)
+        answers = AnswerColumn(answer, self.list_meaning, self.reference, self.has_decimal_commas)
+        return RecordReader(question, answers, template, columns)
 
     def _first(self, role: str, record: dict[str, Any]) -> str | None:
         """Return the column that is taken where another might be meant too."""
         return self.first.get(role) if has(record, self.first.get(role, "")) else None
 
-    def _example(self, record: dict[str, Any], columns: dict[str, str], where: str) -> Example:
-        question = self._filled(record, columns["question"], where, lambda content: asked(content, where))
-        answer = self._filled(record, columns["answer"], where, answer_text)
-        metadata = {name: content for name, content in record.items() if name not in columns.values()}
-        return Example(question, self.stated(answer, columns["answer"], where), metadata)
+    def _warn_of_braces(self, record: dict[str, Any], answer: str, columns: frozenset[str]) -> None:
+        """Warn of what looks like a column in the instruction and is none that the policy may read."""
+        for name in braced_names(self.instruction):
+            if name != "question" and name not in columns and name.replace("_", "a").isidentifier():
+                why = "has the answer" if within(answer, name) else f"is no column; there are {names(record)}"
+                once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
 
-    @staticmethod
-    def _filled(record: dict[str, Any], name: str, where: str, read: Callable[[Any], Any]) -> Any:
-        """Return what a column holds, and refuse one that holds nothing."""
-        if not has(record, name):
-            raise ValueError(f"{where}: column `{name}` is missing; found {names(record)}.")
-        content = read(raw := value(record, name))
-        if content is None:
-            raise ValueError(f"{where}: column `{name}` must be a non-empty text or a number, got {raw!r}.")
-        return content
-
-    def stated(self, answer: str, name: str, where: str) -> str:
-        """Return what the verifier compares with.
-
-        Args:
-            answer: content of the column.
-            name: of the column.
-            where: it is from, for messages.
-
-        Raises:
-            ValueError: it states no answer.
-
-        """
-        if self.reference is None:
-            return answer
-        stated = final_answer(answer, (self.reference,))
-        if stated is None:
-            raise ValueError(f"{where}: column `{name}` has no {MARKS[self.reference]} that states its answer.")
-        return stated
+    def _warn_of_commas(self, source: Source, examples: list[Example]) -> None:
+        """Warn of answers that are read as lists and may be decimals."""
+        found = [] if self.has_decimal_commas else comma_decimals([example.answer for example in examples])
+        if found:
+            first = examples[found[0]]
+            tell(
+                f"warning: {source}: {len(found):,} of {len(examples):,} answers look like decimals with a comma and "
+                f"are read as lists, first: {self.place(first)}: {first.answer!r}. If 3,5 is 3.5 there, say "
+                "data.init_args.decimal_comma: true."
+            )

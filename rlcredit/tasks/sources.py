@@ -12,13 +12,16 @@ from rlcredit.tasks import csv_records, json_records
 from rlcredit.tasks.json_records import Located
 
 FILES = {
-    ".jsonl": json_records.lines,
-    ".ndjson": json_records.lines,
+    ".jsonl": json_records.entries,
+    ".ndjson": json_records.entries,
     ".json": json_records.entries,
     ".csv": csv_records.rows,
     ".tsv": csv_records.rows,
 }
 """How files of text are read, by their suffixes."""
+
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""How files are called that must be unpacked before they are read."""
 
 BATCH = 1000
 """Rows that are turned into Python's own types at a time."""
@@ -135,8 +138,9 @@ def _loaded(source: Source, name: str | None) -> Any:
     folder = Path(source.path)
     local = os.path.isdir(folder)  # false also for a name that no file can have
     if os.path.isfile(folder):
+        way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
         raise ValueError(
-            f"data: {shown(source.path)} is a file whose form is not known by its name. Those that are read end in "
+            f"data: {shown(source.path)} is a file whose form is not known by its name. {way} that are read end in "
             f"{', '.join(FORMS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):

@@ -1,6 +1,8 @@
 """Which questions are held out: a property of the text alone."""
 
 import math
+import re
+import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
 
@@ -22,6 +24,41 @@ def held_out(question: str, share: float = 0.1) -> bool:
 
 def _hash(question: str) -> int:
     return zlib.crc32(question.encode())
+
+
+_WORDS = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d]+|[^\w\s]")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_DASHES = re.compile("[\u2010-\u2015\u2212\u2043]")
+_QUOTES = re.compile("[\u2018\u2019\u02bc\u2032`]")
+_RAISED = re.compile("[\u00b2\u00b3\u00b9\u2070-\u207f]+")
+_AROUND = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)|(?<=[^\W\d]{2})!+(?=\s|$)")
+"""Quotation marks around words, and exclamation marks behind them: neither derivatives nor factorials."""
+_SENTENCE_MARKS = frozenset('.,;:?$"\u00ab\u00bb\u201c\u201d\u201e')
+
+
+def wording(text: str) -> str:
+    """Return what a question has in common with those that are written alike.
+
+    Spaces, case, the marks of sentences and the form of characters in Unicode do not count. Numbers, operators, and
+    what else changes the meaning of mathematics does.
+
+    Example:
+        >>> wording("What is  4-1 ?") == wording("what is 4 \u2212 1"), wording("5! = ") == wording("5 =")
+        (True, False)
+
+    """
+    alike = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52
+    alike = _QUOTES.sub("'", _DASHES.sub("-", unicodedata.normalize("NFKC", alike))).casefold()
+    return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", alike)) if word not in _SENTENCE_MARKS)
+
+
+def separate_alike(train: Sequence[Example], held_out: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Return the training questions that are worded like no held-out one, and those that are worded like one."""
+    asked = {wording(example.text) for example in held_out}
+    parts: tuple[list[Example], list[Example]] = ([], [])
+    for example in train:
+        parts[wording(example.text) in asked].append(example)
+    return parts
 
 
 def least(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:

@@ -1,6 +1,7 @@
 """The text of a question and of an answer, whatever type a column has."""
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,11 @@ USUAL = {
 
 LISTED = 20
 """Columns that a message lists, at most."""
+
+_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
+_QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
+_ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
+"""What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 
 
 def column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
@@ -69,6 +75,17 @@ def has(record: Mapping[str, Any], name: str) -> bool:
     return name in record or (bool(point) and isinstance(inside, Mapping) and has(inside, rest))
 
 
+def within(inner: str, outer: str) -> bool:
+    """Whether a column is another one, or lies inside it.
+
+    Example:
+        >>> within("reward_model.ground_truth", "reward_model"), within("answer", "answers")
+        (True, False)
+
+    """
+    return inner == outer or inner.startswith(f"{outer}.")
+
+
 def names(record: Mapping[str, Any]) -> list[str]:
     """Return the columns of a record, as messages list them."""
     return sorted(map(str, record))[:LISTED]
@@ -98,14 +115,13 @@ def asked(content: Any, where: str) -> str | Conversation | None:
 
 
 def answer_text(content: Any) -> str | None:
-    """Return the text of an answer; nothing if it has none.
+    """Return the text of one answer; nothing if it has none.
 
-    Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent. Several
-    answers are joined by commas.
+    Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent.
 
     Example:
-        >>> answer_text(42.0), answer_text(1e-05), answer_text(["4", "6"]), answer_text(float("nan")), answer_text(True)
-        ('42', '0.00001', '4, 6', None, None)
+        >>> answer_text(42.0), answer_text(1e-05), answer_text(float("nan")), answer_text(True)
+        ('42', '0.00001', None, None)
 
     """
     if isinstance(content, str):
@@ -116,10 +132,44 @@ def answer_text(content: Any) -> str | None:
         return str(content)
     if isinstance(content, float | Decimal):
         return _decimal(content) if math.isfinite(content) else None
-    if isinstance(content, list | tuple):
-        parts = [answer_text(part) for part in content]
-        return ", ".join(part for part in parts if part) if parts and all(parts) else None
     return None
+
+
+def listed(content: Any) -> list[Any] | None:
+    """Return the entries of a list; nothing if it is none.
+
+    A text that is a list of quoted texts, as tables of text write lists, is that list.
+
+    Example:
+        >>> listed(["0.5", "1/2"]), listed("['0.5', '1/2']"), listed("[0, 1]"), listed("0.5")
+        (['0.5', '1/2'], ['0.5', '1/2'], None, None)
+
+    """
+    if isinstance(content, list | tuple):
+        return list(content)
+    if isinstance(content, str) and _QUOTED_LIST.fullmatch(content):
+        return [_ESCAPED.sub(_unescaped, entry[0][1:-1]) for entry in _QUOTED.finditer(content)]
+    return None
+
+
+def _unescaped(escaped: re.Match[str]) -> str:
+    character, code = escaped.groups()
+    return character or (chr(int(code, 16)) if code else "\n")
+
+
+def type_fault(content: Any) -> str:
+    """Return why a value can be no answer, whatever it holds; nothing for texts, numbers, lists and what is missing."""
+    if isinstance(content, Mapping):
+        return f"is an object with the fields {names(content)}. Name one with a point in data.init_args.answer"
+    if isinstance(content, bool):
+        return f"is the truth value {str(content).lower()}. Write it as the text that a completion should state"
+    if isinstance(content, str | int | float | Decimal | None):
+        return ""
+    if isinstance(content, list | tuple):
+        nested = next((part for part in content if isinstance(part, list | tuple)), None)
+        fault = next(filter(None, map(type_fault, content)), "")
+        return f"lists the list {nested!r:.80}. Write each entry as a text or a number" if nested is not None else fault
+    return f"is of type {type(content).__name__}, {content!r:.80}. Write it as a text or a number"
 
 
 def _decimal(number: float | Decimal) -> str:

@@ -15,7 +15,7 @@ from rlcredit.tasks.held_out import HeldOutSet
 
 
 def _questions_sha256(examples: Sequence[Example]) -> str:
-    questions = [(example.question, example.answer) for example in examples]
+    questions = [(example.question, example.reference) for example in examples]
     return hashlib.sha256(json.dumps(questions).encode()).hexdigest()
 
 

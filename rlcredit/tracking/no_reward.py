@@ -79,7 +79,7 @@ class NoReward(Callback):
         shown = {
             "prompt": policy.tokenizer.decode(prompt),
             "completion": completions[row],
-            "reference": examples[row].answer,
+            "reference": examples[row].reference,
             "verdict": kind.value,
         }
         lines = [f"  {name + ':':<11} {_shortened(text)}" for name, text in shown.items()]

@@ -34,6 +34,35 @@ def test_the_longest_question_is_tried(tmp_path):
         refuse_prompts(module(), questions(tmp_path, 1100))
 
 
+def test_all_that_is_too_long_is_counted_and_a_limit_offered(tmp_path):
+    path = tmp_path / "q.jsonl"
+    asked = [*("1" * 950 for _ in range(2)), *(f"{n} + 1" for n in range(40)), "9" * 960, "\u00e9" * 600]
+    path.write_text(
+        "".join(f'{{"prompt": "{text} {n}", "answer": 1}}\n' for n, text in enumerate(asked)), encoding="utf-8"
+    )
+    task = JSONL(path, prompts_per_step=2)
+    task.setup()
+    with pytest.raises(PromptError, match="Too long are 4 of 44 prompts") as refused:
+        refuse_prompts(module(), task)
+    assert f"{path}, line 44: " in str(refused.value)
+    assert "data.init_args.max_question_characters: 602 to leave out 4 questions" in str(refused.value)
+    shorter = JSONL(path, prompts_per_step=2, max_question_characters=602)
+    shorter.setup()
+    assert len(shorter.train_set) + len(shorter.held_out_set) == 40
+    refuse_prompts(module(), shorter)
+
+
+def test_a_shorter_question_with_more_tokens_is_found_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlcredit.inputs.prompts.TRIED", 1)
+    path = tmp_path / "q.jsonl"
+    asked = [*(f"{n} + 1" for n in range(40)), "1" * 800, "\u00e9" * 600]
+    path.write_text("".join(f'{{"prompt": "{text}", "answer": 1}}\n' for text in asked), encoding="utf-8")
+    task = JSONL(path, prompts_per_step=2)
+    task.setup()
+    with pytest.raises(PromptError, match=r"line 42: .*Too long are 1 of 42"):
+        refuse_prompts(module(), task)
+
+
 def test_completions_beyond_the_context_are_refused(tmp_path):
     task = questions(tmp_path, 200)
     refuse_prompts(module(Prompt(chat=False), 824), task)

@@ -9,7 +9,7 @@ from rlcredit.tasks.question_cache import folder, keep, kept
 
 KEY = {"name": "maze", "seed": 0}
 METADATA = {"size": (3, 4), "grid": [[1, 2.5], [None, True]], "by_number": {1: "a", (2, 3): {"x": "y"}}, "tuple": []}
-SETS = ([Example("1+1?", "2", METADATA), Example("\N{SNOWMAN}?", "\ud800", {})], [Example("2+2?", "4", {})])
+SETS = ([Example("1+1?", "2", METADATA), Example("\N{SNOWMAN}?", "\ud800", {})], [Example("2+2?", "4", {}, ("four",))])
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from datasets import Dataset, DatasetDict
 from fuzz_mutations import damaged
 
 from rlcredit.tasks import JSONL, HubDataset, Records
+from rlcredit.tasks.example import Shot
 from rlcredit.verification.verifiers import Verdict
 
 NUMBERS = range(40)
@@ -195,7 +196,7 @@ def test_repeated_questions_count_once_and_contradictions_are_named(tmp_path, ca
         ("question,answer,answer\na,1,2\n", "q.csv, line 1: the column `answer` occurs twice. Rename or remove one."),
         ('question,answer\n"a,1\nb,2\n', "q.csv, line 3: not CSV (unexpected end of data)."),
         (b"question,answer\ncaf\xe9,2\n", "q.csv: not UTF-8 (invalid continuation byte). Save the file as UTF-8."),
-        (f"question,answer\n{'a' * 2**21},2\n", "q.csv, line 2: not CSV (field larger than field limit (1048576))."),
+        (f"question,answer\n{'a' * 2**21},2\n", "q.csv, line 2: the question is longer than 1,048,576 "),
     ],
 )
 def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, content, message):
@@ -288,3 +289,241 @@ def test_lines_of_json_keep_their_columns_whatever_others_there_are(tmp_path):
     assert ("1 + 1", "2") in [(each.question, each.answer) for part in task.examples() for each in part]
     with pytest.raises(ValueError, match="may be in `prompt` or `problem`"):
         Records(str(tmp_path / "a.jsonl")).examples()
+
+
+def lines(path, *records):
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+def every(path, **arguments):
+    """Return all examples of a file, those for training first."""
+    task = Records(str(path), validation_size=arguments.pop("validation_size", None), **arguments)
+    return [example for part in task.examples() for example in part]
+
+
+MARKED = {
+    "a byte order mark before lines": (
+        "q.jsonl",
+        b"\xef\xbb\xbf" + b"\n".join(json.dumps(row).encode() for row in ROWS),
+    ),
+    "a byte order mark before a list": ("q.json", b"\xef\xbb\xbf" + json.dumps(ROWS).encode()),
+    "a list called lines": ("q.jsonl", json.dumps(ROWS, indent=1).encode()),
+    "carriage returns": ("q.jsonl", b"\r".join(json.dumps(row).encode() for row in ROWS)),
+    "both line ends": ("q.jsonl", b"\r\n\r\n".join(json.dumps(row).encode() for row in ROWS)),
+    "carriage returns in a table": (
+        "q.csv",
+        b"question,answer\r" + b"\r".join(b"What is %d + 2?,%d" % (n, n + 2) for n in NUMBERS),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", MARKED)
+def test_files_are_read_as_other_programs_write_them(tmp_path, form):
+    name, content = MARKED[form]
+    (tmp_path / name).write_bytes(content)
+    assert {(each.question, each.answer) for each in every(tmp_path / name)} == {
+        (row["question"], str(row["answer"])) for row in ROWS
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("q.jsonl", '{"question": "a"}'.encode("utf-16"), "q.jsonl: not UTF-8 (it is UTF-16). Save the file as UTF-8."),
+        ("q.json", "[]".encode("utf-16"), "q.json: not UTF-8 (it is UTF-16). Save the file as UTF-8."),
+        ("q.csv", "question,answer".encode("utf-16"), "q.csv: not UTF-8 (it is UTF-16). Save the file as UTF-8."),
+        ("q.json", b'{\n"train": [],\n"test": []}', "one object with the fields ['test', 'train'], where a list of"),
+        ("q.json", b'{\n"train": [', "q.json, line 1: not JSON"),
+        ("q.jsonl.gz", b"\x1f\x8b", "Unpack it. Those that are read end in .jsonl, "),
+        ("q.json", b"[]", "q.json: there is no question in it."),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_in_one_sentence(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (the message is compared below)
+        every(tmp_path / name)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "other", ["z" * 1_200_000, float("nan"), float("-inf"), "9" * 5000, "\ud800", None, [{"a": 1}]]
+)
+def test_a_column_that_nobody_reads_refuses_no_record(tmp_path, other):
+    written = other if other == "9" * 5000 else json.dumps(other)
+    rows = [f'{{"question": "{n}+1", "answer": {n + 1}, "other": {written if n == 7 else 0}}}' for n in NUMBERS]
+    (tmp_path / "q.jsonl").write_text("\n".join(rows))
+    assert len(every(tmp_path / "q.jsonl")) == len(NUMBERS)
+
+
+def test_a_table_may_have_long_columns_but_no_longer_question(tmp_path):
+    csv(tmp_path / "q.csv", row="What is {n} + 2?,{answer}," + "z" * 50_000)
+    assert len(every(tmp_path / "q.csv")) == len(NUMBERS)
+    lines(tmp_path / "q.jsonl", {"question": "a" * (2**20 + 1), "answer": 1})
+    with pytest.raises(ValueError, match=r"q.jsonl, line 1: the question is longer than 1,048,576 characters"):
+        every(tmp_path / "q.jsonl")
+
+
+def test_a_path_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lines(tmp_path / "q.jsonl", *ROWS)
+    assert len(every("~/q.jsonl")) == len(ROWS)
+    task = JSONL("~/q.jsonl", "~/q.jsonl")
+    assert len(task.held_out_examples()) == len(ROWS)
+
+
+def test_turns_of_a_table_have_keys_without_values(tmp_path):
+    turn = pa.struct([("role", pa.string()), ("content", pa.string()), ("name", pa.string())])
+    asked = [[{"role": "system", "content": "Be short."}, {"role": "user", "content": f"{n}+1"}] for n in NUMBERS]
+    answers = [n + 1 for n in NUMBERS]
+    pq.write_table(pa.table({"prompt": pa.array(asked, pa.list_(turn)), "answer": answers}), tmp_path / "q.parquet")
+    (first, *_) = every(tmp_path / "q.parquet")
+    assert first.question == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "0+1"}]
+    lines(tmp_path / "q.jsonl", {"prompt": [{"role": "user", "content": "a", "name": "Eve"}], "answer": 1})
+    with pytest.raises(ValueError, match=r"q.jsonl, line 1: a turn is \{role: .*'name': 'Eve'"):
+        every(tmp_path / "q.jsonl")
+
+
+def test_an_instruction_may_name_several_columns(tmp_path):
+    rows = [{"Body": f"There are {n} cows.", "Question": "How many?", "Answer": float(n)} for n in NUMBERS]
+    path = lines(tmp_path / "q.jsonl", *rows)
+    arguments = {"answer": "Answer", "instruction": "Read. {Body} {Question} Write \\boxed{Answer}."}
+    task = Records(str(path), prompts_per_step=2, shots=(Shot("1 cow. How many?", "1"),), **arguments)
+    task.setup()
+    assert len(task.train_set) + len(task.held_out_set) == len(NUMBERS), "the same question about other cows is another"
+    said = task.conversation(task.train_set[0])
+    assert [turn["content"] for turn in said] == [
+        "Read. 1 cow. How many? Write \\boxed{Answer}.",
+        "1",
+        "Read. There are 0 cows. How many? Write \\boxed{Answer}.",
+    ]
+
+
+def test_columns_stand_beside_the_question_in_turns_and_lists_and_may_be_empty(tmp_path):
+    turns = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Which?"}]
+    path = lines(
+        tmp_path / "q.jsonl",
+        {"question": "Which?", "context": None, "options": ["A) 1", "B) 2"], "answer": "A"},
+        {"question": turns, "context": "Look.", "options": [], "answer": "B"},
+    )
+    first, second = every(path, instruction="{context}\n{question}\n{options}", train_split=None, validation=str(path))
+    assert first.question == "Which?\nA) 1\nB) 2"
+    assert second.question == [turns[0], {"role": "user", "content": "Look.\nWhich?"}]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        ("Think hard.", "data.instruction must contain {question}"),
+        ("{Bodi} {Questoin}", "data.instruction names no column but in '{Bodi} {Questoin}'; found ['Answer', 'Body',"),
+        ("{Answer}", "names no column"),
+    ],
+)
+def test_an_instruction_that_names_no_column_is_refused(tmp_path, instruction, message):
+    path = lines(tmp_path / "q.jsonl", {"Body": "a", "Question": "b", "Answer": 1})
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (the message is compared below)
+        every(path, answer="Answer", instruction=instruction)
+    assert message in str(refused.value)
+
+
+def test_the_answer_is_never_written_into_the_question(tmp_path, capsys):
+    rows = [{"question": f"{n}?", "reward": {"truth": "secret", "style": "x"}} for n in NUMBERS]
+    path = lines(tmp_path / "q.jsonl", *rows)
+    arguments = {"answer": "reward.truth", "instruction": "{question} {reward} {reward.truth} {styel}"}
+    task = Records(str(path), prompts_per_step=2, **arguments)
+    task.setup()
+    (said,) = task.conversation(task.train_set[0])
+    assert said["content"] == "0? {reward} {reward.truth} {styel}"
+    told = capsys.readouterr().err
+    assert "data.instruction: `reward` has the answer. The policy reads {reward} as it is written." in told
+    assert "data.instruction: `styel` is no column; there are ['question', 'reward']." in told
+
+
+def test_records_without_an_answer_are_counted_and_may_be_left_out(tmp_path, capsys):
+    rows = [*ROWS, {"question": "a", "answer": ""}, {"question": "b"}, {"question": "c", "answer": None}]
+    path = lines(tmp_path / "q.jsonl", *rows)
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (the message is compared below)
+        every(path)
+    assert str(refused.value) == (
+        f"{path}, line 41: column `answer` must be a non-empty text or a number, got ''. 3 of 43 records have no "
+        "answer. Fill it in, or say data.init_args.skip_unanswered: true to leave them out."
+    )
+    assert len(every(path, skip_unanswered=True)) == len(ROWS)
+    assert f"q.jsonl: 3 of 43 records have no answer and are left out. {path}, line 41: " in capsys.readouterr().err
+
+
+def test_questions_beyond_a_length_are_left_out_and_counted(tmp_path, capsys):
+    path = lines(tmp_path / "q.jsonl", *ROWS, {"question": "a" * 100, "answer": 1})
+    assert len(every(path, max_question_characters=99)) == len(ROWS)
+    assert "q.jsonl: 1 of 41 records ask more than 99 characters and are left out." in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"data.max_question_characters must be at least 1, got 0"):
+        Records(str(path), max_question_characters=0)
+
+
+def test_questions_worded_like_held_out_ones_are_left_out_of_training(tmp_path, capsys):
+    lines(
+        tmp_path / "a.jsonl",
+        *ROWS,
+        {"question": "what is  3+2", "answer": 5},
+        {"question": "What is 3+22?", "answer": 25},
+    )
+    lines(tmp_path / "b.jsonl", {"question": "What is 3 + 2?", "answer": 5})
+    task = Records(str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), prompts_per_step=2)
+    task.setup()
+    asked = {example.question for example in task.train_set}
+    assert len(asked) == len(ROWS)
+    assert not {"What is 3 + 2?", "what is  3+2"} & asked
+    told = capsys.readouterr().err
+    assert (
+        "1 questions differ from held-out ones in spaces, case or punctuation alone and are left out of training, "
+        f"first: {tmp_path / 'a.jsonl'}, line 41" in told
+    )
+
+
+def test_a_held_out_set_of_training_questions_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / "a.jsonl", *ROWS)
+    lines(tmp_path / "b.jsonl", {"question": "WHAT IS 3+2", "answer": 5}, {"question": "new?", "answer": 1})
+    (tmp_path / "b.yaml").write_text(
+        "data: {class_path: Records, init_args: {path: ~/b.jsonl, train_split: null, validation_split: train}}"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Records("a.jsonl", held_out={"b": "~/b.yaml"}, validation_size=0, prompts_per_step=2).setup()
+    assert (
+        "warning: data.held_out.b asks 1 of the 40 training questions, or asks them in other" in capsys.readouterr().err
+    )
+
+
+def test_each_alternative_is_right_and_counts_in_what_tells_questions_apart(tmp_path):
+    path = lines(tmp_path / "q.jsonl", {"question": "a", "answer": ["0.01\n", "Paris"]}, {"question": "b", "answer": 1})
+    examples = every(path, answers="any", train_split=None, validation=str(path))
+    task = Records(str(path), answers="any")
+    said = [r"\boxed{1e-2}", "The answer is Paris.", r"\boxed{0.02}", "I do not know", r"\boxed{1}"]
+    verdicts = task.judge(said, [examples[0]] * 4 + [examples[1]])
+    assert verdicts == [Verdict.RIGHT, Verdict.RIGHT, Verdict.WRONG, Verdict.NO_ANSWER, Verdict.RIGHT]
+    assert [example.reference for example in examples] == ["0.01 or Paris", "1"]
+    with pytest.raises(ValueError, match=r"line 1: column `answer` lists 2 answers.* 1 of 2 records list several."):
+        every(path)
+    with pytest.raises(ValueError, match="data expects answers to be one of any, all, got 'some'"):
+        Records(str(path), answers="some")
+
+
+def test_answers_that_look_like_decimals_with_commas_are_told(tmp_path, capsys):
+    path = tmp_path / "q.csv"
+    path.write_text("question;answer\n" + "".join(f"Half of {n}?;{n // 2},{n % 2 * 5}\n" for n in NUMBERS))
+    assert {example.answer for example in every(path)} >= {"0,5", "1,0"}
+    told = capsys.readouterr().err
+    assert (
+        f"q.csv: 40 of 40 answers look like decimals with a comma and are read as lists, first: {path}, line 2" in told
+    )
+    assert {example.answer for example in every(path, decimal_comma=True)} >= {"0.5", "1.0"}
+    assert capsys.readouterr().err == ""
+
+
+def test_contradictions_of_a_file_are_counted(tmp_path):
+    path = lines(tmp_path / "q.jsonl", *ROWS, *({**row, "answer": -1} for row in ROWS[:3]))
+    with pytest.raises(
+        ValueError, match=r"line 41: asks what .*line 1 asks.* Remove one of the two. 3 records contradict"
+    ):
+        every(path)

@@ -1,0 +1,65 @@
+r"""Instructions that name columns of a table: ``{Body} {Question}``."""
+
+import re
+from collections.abc import Callable, Iterator
+
+QUESTION = "{question}"
+
+_BRACES = re.compile(r"(\\[A-Za-z]+(?:\{[^{}\n]*\})*|[\\^_])?\{([^{}\n]+)\}")
+"""What stands in braces, with the command or mark of LaTeX whose argument it is."""
+
+
+def braced_names(instruction: str) -> list[str]:
+    r"""Return what an instruction names in braces, and does not give to a command of LaTeX.
+
+    Example:
+        >>> braced_names(r"{Body}{Question} Write \boxed{answer}, \frac{1}{2} or {{json}}.")
+        ['Body', 'Question', 'json']
+
+    """
+    return [match[2] for match in _places(instruction)]
+
+
+def divided(instruction: str, is_column: Callable[[str], bool]) -> tuple[str, str]:
+    r"""Divide an instruction into what makes the text of a question out of columns, and what stands around it.
+
+    Args:
+        instruction: as the configuration has it.
+        is_column: whether a name in braces is one of a column; ``question`` always is.
+
+    Returns:
+        The first part reaches from the first to the last column that is named; the second is the instruction with
+        ``{question}`` in its place.
+
+    Example:
+        >>> divided("Read: {Body} {Question} Box it.", {"Body", "Question"}.__contains__)
+        ('{Body} {Question}', 'Read: {question} Box it.')
+        >>> divided("{question} Say {answer}, not {question}.", {"Body"}.__contains__)
+        ('{question}', '{question} Say {answer}, not {question}.')
+
+    """
+    places = [match for match in _places(instruction) if match[2] == "question" or is_column(match[2])]
+    if all(match[2] == "question" for match in places):
+        return QUESTION, instruction
+    start, end = places[0].start(2) - 1, places[-1].end()
+    return instruction[start:end], instruction[:start] + QUESTION + instruction[end:]
+
+
+def filled(template: str, text_of: Callable[[str], str | None]) -> str:
+    """Write the texts of columns into a template.
+
+    Args:
+        template: the first part of :func:`divided`.
+        text_of: the text of a name in braces; None where it is no column, and stays as it is written.
+
+    """
+
+    def text(match: re.Match[str]) -> str:
+        written = None if match[1] else text_of(match[2])
+        return match[0] if written is None else written
+
+    return _BRACES.sub(text, template).strip()
+
+
+def _places(instruction: str) -> Iterator[re.Match[str]]:
+    return (match for match in _BRACES.finditer(instruction) if not match[1])

@@ -1,0 +1,166 @@
+"""What a record accepts as answers: one text, a list and what it means, the end of a worked solution."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlcredit.tasks.values import answer_text, has, listed, names, type_fault, value
+from rlcredit.verification.answers import AnswerFormat, final_answer
+
+ListMeaning = Literal["any", "all"]
+"""What a list in the column of the answer means: each entry is right, or all of them together are."""
+
+MARKS: Mapping[str, str] = {
+    "boxed": "`\\boxed{}`",
+    "tag": "`<answer>`",
+    "phrase": "`the answer is`",
+    "hashes": "`####`",
+    "label": "`Answer:`",
+    "number": "number",
+    "whole": "text",
+}
+
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_COMMA_DECIMAL = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+)(?![\d,]|\.\d)")
+_DECIMAL = re.compile(r"\s*\$?[-+\u2212]?\d*\.\d+\$?\s*")
+_NUMBERS = re.compile(r"[$+\-\u2212\d.,\s]+")
+_LIKE_COMMA_DECIMAL = re.compile(r"\s*\$?[-+\u2212]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+\$?\s*")
+
+
+class UnansweredError(ValueError):
+    """A record that has no answer; the message names place and column."""
+
+
+class UnsaidListError(ValueError):
+    """A record that lists several answers, and nobody has said what that means."""
+
+
+@dataclass(frozen=True)
+class AnswerColumn:
+    """How the answers of records are read.
+
+    Args:
+        name: of the column.
+        meaning: of a list with several entries; those are refused if None.
+        reference: how a worked solution states its answer; the whole entry is the answer if None.
+        decimal_comma: whether ``3,5`` is 3.5 in this column.
+
+    """
+
+    name: str
+    meaning: ListMeaning | None = None
+    reference: AnswerFormat | None = None
+    decimal_comma: bool = False
+
+    def accepted(self, record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+        """Return the answers of a record, of which a completion must state one.
+
+        Args:
+            record: one of a table.
+            where: it is from, for messages.
+
+        Raises:
+            UnansweredError: it has none.
+            UnsaidListError: it lists several, and ``meaning`` is None.
+            ValueError: what is there can be no answer.
+
+        Example:
+            >>> AnswerColumn("a", "any").accepted({"a": ["0.5", "1/2"]}, "x")
+            ('0.5', '1/2')
+            >>> AnswerColumn("a", "all").accepted({"a": ["4", "1,000"]}, "x")
+            ('4, 1000',)
+
+        """
+        if not has(record, self.name):
+            raise UnansweredError(f"{where}: column `{self.name}` is missing; found {names(record)}.")
+        content = value(record, self.name)
+        fault = type_fault(content)
+        if fault:
+            raise ValueError(f"{where}: column `{self.name}` {fault}.")
+        entries = listed(content)
+        texts = [self._text(entry) for entry in ([content] if entries is None else entries)]
+        found = [text for text in texts if text is not None]
+        if not found or len(found) < len(texts):
+            raise UnansweredError(
+                f"{where}: column `{self.name}` must be a non-empty text or a number, got {content!r:.200}."
+            )
+        stated = [self._stated(text, where) for text in found]
+        return tuple(stated) if entries is None else self._together([text.strip() for text in stated], where)
+
+    def _text(self, entry: Any) -> str | None:
+        text = answer_text(entry)
+        return with_decimal_points(entry) if text and self.decimal_comma and isinstance(entry, str) else text
+
+    def _stated(self, text: str, where: str) -> str:
+        if self.reference is None:
+            return text
+        stated = final_answer(text, (self.reference,))
+        if stated is None:
+            raise UnansweredError(
+                f"{where}: column `{self.name}` has no {MARKS[self.reference]} that states its answer."
+            )
+        return stated
+
+    def _together(self, entries: list[str], where: str) -> tuple[str, ...]:
+        if len(entries) > 1 and self.meaning is None:
+            raise UnsaidListError(
+                f"{where}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "
+                "right, say data.init_args.answers: any; if a completion must state all of them, "
+                "data.init_args.answers: all."
+            )
+        if self.meaning == "any":
+            return tuple(dict.fromkeys(entries))
+        if len(entries) == 1:
+            return tuple(entries)
+        return (", ".join(map(_without_thousands, entries)),)
+
+
+def _without_thousands(entry: str) -> str:
+    """Return an entry of a list, whose own commas would be taken for those between the entries."""
+    return entry.replace(",", "") if _THOUSANDS.fullmatch(_unsigned(entry)) else entry
+
+
+def with_decimal_points(text: str) -> str:
+    """Return a text whose numbers have decimal commas, and points between thousands, as others write them.
+
+    Example:
+        >>> with_decimal_points("3,5 kg"), with_decimal_points("1.234,5"), with_decimal_points("(0,5; 2)")
+        ('3.5 kg', '1234.5', '(0.5; 2)')
+
+    """
+    return _COMMA_DECIMAL.sub(lambda number: number[0].replace(".", "").replace(",", "."), text)
+
+
+def comma_decimals(answers: list[str]) -> list[int]:
+    """Return the places of answers that may be meant as decimals with a comma.
+
+    There are none where others have a point, or where others are lists. Thousands are none of them: 1,000 is a
+    thousand, 0,125 may be an eighth.
+
+    Example:
+        >>> comma_decimals(["3,5", "1,000", "0,125", "7"]), comma_decimals(["3,5", "2.5", "0.2"])
+        ([0, 2], [])
+        >>> comma_decimals(["3,5", "1,3,5"])
+        []
+
+    """
+    if any(_is_list(text) for text in answers):
+        return []
+    found = [
+        place
+        for place, text in enumerate(answers)
+        if _LIKE_COMMA_DECIMAL.fullmatch(text)
+        and (_unsigned(text).startswith("0,") or not _THOUSANDS.fullmatch(_unsigned(text)))
+    ]
+    return found if len(found) > sum(bool(_DECIMAL.fullmatch(text)) for text in answers) else []
+
+
+def _is_list(text: str) -> bool:
+    """Whether it is several numbers, which a space behind a comma or a second comma tells from a decimal."""
+    several = ", " in text or text.count(",") > 1
+    return several and bool(_NUMBERS.fullmatch(text)) and not _THOUSANDS.fullmatch(_unsigned(text))
+
+
+def _unsigned(number: str) -> str:
+    return number.strip("$+- \u2212\n")

@@ -1,0 +1,96 @@
+"""From a record to an example: which columns hold question and answer, and what they say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlcredit.prompt import Conversation, Turn
+from rlcredit.tasks.example import Example
+from rlcredit.tasks.instructions import QUESTION, filled
+from rlcredit.tasks.record_answers import AnswerColumn
+from rlcredit.tasks.values import answer_text, asked, has, names, value
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """What reads the records of one source.
+
+    Args:
+        question: column of the question; None where the template names other columns only.
+        answers: column of the answer, and how it is read.
+        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instructions.divided`.
+        columns: those that it names, beside the question.
+
+    """
+
+    question: str | None
+    answers: AnswerColumn
+    template: str = QUESTION
+    columns: frozenset[str] = frozenset()
+
+    def example(self, record: dict[str, Any], where: str) -> Example:
+        """Return the example of a record.
+
+        Args:
+            record: one of a table.
+            where: it is from, for messages.
+
+        Raises:
+            UnansweredError: it has no answer.
+            UnsaidListError: it lists answers, and nobody has said what that means.
+            ValueError: its question or answer is nothing that can be asked or judged.
+
+        """
+        question = self._composed(record, None if self.question is None else self._asked(record, where), where)
+        answer, *alternatives = self.answers.accepted(record, where)
+        used = (self.question, self.answers.name)
+        metadata = {name: content for name, content in record.items() if name not in used}
+        example = Example(question, answer, metadata, tuple(alternatives))
+        try:
+            (example.text + example.reference).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
+        return example
+
+    def _asked(self, record: Mapping[str, Any], where: str) -> str | Conversation:
+        assert self.question is not None
+        if not has(record, self.question):
+            raise ValueError(f"{where}: column `{self.question}` is missing; found {names(record)}.")
+        content = value(record, self.question)
+        question = asked(content, where)
+        if question is None:
+            raise ValueError(
+                f"{where}: column `{self.question}` must be a non-empty text or a number, got {content!r:.200}."
+            )
+        return question
+
+    def _composed(
+        self, record: Mapping[str, Any], question: str | Conversation | None, where: str
+    ) -> str | Conversation:
+        """Return the question as the template writes it around what is asked last."""
+        if question is not None and self.template == QUESTION:
+            return question
+        last = question[-1]["content"] if isinstance(question, list) else question
+
+        def text_of(name: str) -> str | None:
+            if name == "question" and last is not None:
+                return last
+            return self._text(record, name, where) if name in self.columns else None
+
+        text = filled(self.template, text_of)
+        if not text:
+            raise ValueError(f"{where}: the columns {sorted(self.columns)} of data.instruction are all empty.")
+        return [*question[:-1], Turn(role="user", content=text)] if isinstance(question, list) else text
+
+    def _text(self, record: Mapping[str, Any], name: str, where: str) -> str:
+        """Return what a column adds to the question, a list in lines of its own; nothing where it is empty."""
+        if not has(record, name):
+            raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")
+        content = value(record, name)
+        if isinstance(content, Mapping):
+            raise ValueError(
+                f"{where}: column `{name}`, which data.instruction names, is an object with the fields "
+                f"{names(content)}. Name one with a point."
+            )
+        parts = content if isinstance(content, list) else [content]
+        return "\n".join(filter(None, map(answer_text, parts)))
