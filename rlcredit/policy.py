@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import scores_from_hidden, tempered_logits
 from rlcredit.loading import TINY, Precision, Quantization, embedded, load_frozen, load_tokenizer
-from rlcredit.prompt import Conversation, Prompt, context_length, refuse_longer, turns
+from rlcredit.prompt import PADDING, Conversation, Prompt, context_length, left_padded, refuse_longer, turns
 
 SMALL = 2**15
 """Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
@@ -193,7 +193,7 @@ class Policy(nn.Module):
         """Run tokens through the transformer.
 
         Args:
-            ids: tokens that are not in the cache, shape ``(B, S)``.
+            ids: tokens that are not in the cache, or padding, shape ``(B, S)``.
             attention_mask: false on padding, of cached and new tokens, shape ``(B, L)``.
             cache: of the tokens before, or None.
             use_cache: return one that the next tokens can use.
@@ -206,7 +206,7 @@ class Policy(nn.Module):
         transformer = self.lm.get_base_model().base_model
         name = cache_name(type(transformer))
         output = transformer(
-            input_ids=ids,
+            input_ids=ids.clamp(min=0),  # padding has no embedding, and nothing attends to it
             attention_mask=attention_mask.long(),
             position_ids=positions,
             use_cache=use_cache,
@@ -218,21 +218,22 @@ class Policy(nn.Module):
         """Write questions as :class:`~rlcredit.prompt.Prompt` says; a text is one turn of the user.
 
         Returns:
-            Token ids, left-padded, shape ``(P, L)``, L a multiple of 16 so that few shapes occur.
+            Token ids, with :data:`~rlcredit.prompt.PADDING` on the left, shape ``(P, L)``, L a multiple of 16 so that
+            few shapes occur.
 
         Raises:
             PromptError: the tokenizer cannot write one, or one is longer than the model can read.
 
         """
         conversations = [turns(question) for question in questions]
-        encoded = self.prompt.encoded(self.tokenizer, conversations, multiple=16)
+        prompts = self.prompt.encoded(self.tokenizer, conversations)
         if self.lm is not None:
-            refuse_longer(encoded["attention_mask"].sum(-1).tolist(), context_length(self.lm.config), self.path)
-        return encoded["input_ids"]
+            refuse_longer(list(map(len, prompts)), context_length(self.lm.config), self.path)
+        return left_padded(prompts, multiple=16)
 
     def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
-        """Return true from the first token on that is not padding; inside a prompt the pad token may be meant."""
-        return (prompt_ids != self.tokenizer.pad_token_id).cumsum(-1) > 0
+        """Return true on tokens, false on padding; the pad token of the model is a token."""
+        return prompt_ids != PADDING
 
     def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> Scores:
         """Score completions under the tempered policy, with graph where gradients are enabled.

@@ -28,8 +28,8 @@ def refuse_prompts(module: PolicyModule, task: Task) -> None:
         longest = heapq.nlargest(TRIED, [*asked.train_set, *asked.held_out_set], key=lambda example: len(example.text))
         if not longest:
             continue
-        encoded = policy.prompt.encoded(tokenizer, [asked.conversation(example) for example in longest])
-        lengths = encoded["attention_mask"].sum(-1).tolist()
+        prompts = policy.prompt.encoded(tokenizer, [asked.conversation(example) for example in longest])
+        lengths = list(map(len, prompts))
         refuse_longer(lengths, context, policy.path)
         if context is not None and (wanted := max(lengths) + most) > context:
             raise PromptError(

@@ -25,7 +25,7 @@ def log_probabilities(model, policy, prompt_ids, samples):
     mask = torch.cat([policy.prompt_mask(prompts), torch.ones_like(samples.completion_ids, dtype=torch.bool)], 1)
     with torch.no_grad():
         logits = model(
-            input_ids=ids, attention_mask=mask.long(), position_ids=(mask.cumsum(-1) - 1).clamp(min=0)
+            input_ids=ids.clamp(min=0), attention_mask=mask.long(), position_ids=(mask.cumsum(-1) - 1).clamp(min=0)
         ).logits
     scores = (logits[:, prompts.shape[1] - 1 : -1].float() / 0.7).log_softmax(-1)
     return scores.gather(-1, samples.completion_ids[..., None])[..., 0][samples.mask]

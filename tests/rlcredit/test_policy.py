@@ -1,8 +1,10 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from small_policies import with_adapter
 from torch.testing import assert_close
 
 import rlcredit
@@ -45,9 +47,25 @@ def test_texts_are_the_pieces_joined_also_where_a_character_is_cut_off(policy):
     assert policy.texts(ids, mask) == ["".join(pieces) for pieces in policy.pieces(ids, mask)]
 
 
-def test_a_pad_token_inside_a_prompt_is_not_padding(policy):
-    pad = policy.tokenizer.pad_token_id
-    assert policy.prompt_mask(torch.tensor([[pad, pad, 5, pad, 6]])).tolist() == [[False, False, True, True, True]]
+def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
+    """As of GPT-2, where one token begins a text, ends it and pads."""
+    shutil.copytree(Policy().location, tmp_path / "one_token")
+    template = tmp_path / "one_token" / "chat_template.jinja"
+    template.write_text("<|endoftext|>" + template.read_text())
+    policy = with_adapter(Policy(str(tmp_path / "one_token")))
+    prompt_ids = policy.encode(["4 + 3 =", "What is 13 - 4 + 87 - 20 + 5?"])
+    samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(1, 8), seed=0, step=0)
+    with torch.no_grad():
+        trained = policy.logprobs(prompt_ids, samples.completion_ids, temperature=0.7).logprobs
+    for row, prompt in enumerate(prompt_ids):
+        tokens = prompt[policy.prompt_mask(prompt)]
+        assert tokens[0] == policy.tokenizer.pad_token_id
+        whole = torch.cat([tokens, samples.completion_ids[row]])
+        with torch.no_grad():
+            logits = policy.lm(input_ids=whole[None]).logits[0, -9:-1] / 0.7
+        alone = logits.log_softmax(-1).gather(-1, samples.completion_ids[row, :, None])[:, 0]
+        assert_close(samples.logprobs[row], alone, rtol=0, atol=3e-5)
+        assert_close(trained[row], alone, rtol=0, atol=3e-5)
 
 
 def scored(policy, task, shift=0):
@@ -105,12 +123,9 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
     policy.save_adapter(tmp_path)
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(TINY), tmp_path).eval()
     ids = policy.encode([task.train_set[0].question])
+    ids = ids[policy.prompt_mask(ids)][None]
     with torch.no_grad(), policy.sampling():
-        mask = policy.prompt_mask(ids).long()
-        assert_close(
-            theirs(input_ids=ids, attention_mask=mask).logits[:, -1],
-            policy.lm(input_ids=ids, attention_mask=mask).logits[:, -1],
-        )
+        assert_close(theirs(input_ids=ids).logits[:, -1], policy.lm(input_ids=ids).logits[:, -1])
 
 
 @pytest.mark.parametrize("quantization", ["4bit", "8bit"])
