@@ -41,6 +41,27 @@ class LoRA:
             raise ValueError(f"LoRA expects rank >= 1, got {self.rank}.")
 
 
+def with_lora(base: Any, lora: LoRA) -> Any:
+    """Return a model of transformers with a fresh adapter in it.
+
+    Raises:
+        ValueError: PEFT has no adapter for a layer that is named.
+
+    """
+    from peft import LoraConfig, get_peft_model  # noqa: PLC0415
+    from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
+
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        target_modules=lora.targets,
+        lora_dropout=0.0,
+        fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in base.modules()),  # as GPT-2 holds its weights
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(base, config)
+
+
 class Scores(NamedTuple):
     """Log-probability of sampled tokens, and what each was drawn from: its entropy and sum of squared probabilities.
 
@@ -138,25 +159,25 @@ class Policy(nn.Module):
         """
         if self.lm is not None:
             return
-        from peft import LoraConfig, get_peft_model  # noqa: PLC0415
-
         self.tokenizer = load_tokenizer(self.location)
         self.prompt.check(self.tokenizer, self.path)
         base = load_frozen(self.location, self.dtype, self.quantization)
-        config = LoraConfig(
-            r=self.lora.rank,
-            lora_alpha=self.lora.alpha,  # pyright: ignore[reportArgumentType]
-            target_modules=self.lora.targets,
-            lora_dropout=0.0,
-            task_type="CAUSAL_LM",
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.lm = get_peft_model(base, config)
+            self.lm = with_lora(base, self.lora)
         self._check_head()
 
     def _check_head(self) -> None:
-        """Some models cap or scale their logits; scoring from hidden states would then be another distribution."""
+        """The weights of both embeddings are read where they lie: an adapter on one would act in no log-probability.
+
+        Some models cap or scale their logits; scoring from hidden states would then be another distribution.
+        """
+        for embedding in (self.lm.get_input_embeddings(), self.lm.get_output_embeddings()):
+            if hasattr(embedding, "base_layer"):
+                raise ValueError(
+                    f"{self.path}: the adapter is on an embedding ({self.lora.targets}), where it would not act. Name "
+                    "linear layers between the embeddings, or all-linear."
+                )
         ids = torch.arange(8, device=self.device)[None]
         with torch.no_grad(), self.sampling():
             expected = self.lm(input_ids=ids).logits[0].float()
@@ -179,7 +200,9 @@ class Policy(nn.Module):
         ends = self.lm.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         return torch.tensor(
-            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None}), device=self.device
+            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None and end < len(self.head)}),
+            dtype=torch.long,
+            device=self.device,
         )
 
     @property

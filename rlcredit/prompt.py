@@ -10,7 +10,7 @@ from torch import Tensor
 from rlcredit.exits import Ended
 
 PADDING = -1
-"""Stands on the left of prompts shorter than others. It is no token: a model's own pad token may also begin a prompt."""
+"""Stands on the left of shorter prompts. It is no token of any model, whose own pad token may also begin a prompt."""
 
 ROLES = ("system", "user", "assistant")
 

@@ -128,6 +128,23 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
         assert_close(theirs(input_ids=ids).logits[:, -1], policy.lm(input_ids=ids).logits[:, -1])
 
 
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
+@pytest.mark.parametrize("targets", [["q_proj", "lm_head"], ".*(q_proj|embed_tokens)"])
+def test_an_adapter_on_an_embedding_is_not_loaded(targets):
+    with pytest.raises(ValueError, match=r"the adapter is on an embedding .* where it would not act"):
+        Policy(lora=LoRA(4, 8, targets)).load()
+
+
+def test_tokens_that_a_model_cannot_draw_end_nothing():
+    policy = Policy()
+    policy.load()
+    policy.lm.generation_config.eos_token_id = [2, 384]
+    assert policy.stop_ids.tolist() == [2]
+    policy.lm.generation_config.eos_token_id = policy.tokenizer.eos_token = None
+    assert policy.stop_ids.dtype == torch.long
+    assert not len(policy.stop_ids)
+
+
 @pytest.mark.parametrize("quantization", ["4bit", "8bit"])
 def test_every_adapter_weight_has_a_gradient_after_a_quantized_rollout(task, quantization):
     policy = Policy(quantization=quantization)
