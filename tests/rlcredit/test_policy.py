@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from small_policies import with_adapter
 from torch.testing import assert_close
 
 import rlcredit
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
+from rlcredit.loading import MissingWeightsError
 from rlcredit.policy import LoRA, Policy
 
 TINY = Path(rlcredit.__file__).parent / "tiny"
@@ -133,6 +135,18 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
 def test_an_adapter_on_an_embedding_is_not_loaded(targets):
     with pytest.raises(ValueError, match=r"the adapter is on an embedding .* where it would not act"):
         Policy(lora=LoRA(4, 8, targets)).load()
+
+
+@pytest.mark.parametrize("size", [None, 32])
+def test_a_model_that_lacks_a_weight_is_not_loaded(size, tmp_path):
+    """Transformers would draw it at random, and say so in a table."""
+    folder = shutil.copytree(TINY, tmp_path / "odd")
+    weights = load_file(folder / "model.safetensors")
+    norm = weights.pop("model.norm.weight")
+    weights |= {} if size is None else {"model.norm.weight": norm[:size].clone()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(MissingWeightsError, match=r"odd: model\.norm\.weight is missing, or of another size"):
+        Policy(str(folder)).load()
 
 
 def test_tokens_that_a_model_cannot_draw_end_nothing():

@@ -59,7 +59,7 @@ def on_the_head(policy, tmp_path, monkeypatch):
 
 
 def test_an_adapter_on_the_head_is_refused_by_every_command_with_a_way_out(on_the_head, capsys):
-    Path("sums.yaml").write_text("data: {class_path: ReasoningGym, init_args: {name: chain_sum, prompts_per_step: 1}}\n")
+    Path("sums.yaml").write_text("data: {class_path: ReasoningGym, init_args: {name: chain_sum, prompts_per_step: 1}}")
     assert sample(["--adapter", on_the_head, "--question", "4 + 3 ="]) == 2
     assert evaluate(["--adapter", on_the_head, "--tasks", "sums.yaml", "--mlflow", "none"]) == 2
     for line in capsys.readouterr().err.splitlines():
