@@ -20,14 +20,25 @@ from rlcredit.run_folder.checkpoint_files import read
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The two files of an adapter in PEFT's format."""
 
+MERGE = "Merge this one into its model with PEFT and name the merged folder as --model."
+
+READ = ("r", "lora_alpha", "target_modules", "use_rslora", "base_model_name_or_path")
+"""Settings of PEFT that say which adapter it is."""
+
+IDLE = (
+    *("task_type", "auto_mapping", "peft_version", "inference_mode", "lora_dropout", "runtime_config", "loftq_config"),
+    *("fan_in_fan_out", "layers_pattern", "megatron_core", "qalora_group_size", "ensure_weight_tying"),
+)
+"""Settings of PEFT that change nothing where the others are plain."""
+
 PLAIN = {
-    "peft_type": "LORA",
-    "bias": "none",
-    **dict.fromkeys(("use_dora", "fan_in_fan_out", "lora_bias")),
-    **dict.fromkeys(("rank_pattern", "alpha_pattern", "modules_to_save", "layers_to_transform", "exclude_modules")),
-    **dict.fromkeys(("layer_replication", "target_parameters", "trainable_token_indices")),
+    "peft_type": ("LORA",),
+    "bias": ("none", None),
+    "revision": ("main", "", None),
+    "init_lora_weights": (True, False, "gaussian", "orthogonal", "eva", None),
 }
-"""Settings of PEFT with which an adapter is a pair of factors per layer, all of one rank; empty where None."""
+"""Settings of PEFT and their values with which an adapter is a pair of factors per layer, all of one rank, beside
+weights as they were published. Every other setting must be empty: one that is not known here may do anything."""
 
 _NAME = re.compile(r"lm\.base_model\.model\.(?P<layer>.+)\.lora_(?P<factor>[AB])\.default\.weight")
 
@@ -47,19 +58,29 @@ def described(folder: Path) -> tuple[dict[str, Any], str]:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{shown(folder / CONFIG)} cannot be read: {error}") from None
-    for name, plain in PLAIN.items():
-        if (config.get(name) or None) != plain:
+    if not isinstance(config, dict):
+        raise ValueError(f"{shown(folder / CONFIG)} cannot be read: it holds no mapping of settings.")
+    for name in dict.fromkeys(("peft_type", *config)):
+        value = config.get(name)
+        if name not in (*READ, *IDLE) and (value not in PLAIN[name] if name in PLAIN else value):
             raise ValueError(
-                f"{shown(folder / CONFIG)}: {name} is {config.get(name)!r}; only plain LoRA adapters can be read. "
-                "Merge this one into its model with PEFT and name the merged folder as --model."
+                f"{shown(folder / CONFIG)}: {shown(name)} is {shown(repr(value))}; only plain LoRA adapters can be "
+                f"read. {MERGE}"
             )
     if not (folder / WEIGHTS).is_file():
         raise ValueError(f"{shown(folder)}: {WEIGHTS} is missing. Save the adapter with safetensors.")
-    rank, alpha = config["r"], float(config["lora_alpha"])
-    alpha *= math.sqrt(rank) if config.get("use_rslora") else 1  # PEFT then scales by alpha over the root of the rank
-    base = config["base_model_name_or_path"] or ""
+    rank, alpha, targets = (config.get(name) for name in ("r", "lora_alpha", "target_modules"))
+    named = isinstance(targets, str) or (isinstance(targets, list) and all(isinstance(each, str) for each in targets))
+    if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float) or not targets or not named:
+        raise ValueError(
+            f"{shown(folder / CONFIG)}: r, lora_alpha and target_modules are {shown(repr((rank, alpha, targets)))}; "
+            "expected a number from 1, a number, and names of layers."
+        )
+    if config.get("use_rslora"):
+        alpha *= math.sqrt(rank)  # PEFT then scales by alpha over the root of the rank
+    base = str(config.get("base_model_name_or_path") or "")
     own = embedded_name(base) if base else None
-    return {"rank": rank, "alpha": alpha, "targets": config["target_modules"]}, own or base
+    return {"rank": rank, "alpha": float(alpha), "targets": targets}, own or base
 
 
 def weights(path: Path) -> dict[str, Tensor]:

@@ -55,13 +55,7 @@ class Merged:
 
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
-        """Return all weights under the names that they have without an adapter, float32, on the CPU.
-
-        Raises:
-            ValueError: the adapter changes a weight that another layer shares.
-
-        """
-        self._refuse_shared()
+        """Return all weights under the names that they have without an adapter, float32, on the CPU."""
         return {
             f"{name.removesuffix('.base_layer')}.{kind}".lstrip("."): self._weight(name, module, kind)
             for name, module in self.base.named_modules()
@@ -103,15 +97,6 @@ class Merged:
             return layer.weight.float()
         return dequantize_module_weight(layer).float()
 
-    def _refuse_shared(self) -> None:
-        embedding, head = self.base.get_input_embeddings(), self.base.get_output_embeddings()
-        changed = {id(layer.get_base_layer().weight) for layer in self.adapted.values()}
-        if embedding.weight is head.weight and id(head.weight) in changed:
-            raise ValueError(
-                "The adapter is on the head, whose weights the input embedding shares: with it added, both would "
-                "change. Export the adapter alone, with --adapter_only."
-            )
-
 
 def exported(
     policy: Policy,
@@ -131,9 +116,6 @@ def exported(
         dtype: of the weights; other than float32, sums are rounded, see :meth:`Merged.lost`.
         generation: settings for ``generate``, beside the base's own.
         facts: rows of the card.
-
-    Raises:
-        ValueError: the adapter changes a weight that another layer shares.
 
     """
     merged = Merged(policy)

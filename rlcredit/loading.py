@@ -7,10 +7,15 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from rlcredit.exits import Ended
 from rlcredit.guards.steady import steady, without_noise
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["4bit", "8bit"]
+
+
+class MissingWeightsError(Ended, ValueError):
+    """Files that do not hold the whole model which their configuration describes."""
 
 
 def load_tokenizer(location: str) -> Any:
@@ -100,19 +105,29 @@ def load_frozen(location: str, dtype: Precision, quantization: Quantization | No
         quantization: ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes; None keeps ``dtype``.
 
     Raises:
+        MissingWeightsError: a weight is not there, or of another size; transformers would draw it at random.
         NotFinite: a weight holds NaN or infinity.
 
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
-    model = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         location,
         config=without_noise(load_config(location)),
         dtype=getattr(torch, dtype),
         quantization_config=_quantization_config(dtype, quantization),
         use_safetensors=True,
         trust_remote_code=False,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
     )
+    model, found = loaded
+    missing = {*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])}
+    if missing:
+        raise MissingWeightsError(
+            f"{location}: {min(missing)} is missing, or of another size than config.json says, the first of "
+            f"{len(missing):,} such weights. Copy or download the model again."
+        )
     _keep_differentiable(model)
     return steady(model.requires_grad_(False), location)
 

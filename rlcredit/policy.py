@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import scores_from_hidden, tempered_logits
 from rlcredit.loading import TINY, Precision, Quantization, embedded, load_frozen, load_tokenizer
-from rlcredit.prompt import Conversation, Prompt, context_length, refuse_longer, turns
+from rlcredit.prompt import PADDING, Conversation, Prompt, context_length, left_padded, refuse_longer, turns
 
 SMALL = 2**15
 """Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
@@ -40,6 +40,27 @@ class LoRA:
         """Refuse a rank that PEFT would refuse later."""
         if self.rank < 1:
             raise ValueError(f"LoRA expects rank >= 1, got {self.rank}.")
+
+
+def with_lora(base: Any, lora: LoRA) -> Any:
+    """Return a model of transformers with a fresh adapter in it.
+
+    Raises:
+        ValueError: PEFT has no adapter for a layer that is named.
+
+    """
+    from peft import LoraConfig, get_peft_model  # noqa: PLC0415
+    from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
+
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        target_modules=lora.targets,
+        lora_dropout=0.0,
+        fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in base.modules()),  # as GPT-2 holds its weights
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(base, config)
 
 
 class Scores(NamedTuple):
@@ -139,25 +160,25 @@ class Policy(nn.Module):
         """
         if self.lm is not None:
             return
-        from peft import LoraConfig, get_peft_model  # noqa: PLC0415
-
         self.tokenizer = load_tokenizer(self.location)
         self.prompt.check(self.tokenizer, self.path)
         base = load_frozen(self.location, self.dtype, self.quantization)
-        config = LoraConfig(
-            r=self.lora.rank,
-            lora_alpha=self.lora.alpha,  # pyright: ignore[reportArgumentType]
-            target_modules=self.lora.targets,
-            lora_dropout=0.0,
-            task_type="CAUSAL_LM",
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.lm = get_peft_model(base, config)
+            self.lm = with_lora(base, self.lora)
         self._check_head()
 
     def _check_head(self) -> None:
-        """Some models cap or scale their logits; scoring from hidden states would then be another distribution."""
+        """The weights of both embeddings are read where they lie: an adapter on one would act in no log-probability.
+
+        Some models cap or scale their logits; scoring from hidden states would then be another distribution.
+        """
+        for embedding in (self.lm.get_input_embeddings(), self.lm.get_output_embeddings()):
+            if hasattr(embedding, "base_layer"):
+                raise ValueError(
+                    f"{self.path}: the adapter is on an embedding ({self.lora.targets}), where it would not act. Name "
+                    "linear layers between the embeddings, or all-linear."
+                )
         ids = torch.arange(8, device=self.device)[None]
         with torch.no_grad(), self.sampling():
             expected = self.lm(input_ids=ids).logits[0].float()
@@ -180,7 +201,9 @@ class Policy(nn.Module):
         ends = self.lm.generation_config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         return torch.tensor(
-            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None}), device=self.device
+            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None and end < len(self.head)}),
+            dtype=torch.long,
+            device=self.device,
         )
 
     @property
@@ -194,7 +217,7 @@ class Policy(nn.Module):
         """Run tokens through the transformer.
 
         Args:
-            ids: tokens that are not in the cache, shape ``(B, S)``.
+            ids: tokens that are not in the cache, or padding, shape ``(B, S)``.
             attention_mask: false on padding, of cached and new tokens, shape ``(B, L)``.
             cache: of the tokens before, or None.
             use_cache: return one that the next tokens can use.
@@ -207,7 +230,7 @@ class Policy(nn.Module):
         transformer = self.lm.get_base_model().base_model
         name = cache_name(type(transformer))
         output = transformer(
-            input_ids=ids,
+            input_ids=ids.clamp(min=0),  # padding has no embedding, and nothing attends to it
             attention_mask=attention_mask.long(),
             position_ids=positions,
             use_cache=use_cache,
@@ -219,21 +242,22 @@ class Policy(nn.Module):
         """Write questions as :class:`~rlcredit.prompt.Prompt` says; a text is one turn of the user.
 
         Returns:
-            Token ids, left-padded, shape ``(P, L)``, L a multiple of 16 so that few shapes occur.
+            Token ids, with :data:`~rlcredit.prompt.PADDING` on the left, shape ``(P, L)``, L a multiple of 16 so that
+            few shapes occur.
 
         Raises:
             PromptError: the tokenizer cannot write one, or one is longer than the model can read.
 
         """
         conversations = [turns(question) for question in questions]
-        encoded = self.prompt.encoded(self.tokenizer, conversations, multiple=16)
+        prompts = self.prompt.encoded(self.tokenizer, conversations)
         if self.lm is not None:
-            refuse_longer(encoded["attention_mask"].sum(-1).tolist(), context_length(self.lm.config), self.path)
-        return encoded["input_ids"]
+            refuse_longer(list(map(len, prompts)), context_length(self.lm.config), self.path)
+        return left_padded(prompts, multiple=16)
 
     def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
-        """Return true from the first token on that is not padding; inside a prompt the pad token may be meant."""
-        return (prompt_ids != self.tokenizer.pad_token_id).cumsum(-1) > 0
+        """Return true on tokens, false on padding; the pad token of the model is a token."""
+        return prompt_ids != PADDING
 
     def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> Scores:
         """Score completions under the tempered policy, with graph where gradients are enabled.

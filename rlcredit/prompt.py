@@ -4,7 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+import torch
+from torch import Tensor
+
 from rlcredit.exits import Ended
+
+PADDING = -1
+"""Stands on the left of shorter prompts. It is no token of any model, whose own pad token may also begin a prompt."""
 
 ROLES = ("system", "user", "assistant")
 
@@ -134,16 +140,25 @@ class Prompt:
                 "prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
 
-    def encoded(self, tokenizer: Any, conversations: Sequence[Conversation], multiple: int | None = None) -> Any:
-        """Return token ids and attention mask, left-padded, shape ``(P, L)``, L a multiple of ``multiple``."""
-        return tokenizer(
-            self.written(tokenizer, conversations),
-            add_special_tokens=not self.chat,  # a template has written its own
-            padding=True,
-            pad_to_multiple_of=multiple,
-            return_tensors="pt",
-            verbose=False,  # what is too long is refused in our own words
-        )
+    def encoded(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
+        """Return the token ids of each conversation."""
+        # A template has written its own special tokens; what is too long is refused in our own words.
+        texts = self.written(tokenizer, conversations)
+        return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
+
+
+def left_padded(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
+    """Return prompts with :data:`PADDING` on the left, shape ``(P, L)``, L a multiple of ``multiple``.
+
+    Example:
+        >>> left_padded([[7, 8, 9], [0]])
+        tensor([[ 7,  8,  9],
+                [-1, -1,  0]])
+
+    """
+    width = max(map(len, prompts))
+    width += -width % multiple
+    return torch.tensor([[PADDING] * (width - len(prompt)) + list(prompt) for prompt in prompts])
 
 
 def context_length(config: Any) -> int | None:

@@ -40,8 +40,8 @@ class Rollout:
     Attributes:
         step: optimizer steps taken when sampled; schedules are functions of it.
         group_size: G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
-        prompt_ids: left-padded, ``(B, L)`` int64.
-        completion_ids: right-padded, ``(B, T)`` int64.
+        prompt_ids: with -1 on the left of shorter ones, ``(B, L)`` int64.
+        completion_ids: right-padded, ``(B, T)`` int64; ``mask`` says where, no token does.
         mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
         old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.

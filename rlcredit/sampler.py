@@ -20,6 +20,7 @@ from rlcredit.metrics import MeanPassAtK
 from rlcredit.microbatches import TOKENS, MicroBatches, parts
 from rlcredit.oracle import Oracle
 from rlcredit.policy import Policy, Scores
+from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Prompts, Task
 from rlcredit.tasks.held_out import HeldOutSet
@@ -182,7 +183,7 @@ class Sampler(LightningModule):
             # the processes may have different numbers of batches, and one would wait for ever.
             longest = torch.tensor(prompt_ids.shape[1], device=self.device)
             width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
-            prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=self.policy.tokenizer.pad_token_id)
+            prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
         return prompt_ids
 
     def _sampled(self, prompts: Prompts, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:

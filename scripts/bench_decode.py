@@ -52,7 +52,7 @@ def generated(policy: Policy, prompt_ids: Tensor) -> Tensor:
     rows = prompt_ids.repeat_interleave(GROUP, 0)
     with torch.no_grad(), policy.sampling():
         return policy.lm.generate(
-            input_ids=rows,
+            input_ids=rows.clamp(min=0),
             attention_mask=policy.prompt_mask(rows).long(),
             do_sample=True,
             temperature=TEMPERATURE,

@@ -112,7 +112,7 @@ def at_hand(args: argparse.Namespace, options: Sequence[str] = ()) -> AtHand:
         found = _of_configuration([*(f"--config={file}" for file in files), *options])
     else:
         found = _of_model(args, adapter)
-    refuse_policy(found.policy)
+    refuse_policy(found.policy, None if files else adapter)
     found.policy.load()
     if held := checkpoint or adapter:
         install(found.policy, weights(held))

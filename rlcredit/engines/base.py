@@ -31,7 +31,8 @@ class Engine(ABC):
 
         Args:
             policy: loaded; sampled in eval mode.
-            prompt_ids: left-padded, shape ``(P, L)``, on the policy's device.
+            prompt_ids: left-padded, shape ``(P, L)``, on the policy's device; ``policy.prompt_mask`` tells tokens from
+                padding, which is -1 and has no embedding.
             prompts: number of each prompt in its data set, P of them; with seed and step it names the noise.
             sampling: how to draw.
             seed: of the run.

@@ -64,11 +64,12 @@ class Drawn:
         self.tokens.append(tokens)
         self.facts.append(torch.stack(facts))
 
-    def samples(self, pad: int, stops: Tensor) -> Samples:
+    def samples(self, stops: Tensor) -> Samples:
         """Return all of it; ``stops`` is true at the tokens that end a completion, shape ``(V,)``."""
         size = self.nowhere
         places, tokens = torch.cat(self.places).clamp(max=size), torch.cat(self.tokens)
-        ids = torch.full((size + 1,), pad, device=self.device).index_copy_(0, places, tokens)[:size].view(self.shape)
+        ids = torch.zeros(size + 1, dtype=torch.long, device=self.device).index_copy_(0, places, tokens)
+        ids = ids[:size].view(self.shape)
         mask = torch.zeros(size + 1, dtype=torch.bool, device=self.device).index_fill_(0, places, True)
         mask = mask[:size].view(self.shape)
         facts = torch.zeros(3, size + 1, device=self.device).index_copy_(1, places, torch.cat(self.facts, -1))

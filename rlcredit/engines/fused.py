@@ -176,7 +176,7 @@ class Fused:
         mask, length = self.policy.prompt_mask(prompt_ids), prompt_ids.shape[1]
         places = (mask.cumsum(-1) - 1).clamp(min=0)
         self.rotations = self._rotations(length + room)
-        x = embedding(prompt_ids.flatten(), self.embedding)
+        x = embedding(prompt_ids.flatten().clamp(min=0), self.embedding)
         lowest = torch.finfo(x.dtype).min
         bias = x.new_zeros(mask.shape).masked_fill(~mask, lowest)
         # A row of padding sees itself, so that nothing is divided by zero.

@@ -15,6 +15,7 @@ from rlcredit.engines.through_transformers import ThroughTransformers
 from rlcredit.inputs.limits import THREADS
 from rlcredit.notices import once
 from rlcredit.policy import Policy
+from rlcredit.prompt import PADDING
 
 CANARY = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far hidden states of both paths may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
@@ -77,7 +78,7 @@ class InProcessEngine(Decoder):
             for first in range(0, shape[0], size):
                 part = slice(first, first + size)
                 continued(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
-        return drawn.samples(policy.tokenizer.pad_token_id, draw.stops)
+        return drawn.samples(draw.stops)
 
     def _reader(self, policy: Policy) -> Reader:
         if not self.fused:
@@ -100,10 +101,9 @@ def agree(policy: Policy) -> bool:
         policy: of an architecture that seems known.
 
     """
-    pad, size = policy.tokenizer.pad_token_id, min(len(policy.head), 1000)
+    size = min(len(policy.head), 1000)
     ids = torch.randint(size, (3, 19), generator=torch.Generator().manual_seed(0)).to(policy.device)
-    ids = ids.where(ids != pad, (pad + 1) % size)
-    ids[1, :5] = ids[2, :11] = pad
+    ids[1, :5] = ids[2, :11] = PADDING
     rows, unfused = torch.arange(3, device=policy.device), ThroughTransformers(policy)
     fused = Fused(policy)
     for position in range(16, 20):

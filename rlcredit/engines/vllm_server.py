@@ -103,7 +103,7 @@ class VLLMServer(Engine):
         tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
         bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
         answers = asyncio.run(self._answered(policy, bodies, group))
-        return _samples(answers, stops, policy.tokenizer.pad_token_id, prompt_ids.device)
+        return _samples(answers, stops, prompt_ids.device)
 
     def close(self) -> None:
         """Take the adapter away from the servers and from the folder."""
@@ -201,15 +201,13 @@ def _digest(policy: Policy) -> bytes:
     return digest.digest()
 
 
-def _samples(
-    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], pad: int, device: torch.device
-) -> Samples:
+def _samples(answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device) -> Samples:
     ids = [torch.tensor(tokens) for tokens, _ in answers]
     mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
     logprobs = [torch.tensor(values) for _, values in answers]
     truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
     return Samples(
-        pad_sequence(ids, batch_first=True, padding_value=pad).to(device),
+        pad_sequence(ids, batch_first=True).to(device),
         pad_sequence(mask, batch_first=True).to(device),
         pad_sequence(logprobs, batch_first=True).to(device),
         truncated.to(device),

@@ -70,8 +70,9 @@ def _refuse(request: Request) -> None:
     for contestant in request.contestants:
         if contestant.settings not in settings:
             settings.append(contestant.settings)
+            folder = contestant.adapter if contestant.adapter and contestant.adapter.is_dir() else None
             try:
-                refuse_policy(contestant.policy())
+                refuse_policy(contestant.policy(), folder)
             except ValueError as error:
                 raise ValueError(str(error).replace("model.policy.path", "--model")) from None
         if contestant.adapter:

@@ -1,7 +1,12 @@
 """What would fail, or be another policy, when the weights are read: found out without reading them."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from rlcredit.inputs.strict_yaml import shown
 from rlcredit.policy import Policy
@@ -12,6 +17,17 @@ SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
 """Under which names models keep a bound of their logits: Gemma, RecurrentGemma."""
 
+
+SENSES = ("vision", "audio", "image", "video", "speech", "vq")
+"""How the parts of a configuration begin that are for something else than text."""
+
+CAUSAL = ("ForCausalLM", "LMHeadModel")
+"""How the classes are called that continue a text."""
+
+ADAPTER, WEIGHTS = "adapter_config.json", "model.safetensors"
+
+UNTRACED = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
+"""What models raise that look at numbers, or use kernels, that there are none of without weights."""
 
 HERE = ("policies/", "./", "../", "/", "~")
 """With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
@@ -35,7 +51,7 @@ def absent(policy: Policy) -> str | None:
 
 
 def refuse_weights(policy: Policy) -> None:
-    """Refuse a folder that is not there, or has weights in a format that is not read.
+    """Refuse a folder that is not there, holds no model, or has weights in a format that is not read.
 
     Pickles run code, and GGUF is no format for training.
 
@@ -46,6 +62,11 @@ def refuse_weights(policy: Policy) -> None:
     if missing := absent(policy):
         raise ValueError(f"model.policy.path: {missing}")
     folder = Path(policy.location)
+    if (folder / ADAPTER).is_file():
+        raise ValueError(
+            f"model.policy.path: {shown(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base model; "
+            "`sample`, `evaluate` and `export` take the folder as --adapter."
+        )
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         if any(folder.glob("*.bin")):
             load = f"AutoModelForCausalLM.from_pretrained('{folder}', dtype='auto', use_safetensors=False)"
@@ -58,6 +79,28 @@ def refuse_weights(policy: Policy) -> None:
             raise ValueError(_gguf(policy, file))
     if folder.is_file() and folder.suffix == ".gguf":
         raise ValueError(_gguf(policy, folder))
+    if folder.is_dir():
+        _refuse_incomplete(policy, folder)
+
+
+def _refuse_incomplete(policy: Policy, folder: Path) -> None:
+    """Refuse a folder that lacks its configuration, or files of its weights."""
+    index = folder / f"{WEIGHTS}.index.json"
+    if not (folder / "config.json").is_file():
+        missing = "config.json"
+    elif index.is_file() and not (folder / WEIGHTS).is_file():
+        try:
+            files = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            raise ValueError(f"model.policy.path: {shown(index)} cannot be read as an index of weights.") from None
+        missing = next((file for file in files if not (folder / str(file)).is_file()), None)
+    else:
+        missing = None if (folder / WEIGHTS).is_file() else WEIGHTS
+    if missing:
+        raise ValueError(
+            f"model.policy.path: {shown(policy.path)!r} holds no whole model, {shown(missing)} is missing. Name a "
+            "folder that `save_pretrained` has written, with its tokenizer."
+        )
 
 
 def _gguf(policy: Policy, file: Path) -> str:
@@ -65,6 +108,101 @@ def _gguf(policy: Policy, file: Path) -> str:
         f"model.policy.path: {shown(policy.path)!r} has its weights as GGUF. Make a folder of them and name that: "
         f"python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
     )
+
+
+def refuse_unknown(policy: Policy, described: Mapping[str, Any]) -> None:
+    """Refuse a ``config.json`` of something that transformers does not know, or that is for more than text.
+
+    Args:
+        policy: not loaded.
+        described: what the file holds.
+
+    Raises:
+        ValueError: with what it is.
+
+    """
+    from transformers import CONFIG_MAPPING, __version__  # noqa: PLC0415
+
+    if not isinstance(described, Mapping):
+        raise ValueError(f"model.policy.path: config.json of {shown(policy.path)!r} holds no mapping of settings.")
+    kind = str(described.get("model_type"))
+    senses = sorted(key for key in described if key.startswith(SENSES) and key.endswith("_config"))
+    if senses:
+        raise ValueError(_another(policy, f"reads more than text ({', '.join(senses)}), and only text models"))
+    if kind not in CONFIG_MAPPING:
+        raise ValueError(
+            f"model.policy.path: {shown(policy.path)!r} is of model_type {shown(kind)!r}, which transformers "
+            f"{__version__} does not know, and code that comes with a model is not run. Name another model, or install "
+            "a version that has it."
+        )
+
+
+def refuse_another_kind(policy: Policy, config: Any) -> None:
+    """Refuse what is no causal language model of text alone.
+
+    Args:
+        policy: not loaded.
+        config: of transformers.
+
+    Raises:
+        ValueError: with what it is.
+
+    """
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING  # noqa: PLC0415
+
+    kind, architectures = config.model_type, config.architectures or []
+    if config.is_encoder_decoder:
+        raise ValueError(_another(policy, f"is an encoder and a decoder ({kind}), and only decoders"))
+    if config.get_text_config() is not config:
+        raise ValueError(_another(policy, f"reads more than text ({kind}), and only text models"))
+    bidirectional = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+    if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ValueError(_another(policy, f"does not continue texts ({kind}), and only models that do so"))
+    if architectures and not any(str(each).endswith(CAUSAL) for each in architectures):
+        held = shown(str(architectures[0]))
+        raise ValueError(_another(policy, f"is saved as {held}, and only what is saved as {' or '.join(CAUSAL)}"))
+
+
+def _another(policy: Policy, what: str) -> str:
+    return (
+        f"model.policy.path: {shown(policy.path)!r} {what} can be trained. Name one of the "
+        "Llama, Qwen2 or Qwen3 families."
+    )
+
+
+def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
+    """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
+
+    Args:
+        policy: not loaded.
+        tokenizer: of the policy.
+        model: without weights.
+
+    Raises:
+        ValueError: with the first of these tokens, and the command that makes room for them.
+
+    """
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"model.policy.path: {shown(policy.path)!r} has a tokenizer of Python code ({type(tokenizer).__name__}); "
+            "completions are decoded token by token, which takes a tokenizer.json. Save one with it."
+        )
+    if not tokenizer("4 + 3 =", add_special_tokens=False)["input_ids"]:
+        raise ValueError(
+            f"model.policy.path: the tokenizer of {shown(policy.path)!r} writes no token for a text; a tokenizer.json "
+            "is missing. Copy that of the model there."
+        )
+    rows = model.get_input_embeddings().num_embeddings
+    beyond = {number: token for token, number in tokenizer.get_vocab().items() if number >= rows}
+    if beyond:
+        load = f"m = AutoModelForCausalLM.from_pretrained('{policy.location}', dtype='auto')"
+        save = f"m.resize_token_embeddings({max(beyond) + 1}); m.save_pretrained('NEW')"
+        raise ValueError(
+            f"model.policy.path: the tokenizer of {shown(policy.path)!r} is larger than its model: of its tokens "
+            f"{len(beyond):,} lie beyond the {rows:,} that have an embedding, {shown(beyond[min(beyond)])!r} first. "
+            "Use the tokenizer that the model was trained with, or write a model with more rows and copy the tokenizer "
+            f'to it: python -c "from transformers import AutoModelForCausalLM; {load}; {save}"'
+        )
 
 
 def refuse_logits(policy: Policy, config: Any, model: Any) -> None:
@@ -86,9 +224,30 @@ def refuse_logits(policy: Policy, config: Any, model: Any) -> None:
     ]
     if getattr(head, "bias", None) is not None:
         found.append("its output embedding has a bias")
+    if not found and not any(odd[name] is not None for name in SCALES) and _changes_logits(model):
+        found.append("what it returns is not what its output embedding gives")
     if found:
         raise ValueError(
             f"model.policy.path: {shown(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). Scores "
             "are taken from hidden states times the output embedding, which would be another policy. Use a model "
             "without, as those of the Llama, Qwen2 and Qwen3 families."
         )
+
+
+def _changes_logits(model: nn.Module) -> bool:
+    """Tell whether a model does anything to what its output embedding gives; no number is computed.
+
+    What cannot be traced without weights passes: :meth:`~rlcredit.policy.Policy.load` compares numbers.
+    """
+    given: list[Tensor] = []
+    head: nn.Module = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
+    hook = head.register_forward_hook(lambda _, __, output: given.append(output))
+    try:
+        # In float32, so that a model that returns its logits in float32 returns the very same.
+        with torch.no_grad():
+            logits = model.float().eval()(input_ids=torch.zeros(1, 2, dtype=torch.long, device="meta")).logits
+    except UNTRACED:
+        return False
+    finally:
+        hook.remove()
+    return logits is not given[-1]

@@ -71,7 +71,7 @@ def prompt_lengths(asked: Task, examples: Sequence[Example], prompt: Prompt, tok
     for start in range(0, len(ordered), AT_ONCE):
         part = ordered[start : start + AT_ONCE]
         encoded = prompt.encoded(tokenizer, [asked.conversation(example) for example in part])
-        lengths |= dict(zip(map(id, part), encoded["attention_mask"].sum(-1).tolist(), strict=True))
+        lengths |= dict(zip(map(id, part), map(len, encoded), strict=True))
     return lengths
 
 

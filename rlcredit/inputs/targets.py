@@ -1,15 +1,28 @@
 """Whether a policy can be loaded and which layers of it get an adapter, found out without reading its weights."""
 
+import contextlib
 import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from rlcredit.inputs.loadable import refuse_logits, refuse_weights
+from rlcredit.adapters import CONFIG, MERGE
+from rlcredit.inputs.loadable import (
+    refuse_another_kind,
+    refuse_logits,
+    refuse_unknown,
+    refuse_vocabulary,
+    refuse_weights,
+)
 from rlcredit.inputs.strict_yaml import shown
-from rlcredit.loading import load_tokenizer
+from rlcredit.loading import load_config, load_tokenizer
 from rlcredit.memory.architecture import Linear
 from rlcredit.memory.machine import ram
 from rlcredit.memory.parts import TRAINED
 from rlcredit.memory.skeleton import linear_layers, without_weights
-from rlcredit.policy import LoRA, Policy
+from rlcredit.policy import LoRA, Policy, with_lora
+
+EMBEDDINGS = ("lm_head", "model.embed_tokens")
+"""What the two embeddings are called in models of the Llama, Qwen2 and Qwen3 families."""
 
 UNUSABLE = (
     *(OSError, ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, ImportError),
@@ -18,39 +31,89 @@ UNUSABLE = (
 """What transformers raises where a folder or repository holds no usable model."""
 
 
-def refuse_policy(policy: Policy) -> None:
+class TargetError(ValueError):
+    """An adapter for what cannot have one.
+
+    Attributes:
+        cause: what is wrong with the targets.
+        repair: of a configuration that names them.
+
+    """
+
+    def __init__(self, cause: str, repair: str) -> None:
+        super().__init__(f"model.policy.lora.targets: {cause} {repair}")
+        self.cause, self.repair = cause, repair
+
+
+def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
     """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
+
+    Args:
+        policy: not loaded.
+        adapter: folder of the adapter whose settings the policy has taken over; None if it has its own.
 
     Raises:
         ValueError: there is none, it would be read as another policy, or no layer of it can get the adapter; with the
             repair.
 
     """
-    from huggingface_hub.errors import StrictDataclassError  # noqa: PLC0415
+    from transformers import PreTrainedConfig  # noqa: PLC0415
 
     refuse_weights(policy)
-    try:
+    with _explained(policy):
+        described, _ = PreTrainedConfig.get_config_dict(policy.location)
+    refuse_unknown(policy, described)
+    with _explained(policy):
+        config = load_config(policy.location)
+    refuse_another_kind(policy, config)
+    with _explained(policy):
         tokenizer = load_tokenizer(policy.location)
-        config, model = without_weights(policy.location)
+        _, model = without_weights(policy.location)
+    policy.prompt.check(tokenizer, policy.path)
+    refuse_vocabulary(policy, tokenizer, model)
+    refuse_logits(policy, config, model)
+    layers = linear_layers(model)
+    try:
+        refuse_targets(policy, layers, [name for name, _ in model.named_modules() if name and name not in layers])
+    except TargetError as error:
+        if adapter is None:
+            raise
+        raise ValueError(f"{shown(adapter / CONFIG)}: target_modules: {error.cause} {MERGE}") from None
+    try:
+        with_lora(model, policy.lora)
+    except ValueError as error:  # PEFT knows of models some of whose layers are no layers to their own code
+        raise ValueError(f"model.policy.lora.targets: {' '.join(str(error).split())}") from None
+
+
+@contextlib.contextmanager
+def _explained(policy: Policy) -> Iterator[None]:
+    """Turn what transformers raises into one sentence about the path."""
+    from huggingface_hub.errors import StrictDataclassError  # noqa: PLC0415
+
+    try:
+        yield
     except (*UNUSABLE, StrictDataclassError) as error:
         cause = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
             f"model.policy.path: {shown(policy.path)!r} is not `tiny`, no folder with a tokenizer and a model, no hub "
             f"id in reach: {cause}"
         ) from None
-    policy.prompt.check(tokenizer, policy.path)
-    refuse_logits(policy, config, model)
-    refuse_targets(policy, linear_layers(model))
 
 
-def refuse_targets(policy: Policy, layers: dict[str, Linear]) -> dict[str, Linear]:
+def refuse_targets(policy: Policy, layers: dict[str, Linear], others: Sequence[str] = EMBEDDINGS) -> dict[str, Linear]:
     """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
 
+    Args:
+        policy: not loaded.
+        layers: that can get an adapter, by name.
+        others: names of parts that cannot.
+
     Raises:
-        ValueError: with the names that exist.
+        TargetError: with the names that exist.
+        ValueError: the rank is too high.
 
     """
-    chosen = _targeted(layers, policy.lora)
+    chosen = _targeted(layers, others, policy.lora)
     weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in chosen.values())
     memory = ram()
     if weights * TRAINED > memory:
@@ -61,27 +124,38 @@ def refuse_targets(policy: Policy, layers: dict[str, Linear]) -> dict[str, Linea
     return chosen
 
 
-def _targeted(layers: dict[str, Linear], lora: LoRA) -> dict[str, Linear]:
+def _targeted(layers: dict[str, Linear], others: Sequence[str], lora: LoRA) -> dict[str, Linear]:
     """Return the layers that PEFT would choose.
 
     Raises:
-        ValueError: it would find none; with the names that exist.
+        TargetError: it would find none, or others than linear layers; with the names that exist.
 
     """
     ends = sorted({name.rpartition(".")[2] for name in layers})
-    repair = f"There are {', '.join(ends)}; `all-linear` means all but the head."
+    repair = f"There are {', '.join(ends)}; `all-linear` means all of them."
+    if lora.targets == "all-linear":
+        return layers
+    if odd := [name for name in others if _names(lora.targets, name, repair)]:
+        raise TargetError(
+            f"{lora.targets!r} names {odd[0]}. Only linear layers between the embeddings can learn: the weights of "
+            "both embeddings are read where they lie, and an adapter on one would act in no log-probability.",
+            repair,
+        )
     if isinstance(lora.targets, list):
         for target in lora.targets:
             if not any(f".{name}".endswith(f".{target}") for name in layers):
-                raise ValueError(f"model.policy.lora.targets: no linear layer is called {target!r}. {repair}")
-        names = {name for name in layers if any(f".{name}".endswith(f".{target}") for target in lora.targets)}
-    elif lora.targets == "all-linear":
-        names = {name for name in layers if not name.endswith("lm_head")}
-    else:
-        try:
-            names = {name for name in layers if re.fullmatch(lora.targets, name)}
-        except re.error as error:
-            raise ValueError(f"model.policy.lora.targets: {lora.targets!r} is no pattern ({error}). {repair}") from None
-    if not names:
-        raise ValueError(f"model.policy.lora.targets: {lora.targets!r} names no linear layer. {repair}")
-    return {name: layers[name] for name in names}
+                raise TargetError(f"no linear layer is called {target!r}.", repair)
+    chosen = {name: layer for name, layer in layers.items() if _names(lora.targets, name, repair)}
+    if not chosen:
+        raise TargetError(f"{lora.targets!r} names no linear layer.", repair)
+    return chosen
+
+
+def _names(targets: str | list[str], name: str, repair: str) -> bool:
+    """Tell whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
+    if not isinstance(targets, str):
+        return any(f".{name}".endswith(f".{target}") for target in targets)
+    try:
+        return re.fullmatch(targets, name) is not None
+    except re.error as error:
+        raise TargetError(f"{targets!r} is no pattern ({error}).", repair) from None

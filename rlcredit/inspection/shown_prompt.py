@@ -28,7 +28,7 @@ def shown_prompt(policy: Policy, task: Task) -> Iterator[str]:
     example = (task.train_set or task.held_out_set)[0]
     tokenizer = load_tokenizer(policy.location)
     try:
-        ids = policy.prompt.encoded(tokenizer, [task.conversation(example)])["input_ids"][0].tolist()
+        (ids,) = policy.prompt.encoded(tokenizer, [task.conversation(example)])
     except PromptError as error:
         raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
     special = set(tokenizer.all_special_ids) & set(ids)
@@ -45,7 +45,7 @@ def shown_prompt(policy: Policy, task: Task) -> Iterator[str]:
 
 def prompt_text(policy: Policy, conversation: Conversation) -> str:
     """Return a conversation as a loaded policy reads it."""
-    return as_read(policy.tokenizer, policy.prompt.encoded(policy.tokenizer, [conversation])["input_ids"][0].tolist())
+    return as_read(policy.tokenizer, policy.prompt.encoded(policy.tokenizer, [conversation])[0])
 
 
 def as_read(tokenizer: Any, ids: list[int]) -> str:

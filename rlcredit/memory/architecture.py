@@ -81,7 +81,7 @@ class Architecture:
         return self.kind.startswith("qwen3")
 
     def linear(self) -> dict[str, Linear]:
-        """Return the linear layers under the names that transformers gives them; experts are none, they are stacked."""
+        """Return the linear layers but the head, as transformers names them; experts are none, they are stacked."""
         attention = {
             "q_proj": Linear(self.hidden, self.queries, self.qkv_bias),
             "k_proj": Linear(self.hidden, self.keys, self.qkv_bias),
@@ -98,12 +98,12 @@ class Architecture:
             layers |= {f"model.layers.{number}.self_attn.{name}": layer for name, layer in attention.items()}
             if number not in self.sparse:
                 layers |= {f"model.layers.{number}.mlp.{name}": layer for name, layer in mlp.items()}
-        return {**layers, "lm_head": Linear(self.hidden, self.vocabulary)}
+        return layers
 
     @property
     def inner(self) -> int:
         """Weights of the linear layers, without the output embedding: what is quantized, or merged with an adapter."""
-        return sum(layer.parameters for name, layer in self.linear().items() if name != "lm_head")
+        return sum(layer.parameters for layer in self.linear().values())
 
     @property
     def parameters(self) -> int:

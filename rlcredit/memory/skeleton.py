@@ -24,11 +24,14 @@ def without_weights(location: str) -> tuple[Any, nn.Module]:
 
 
 def linear_layers(model: nn.Module) -> dict[str, Linear]:
-    """Return what PEFT counts as linear layers, by name; GPT-2's have their weights transposed."""
+    """Return what PEFT counts as linear layers, by name, all but the head; GPT-2's have their weights transposed."""
     from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
 
     layers: dict[str, Linear] = {}
+    head = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
     for name, layer in model.named_modules():
+        if layer is head:
+            continue
         if isinstance(layer, nn.Linear):
             layers[name] = Linear(layer.in_features, layer.out_features, layer.bias is not None)
         elif isinstance(layer, Conv1D):

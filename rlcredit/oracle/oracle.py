@@ -15,6 +15,7 @@ from rlcredit.functional.uncertainty import tempered_logits
 from rlcredit.oracle.credit import TrueCredit, true_credit
 from rlcredit.oracle.tree import Branch, Tree
 from rlcredit.policy import Policy
+from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Task
 from rlcredit.verification.rewards import are
@@ -236,5 +237,4 @@ class Oracle:
             prompt_ids = rollout.prompt_ids[row : row + 1]
             prompt = prompt_ids[self.policy.prompt_mask(prompt_ids)]
             contexts.append(torch.cat([prompt, prompt.new_tensor(tokens)]))
-        pad = self.policy.tokenizer.pad_token_id
-        return pad_sequence(contexts, batch_first=True, padding_value=pad, padding_side="left")
+        return pad_sequence(contexts, batch_first=True, padding_value=PADDING, padding_side="left")

@@ -39,13 +39,15 @@ class CompletionTable(Callback):
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per completion chosen."""
-        tokenizer = module.policy.tokenizer
+        policy = module.policy
         rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
         for row in rows[: self.rows]:
             credit = rollout.advantages[row][rollout.mask[row]].tolist()
+            prompt = rollout.prompt_ids[row]
+            prompt = prompt[policy.prompt_mask(prompt)]
             yield {
                 "step": rollout.step,
-                "prompt": tokenizer.decode(rollout.prompt_ids[row], skip_special_tokens=True).strip(),
+                "prompt": policy.tokenizer.decode(prompt, skip_special_tokens=True).strip(),
                 "completion": "".join(rollout.tokens[row]),
                 "reward": rollout.rewards[row].item(),
                 "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(rollout.tokens[row], credit, strict=True)),

@@ -74,7 +74,8 @@ class NoReward(Callback):
         kind, _ = Counter(verdicts).most_common(1)[0]
         row = verdicts.index(kind)
         policy = module.policy
-        prompt = rollout.prompt_ids[row][policy.prompt_mask(rollout.prompt_ids)[row]]
+        prompt = rollout.prompt_ids[row]
+        prompt = prompt[policy.prompt_mask(prompt)]
         cut = (rollout.mask[: len(rows)].sum(-1) >= module.sampling.max_tokens).float().mean() > 0.5
         shown = {
             "prompt": policy.tokenizer.decode(prompt),

@@ -4,8 +4,10 @@ import json
 
 import pytest
 import torch
+from small_policies import with_adapter, written
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from rlcredit.adapters import CONFIG, described, install, weights
+from rlcredit.adapters import CONFIG, described, install, refuse_another_model, weights
 from rlcredit.policy import LoRA, Policy
 from rlcredit.run_folder.checkpoint_files import save
 
@@ -92,11 +94,34 @@ def test_rank_stabilised_adapters_are_scaled_as_peft_scales_them(here, adapter):
 
 
 @pytest.mark.parametrize(
-    "odd", [{"use_dora": True}, {"bias": "all"}, {"rank_pattern": {"q_proj": 4}}, {"peft_type": "IA3"}], ids=str
+    "odd",
+    [
+        *({"use_dora": True}, {"bias": "all"}, {"rank_pattern": {"q_proj": 4}}, {"peft_type": "IA3"}),
+        *({"modules_to_save": ["lm_head"]}, {"trainable_token_indices": [3]}, {"target_parameters": ["experts.up"]}),
+        *({"init_lora_weights": "pissa"}, {"layers_to_transform": [0]}, {"peft_type": None}),
+        *({"revision": "v2"}, {"a_setting_of_tomorrow": True}),
+    ],
+    ids=str,
 )
 def test_what_is_no_plain_lora_is_refused_with_a_way_out(here, adapter, odd):
     with pytest.raises(ValueError, match=f"{next(iter(odd))} is .* only plain LoRA .* merged folder as --model"):
         described(config(here / adapter, **odd))
+
+
+@pytest.mark.parametrize("odd", [{"r": 0}, {"r": None}, {"lora_alpha": "32"}, {"target_modules": None}], ids=str)
+def test_settings_that_are_none_are_refused(here, adapter, odd):
+    with pytest.raises(ValueError, match="r, lora_alpha and target_modules are "):
+        described(config(here / adapter, **odd))
+
+
+def test_the_adapter_of_transposed_layers_is_read_again(tmp_path):
+    """PEFT notes of GPT-2's that their weights are transposed."""
+    shape = {"n_positions": 64, "n_embd": 32, "n_layer": 1, "n_head": 2}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=384, **shape, bos_token_id=1, eos_token_id=2))
+    policy = with_adapter(Policy(written(model, tmp_path / "gpt2").path, LoRA(4, 8, ["c_attn"])))
+    policy.save_adapter(tmp_path / "adapter")
+    assert described(tmp_path / "adapter")[0] == {"rank": 4, "alpha": 8, "targets": ["c_attn"]}
+    refuse_another_model(policy, weights(tmp_path / "adapter"))
 
 
 def test_a_folder_without_weights_is_refused(here, adapter):

@@ -1,13 +1,17 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from small_policies import with_adapter
 from torch.testing import assert_close
 
 import rlcredit
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
+from rlcredit.loading import MissingWeightsError
 from rlcredit.policy import LoRA, Policy
 
 TINY = Path(rlcredit.__file__).parent / "tiny"
@@ -45,9 +49,25 @@ def test_texts_are_the_pieces_joined_also_where_a_character_is_cut_off(policy):
     assert policy.texts(ids, mask) == ["".join(pieces) for pieces in policy.pieces(ids, mask)]
 
 
-def test_a_pad_token_inside_a_prompt_is_not_padding(policy):
-    pad = policy.tokenizer.pad_token_id
-    assert policy.prompt_mask(torch.tensor([[pad, pad, 5, pad, 6]])).tolist() == [[False, False, True, True, True]]
+def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
+    """As of GPT-2, where one token begins a text, ends it and pads."""
+    shutil.copytree(Policy().location, tmp_path / "one_token")
+    template = tmp_path / "one_token" / "chat_template.jinja"
+    template.write_text("<|endoftext|>" + template.read_text())
+    policy = with_adapter(Policy(str(tmp_path / "one_token")))
+    prompt_ids = policy.encode(["4 + 3 =", "What is 13 - 4 + 87 - 20 + 5?"])
+    samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(1, 8), seed=0, step=0)
+    with torch.no_grad():
+        trained = policy.logprobs(prompt_ids, samples.completion_ids, temperature=0.7).logprobs
+    for row, prompt in enumerate(prompt_ids):
+        tokens = prompt[policy.prompt_mask(prompt)]
+        assert tokens[0] == policy.tokenizer.pad_token_id
+        whole = torch.cat([tokens, samples.completion_ids[row]])
+        with torch.no_grad():
+            logits = policy.lm(input_ids=whole[None]).logits[0, -9:-1] / 0.7
+        alone = logits.log_softmax(-1).gather(-1, samples.completion_ids[row, :, None])[:, 0]
+        assert_close(samples.logprobs[row], alone, rtol=0, atol=3e-5)
+        assert_close(trained[row], alone, rtol=0, atol=3e-5)
 
 
 def scored(policy, task, shift=0):
@@ -105,12 +125,38 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
     policy.save_adapter(tmp_path)
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(TINY), tmp_path).eval()
     ids = policy.encode([task.train_set[0].question])
+    ids = ids[policy.prompt_mask(ids)][None]
     with torch.no_grad(), policy.sampling():
-        mask = policy.prompt_mask(ids).long()
-        assert_close(
-            theirs(input_ids=ids, attention_mask=mask).logits[:, -1],
-            policy.lm(input_ids=ids, attention_mask=mask).logits[:, -1],
-        )
+        assert_close(theirs(input_ids=ids).logits[:, -1], policy.lm(input_ids=ids).logits[:, -1])
+
+
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`")
+@pytest.mark.parametrize("targets", [["q_proj", "lm_head"], ".*(q_proj|embed_tokens)"])
+def test_an_adapter_on_an_embedding_is_not_loaded(targets):
+    with pytest.raises(ValueError, match=r"the adapter is on an embedding .* where it would not act"):
+        Policy(lora=LoRA(4, 8, targets)).load()
+
+
+@pytest.mark.parametrize("size", [None, 32])
+def test_a_model_that_lacks_a_weight_is_not_loaded(size, tmp_path):
+    """Transformers would draw it at random, and say so in a table."""
+    folder = shutil.copytree(TINY, tmp_path / "odd")
+    weights = load_file(folder / "model.safetensors")
+    norm = weights.pop("model.norm.weight")
+    weights |= {} if size is None else {"model.norm.weight": norm[:size].clone()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(MissingWeightsError, match=r"odd: model\.norm\.weight is missing, or of another size"):
+        Policy(str(folder)).load()
+
+
+def test_tokens_that_a_model_cannot_draw_end_nothing():
+    policy = Policy()
+    policy.load()
+    policy.lm.generation_config.eos_token_id = [2, 384]
+    assert policy.stop_ids.tolist() == [2]
+    policy.lm.generation_config.eos_token_id = policy.tokenizer.eos_token = None
+    assert policy.stop_ids.dtype == torch.long
+    assert not len(policy.stop_ids)
 
 
 @pytest.mark.parametrize("quantization", ["4bit", "8bit"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlcredit.policy import Policy
-from rlcredit.prompt import Prompt, PromptError, context_length, turns
+from rlcredit.prompt import PADDING, Prompt, PromptError, context_length, turns
 
 SAID = [
     {"role": "system", "content": "Add."},
@@ -30,8 +30,9 @@ def test_by_default_ids_are_those_of_one_turn_in_the_chat_template(policy):
     encoded = policy.tokenizer(
         texts, add_special_tokens=False, padding=True, pad_to_multiple_of=16, return_tensors="pt"
     )
-    assert torch.equal(policy.encode(QUESTIONS), encoded["input_ids"])
-    assert torch.equal(policy.encode(chats), encoded["input_ids"])
+    expected = encoded["input_ids"].where(encoded["attention_mask"].bool(), PADDING)
+    assert torch.equal(policy.encode(QUESTIONS), expected)
+    assert torch.equal(policy.encode(chats), expected)
 
 
 def test_a_prompt_of_the_embedded_policy_has_these_ids(policy):
@@ -66,7 +67,7 @@ def test_the_tokenizer_adds_its_special_tokens_to_raw_text_and_none_to_a_chat(ow
     own.prompt = Prompt(chat=False)
     raw = own.encode(["4 + 3"])[0].tolist()
     assert raw.count(bos) == 1
-    assert own.tokenizer.decode(raw).endswith("<|im_start|>4 + 3")
+    assert own.tokenizer.decode([token for token in raw if token != PADDING]) == "<|im_start|>4 + 3"
 
 
 def test_thinking_reaches_a_template_that_knows_it(own):
@@ -104,7 +105,8 @@ def test_a_base_model_is_refused_before_its_weights_are_read_and_loads_as_raw_te
     weights.rename(folder / "model.safetensors")
     raw = Policy(str(folder), prompt=Prompt(chat=False))
     raw.load()
-    assert raw.tokenizer.decode(raw.encode([SAID])[0]).endswith("Add.\n\n1 + 1 = 2\n\n2 + 1 =")
+    ids = raw.encode([SAID])
+    assert raw.tokenizer.decode(ids[raw.prompt_mask(ids)]).endswith("Add.\n\n1 + 1 = 2\n\n2 + 1 =")
 
 
 def test_what_a_template_refuses_is_said_with_the_option(own):

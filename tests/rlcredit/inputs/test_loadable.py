@@ -1,5 +1,6 @@
 """Models that would fail, or be another policy, once their weights are read: refused in one sentence beforehand."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from small_policies import written
 from transformers import (
+    AutoConfig,
     CohereConfig,
     CohereForCausalLM,
     Gemma2Config,
@@ -18,12 +20,16 @@ from transformers import (
     GPT2LMHeadModel,
     GraniteConfig,
     GraniteForCausalLM,
+    NanoChatConfig,
+    NanoChatForCausalLM,
     PhiConfig,
     PhiForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 from rlcredit.command_line.cli import main
-from rlcredit.inputs.loadable import absent
+from rlcredit.inputs.loadable import absent, refuse_logits
 from rlcredit.inputs.targets import refuse_policy
 from rlcredit.policy import LoRA, Policy
 
@@ -57,6 +63,7 @@ def another(model, config):
 GRANITE = another(GraniteForCausalLM, GraniteConfig(**COMMON, logits_scaling=8.0))
 GEMMA = another(Gemma2ForCausalLM, Gemma2Config(**COMMON, head_dim=8, final_logit_softcapping=30.0))
 COHERE = another(CohereForCausalLM, CohereConfig(**COMMON, logit_scale=0.0625))
+NANOCHAT = another(NanoChatForCausalLM, NanoChatConfig(**COMMON, final_logit_softcapping=15.0))
 PHI = another(PhiForCausalLM, PhiConfig(**COMMON))
 
 
@@ -139,6 +146,111 @@ def test_a_gguf_file_is_no_folder(tmp_path):
 
 def test_the_families_that_are_trained_here_are_not_refused():
     refuse_policy(Policy())
+
+
+def described(**changes):
+    """Change settings of the model, or remove those that are None."""
+
+    def write(folder):
+        settings = {**json.loads((folder / "config.json").read_text()), **changes}
+        left = {name: value for name, value in settings.items() if value is not None}
+        (folder / "config.json").write_text(json.dumps(left))
+
+    return write
+
+
+def described_as(kind):
+    return lambda folder: AutoConfig.for_model(kind).save_pretrained(folder)
+
+
+def without(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def with_a_token_more(folder):
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "pad_token": "[PAD]"}))
+
+
+def without_a_shard(folder):
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    shards = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+
+
+SMALLER = another(Qwen3ForCausalLM, Qwen3Config(**{**COMMON, "vocab_size": 380}, head_dim=8))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            described(model_type="new_vl", vision_config={}),
+            "reads more than text (vision_config), and only text models",
+        ),
+        (described_as("qwen2_5_vl"), "reads more than text (vision_config), and only text models can be trained."),
+        (described_as("gemma3"), "reads more than text (vision_config), and only text models can be trained."),
+        (described_as("qwen2_audio"), "reads more than text (audio_config), and only text models can be trained."),
+        (described_as("fuyu"), "reads more than text (fuyu), and only text models can be trained."),
+        (described_as("t5"), "is an encoder and a decoder (t5), and only decoders can be trained."),
+        (described_as("bert"), "does not continue texts (bert), and only models that do so can be trained."),
+        (described_as("vit"), "does not continue texts (vit), and only models that do so can be trained."),
+        (described(architectures=["Qwen3ForSequenceClassification"]), "is saved as Qwen3ForSequenceClassification, "),
+        (described(architectures=["Qwen2ForRewardModel"]), "is saved as Qwen2ForRewardModel, and only what is saved "),
+        (described(architectures=["Qwen3Model"]), "is saved as Qwen3Model, and only what is saved as ForCausalLM "),
+        (described(model_type="mine", auto_map={}), "is of model_type 'mine', which transformers "),
+        (described(model_type=None), "is of model_type 'None', which transformers "),
+        (lambda folder: (folder / "config.json").write_text("[]"), "holds no mapping of settings."),
+        (without("config.json"), "holds no whole model, config.json is missing."),
+        (without("model.safetensors"), "holds no whole model, model.safetensors is missing."),
+        (without("tokenizer.json", "tokenizer_config.json"), "writes no token for a text; a tokenizer.json is missing"),
+        (without_a_shard, "holds no whole model, model-00002-of-00002.safetensors is missing."),
+        (lambda folder: (folder / "adapter_config.json").write_text("{}"), "is the folder of an adapter"),
+        (with_a_token_more, "is larger than its model: of its tokens 1 lie beyond the 384 that have an embedding, '[P"),
+        (SMALLER, "is larger than its model: of its tokens 4 lie beyond the 380 that have an embedding, "),
+        (NANOCHAT, "scales, caps or biases its logits (final_logit_softcapping is 15). "),
+    ],
+)
+def test_what_is_no_model_that_can_be_trained_is_refused_in_one_sentence(change, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(EMBEDDED, "odd")
+    change(Path("odd"))
+    with pytest.raises(ValueError, match=r"^model\.policy\.path: ") as refused:
+        refuse_policy(Policy("odd"))
+    assert message in str(refused.value)
+    assert len(str(refused.value)) < 500
+    assert "\n" not in str(refused.value)
+
+
+class Louder(Qwen3ForCausalLM):
+    """Scales its logits by a number that no configuration names."""
+
+    def forward(self, *args, **kwargs):
+        output = super().forward(*args, **kwargs)
+        output.logits = 2 * output.logits
+        return output
+
+
+def test_logits_that_a_model_scales_unsaid_are_found_without_weights():
+    config = Qwen3Config(**COMMON, head_dim=8)
+    with torch.device("meta"):
+        plain, louder = Qwen3ForCausalLM(config), Louder(config)
+    refuse_logits(Policy(), config, plain)
+    with pytest.raises(ValueError, match=r"\(what it returns is not what its output embedding gives\)"):
+        refuse_logits(Policy(), config, louder)
+
+
+def test_the_command_that_makes_room_for_a_larger_tokenizer_does_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(EMBEDDED, "odd")
+    with_a_token_more(Path("odd"))
+    with pytest.raises(ValueError, match="to it: python -c ") as refused:
+        refuse_policy(Policy("odd"))
+    exec(str(refused.value).partition("python -c ")[2].strip('"'))
+    for file in Path("odd").glob("*token*"):
+        shutil.copy(file, "NEW")
+    shutil.copy("odd/chat_template.jinja", "NEW")
+    refuse_policy(Policy("NEW"))
 
 
 def test_linear_layers_of_gpt2_can_get_an_adapter(tmp_path):

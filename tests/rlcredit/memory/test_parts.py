@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from rlcredit.memory import parts
 from rlcredit.memory.architecture import architecture
 from rlcredit.policy import LoRA, Policy
+from rlcredit.prompt import PADDING
 
 SIZES = {"vocab_size": 384, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3, "head_dim": 32}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
@@ -37,7 +38,7 @@ def saved_bytes(policy, mixed):
         return tensor
 
     prompts = torch.randint(3, 300, (ROWS, PROMPT))
-    prompts[1, :9] = policy.tokenizer.pad_token_id
+    prompts[1, :9] = PADDING
     completions = torch.randint(3, 300, (ROWS, TOKENS))
     context = torch.autocast("cpu", torch.bfloat16) if mixed else contextlib.nullcontext()
     with saved_tensors_hooks(pack, lambda tensor: tensor), context:

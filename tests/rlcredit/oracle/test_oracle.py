@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.oracle import Cost, Oracle
 from rlcredit.oracle.tree import Tree
 from rlcredit.policy import Policy
+from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
 from rlcredit.verification.verifiers import Verdict
 
@@ -34,21 +34,17 @@ class Cache:
 class Chain:
     """A Markov chain over three tokens with the interface of a policy."""
 
-    tokenizer = SimpleNamespace(pad_token_id=PAD)
     device = torch.device("cpu")
     stop_ids = torch.tensor([END])
     head = LOGITS.T
-    read, predicting = Policy.read, Policy.predicting
+    read, predicting, prompt_mask = Policy.read, Policy.predicting, Policy.prompt_mask
 
     @contextlib.contextmanager
     def sampling(self):
         yield
 
-    def prompt_mask(self, ids):
-        return (ids != PAD).cumsum(-1) > 0
-
     def hidden(self, ids, attention_mask, cache=None, use_cache=False):
-        return torch.nn.functional.one_hot(ids, 4).float(), Cache()
+        return torch.nn.functional.one_hot(ids.clamp(min=0), 4).float(), Cache()
 
     def texts(self, ids, mask):
         return ["".join("-AB."[token] for token in row[kept].tolist()) for row, kept in zip(ids, mask)]
@@ -105,7 +101,7 @@ def asked_about(completions):
     ids = torch.tensor([[*each, *[PAD] * (HORIZON - len(each))] for each in completions])
     correct = torch.tensor([value(each, EXAMPLES[number], 1.0) for each, number in zip(completions, numbers)])
     zeros = torch.zeros(mask.shape)
-    prompt = torch.tensor([[PAD, B, A]]).expand(len(completions), -1)
+    prompt = torch.tensor([[PADDING, B, A]]).expand(len(completions), -1)
     result = Rollout(0, 2, prompt, ids, mask, zeros, zeros, correct, [[] for _ in completions])
     result.sources = tuple((number, EXAMPLES[number]) for number in numbers[::2])
     return result, [EXAMPLES[number] for number in numbers]
