@@ -35,6 +35,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _unfinished(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     try:
         with unfinished.open("w+b") as file:
             write(file)
@@ -50,6 +51,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def replaced(path: Path, text: str) -> None:
     """Replace a small file without waiting for the disk: a crash of the machine may bring back the old one."""
     unfinished = _unfinished(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
 
@@ -107,7 +109,7 @@ def locked(path: Path) -> Iterator[None]:
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with path.open("a") as file:  # a link of this name must not empty another file
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
