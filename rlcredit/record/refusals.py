@@ -13,7 +13,7 @@ REPAIRS = {
 }
 
 STRANGER = (
-    "what answers there is no MLflow, or wants to know first who is asking: check the address, MLFLOW_TRACKING_USERNAME "
+    "what answers there is no MLflow, or asks first who is there: check the address, MLFLOW_TRACKING_USERNAME "
     "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --tracking_uri"
 )
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""

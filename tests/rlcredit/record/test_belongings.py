@@ -60,7 +60,7 @@ def test_what_a_run_writes_is_accepted(folder):
 )
 def test_anything_else_is_refused_with_its_place(folder, entry, words):
     holds(folder, entry)
-    with pytest.raises(ValueError, match="record.jsonl") as refused:
+    with pytest.raises(ValueError, match=r"record\.jsonl") as refused:
         refuse_what_lies_outside(folder)
     assert words in str(refused.value)
 
@@ -85,5 +85,5 @@ def test_a_pipe_is_no_file(folder):
 def test_what_is_no_table_is_named(folder, content):
     (folder.path / "table.json").write_text(content)
     holds(folder, {"table": "table.json"})
-    with pytest.raises(ValueError, match="table.json"):
+    with pytest.raises(ValueError, match=r"table\.json"):
         refuse_what_lies_outside(folder)

@@ -91,7 +91,7 @@ class Busy(http.server.BaseHTTPRequestHandler):
 def test_a_server_that_says_in_an_hour_is_not_waited_for(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        folder = RunFolder(tmp_path / "run")  # noqa: F811
+        folder = RunFolder(tmp_path / "run")
         Record(folder).log_metrics({"a": 1.0}, 0)
         began = time.monotonic()
         with pytest.raises(MlflowException):
