@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -57,18 +58,28 @@ def replaced(path: Path, text: str) -> None:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    r"""Return rows with the same columns as CSV; there is at least one.
+    r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
 
     Example:
-        >>> as_csv([{"step": 1, "loss": 0.5}])
-        'step,loss\n1,0.5\n'
+        >>> as_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
+        "step,loss,name,gain\n1,-0.5,'=1+1,-0.5\n"
 
     """
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_no_formula, rows[0]))
+    writer.writerows([_no_formula(row[name]) for name in rows[0]] for row in rows)
     return buffer.getvalue()
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
+
+
+def _no_formula(cell: Any) -> Any:
+    """Return a cell that spreadsheets take for the text or the number that it is."""
+    formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
 
 
 def settled(folder: Path) -> None:

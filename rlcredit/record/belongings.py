@@ -20,9 +20,6 @@ ENTRIES: dict[str, Shape] = {
 }
 """Lines of a record, by the key that tells them apart."""
 
-LARGEST = 2**63 - 1
-"""Of a step or a time, in MLflow's tables."""
-
 
 def refuse_what_lies_outside(folder: RunFolder) -> None:
     """Refuse a record that names what is not in its folder, before any of it is sent.
@@ -41,7 +38,7 @@ def refuse_what_lies_outside(folder: RunFolder) -> None:
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
             raise ValueError(f"{place}: no line of a record has {_shortened(entry)}. {REPAIR}")
-        if problem := mismatch(entry, ENTRIES[kind]) or _beyond(entry):
+        if problem := mismatch(entry, ENTRIES[kind]):
             raise ValueError(f"{place}: {problem}. {REPAIR}")
         for key in {"file", "table", "to"} & entry.keys():
             _refuse_name(entry[key], folder.path, f"{place}: {key}")
@@ -63,14 +60,6 @@ def _lines(path: Path) -> Iterator[Any]:
                 yield json.loads(line)
             except (ValueError, RecursionError):
                 raise ValueError(f"{path}, line {number}: not JSON. {REPAIR}") from None
-
-
-def _beyond(entry: dict[str, Any]) -> str | None:
-    """Say which number of an entry no tracker can hold."""
-    for name, value in {**entry.get("metrics", {}), "step": entry.get("step", 0), "time": entry.get("time", 0)}.items():
-        if isinstance(value, int) and abs(value) > LARGEST:
-            return f"{name} is a number of {len(hex(value)) - 2} hexadecimal digits"
-    return None
 
 
 def _refuse_name(name: str | None, folder: Path, place: str) -> None:
