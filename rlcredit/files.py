@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -55,6 +56,28 @@ def replaced(path: Path, text: str) -> None:
     unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
+
+
+@contextlib.contextmanager
+def written_whole(folder: Path) -> Iterator[Path]:
+    """Have a folder written under another name beside its own, which it gets once all is in it.
+
+    Args:
+        folder: not there, or empty.
+
+    Yields:
+        Where to write. What was written is removed if an error or a signal ends it.
+
+    """
+    unfinished = _unfinished(folder)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        os.replace(unfinished, folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
