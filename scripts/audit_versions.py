@@ -61,7 +61,7 @@ def find_forbidden() -> Iterator[str]:
 
 
 def closure() -> dict[str, str]:
-    """Return the versions of all that is installed and asked for, by pyproject.toml or by something that it asks for."""
+    """Return the versions of what is installed and asked for, by pyproject.toml or by something that it asks for."""
     waiting, found = list(declared()), dict[str, str]()
     done: set[tuple[str, frozenset[str]]] = set()
     while waiting:

@@ -15,7 +15,7 @@ from rlcredit.tasks.held_out import HeldOutSet
 from rlcredit.tasks.order import PromptOrder
 from rlcredit.verification.answers import FORMATS, AnswerFormat
 from rlcredit.verification.own import OwnVerifier
-from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted
+from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted, locked_or_allowed
 
 
 @dataclass
@@ -167,7 +167,8 @@ class Task(LightningDataModule):
             stage: ``fit``; in any other only held-out questions are read.
 
         Raises:
-            ValueError: the task has nothing to train on, or no question that is held out.
+            ValueError: the task has nothing to train on, no question that is held out, or a verifier that this system
+                cannot lock in.
 
         """
         if stage == "fit" and not self.train_set:
@@ -188,6 +189,8 @@ class Task(LightningDataModule):
         if self.own is not None and (known := self.train_set or self.held_out_set):
             _, answer, metadata = known[0]
             self.own.start(answer, metadata)
+        if self.own is None and type(self).judge is Task.judge:
+            locked_or_allowed("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         for task in self.others.values():
             task.setup("validate")
 

@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import time
+from typing import Any
 
 import torch.distributed as dist
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -76,7 +77,8 @@ class Watch:
         self.rank = rank
         self.ended = threading.Event()
         self.heard = dict.fromkeys((other for other in range(world) if other != rank), time.monotonic())
-        self.store = dist.distributed_c10d._get_default_store().clone()  # whoever waits in one holds up all that use it
+        store: Any = dist.distributed_c10d._get_default_store()
+        self.store = store.clone()  # whoever waits in a store holds up all that use it
         for work in (self._beat, self._guard):
             threading.Thread(target=work, name="companions", daemon=True).start()
 
