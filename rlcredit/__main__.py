@@ -2,7 +2,13 @@
 
 import difflib
 import importlib
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
+
+from rlcredit.exits import REFUSED, signalled
+from rlcredit.inspection.visible import guard_output
 
 COMMANDS = {
     "campaign": "rlcredit.campaign.command",
@@ -22,7 +28,26 @@ LIGHTNING = ("fit", "validate", "explain")
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process; a signal that no command takes over ends it with a line and its status."""
+    guard_output()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+    try:
+        _run()
+    except KeyboardInterrupt as stopped:
+        number = next(iter(stopped.args), signal.SIGINT)
+        print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
+        sys.exit(signalled(number))
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """End as after an error, so that what was begun is taken back."""
+    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
+    raise KeyboardInterrupt(number)
+
+
+def _run() -> None:
     name = next(iter(sys.argv[1:]), "")
     if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
         sys.exit(_unknown(name))
@@ -46,8 +71,6 @@ def main() -> None:
 
 def _unknown(name: str) -> int:
     """Say that there is no such command; return the status of what is refused."""
-    from rlcredit.exits import REFUSED  # noqa: PLC0415
-
     every = sorted([*COMMANDS, *LIGHTNING])
     close = difflib.get_close_matches(name, every, n=1)
     meant = f" Did you mean `{close[0]}`?" if close else ""

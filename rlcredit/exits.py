@@ -14,6 +14,9 @@ TWO_POLICIES = 5
 NO_ENGINE = 6
 """The engine no longer answers prompts; the last whole step is kept."""
 
+NO_COMPANION = 7
+"""Another process of the run has ended or stands still; the last checkpoint is kept."""
+
 
 class Ended(Exception):  # noqa: N818  (not every end is an error)
     """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
@@ -42,6 +45,12 @@ class NoEngine(Ended):
     """The engine does not answer prompts."""
 
     status = NO_ENGINE
+
+
+class NoCompanion(Ended):
+    """A run of several processes has lost one."""
+
+    status = NO_COMPANION
 
 
 class NoStorage(Ended):

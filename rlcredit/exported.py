@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlcredit.files import write_atomically
+from rlcredit.files import write_atomically, written_whole
 from rlcredit.loading import Precision
 from rlcredit.policy import Policy
 
@@ -112,7 +112,7 @@ def exported(
 
     Args:
         policy: loaded; unchanged afterwards.
-        folder: made if need be.
+        folder: not there, or empty.
         dtype: of the weights; other than float32, sums are rounded, see :meth:`Merged.lost`.
         generation: settings for ``generate``, beside the base's own.
         facts: rows of the card.
@@ -125,9 +125,10 @@ def exported(
     model.tie_weights()
     model.generation_config = copy.deepcopy(merged.base.generation_config)
     model.generation_config.update(**(generation or {}))
-    model.save_pretrained(folder, safe_serialization=True)
-    policy.save_tokenizer(folder)
-    write_atomically(folder / "README.md", _card(policy, folder, dtype, facts or {}))
+    with written_whole(folder) as unfinished:
+        model.save_pretrained(unfinished, safe_serialization=True)
+        policy.save_tokenizer(unfinished)
+        write_atomically(unfinished / "README.md", _card(policy, folder, dtype, facts or {}))
 
 
 def _empty(base: Any, dtype: Precision) -> Any:

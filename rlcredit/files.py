@@ -6,6 +6,8 @@ import fcntl
 import hashlib
 import io
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +37,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = _unfinished(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     try:
         with unfinished.open("w+b") as file:
             write(file)
@@ -50,23 +53,56 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def replaced(path: Path, text: str) -> None:
     """Replace a small file without waiting for the disk: a crash of the machine may bring back the old one."""
     unfinished = _unfinished(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
 
 
+@contextlib.contextmanager
+def written_whole(folder: Path) -> Iterator[Path]:
+    """Have a folder written under another name beside its own, which it gets once all is in it.
+
+    Args:
+        folder: not there, or empty.
+
+    Yields:
+        Where to write. What was written is removed if an error or a signal ends it.
+
+    """
+    unfinished = _unfinished(folder)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        os.replace(unfinished, folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    r"""Return rows with the same columns as CSV; there is at least one.
+    r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
 
     Example:
-        >>> as_csv([{"step": 1, "loss": 0.5}])
-        'step,loss\n1,0.5\n'
+        >>> as_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
+        "step,loss,name,gain\n1,-0.5,'=1+1,-0.5\n"
 
     """
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_no_formula, rows[0]))
+    writer.writerows([_no_formula(row[name]) for name in rows[0]] for row in rows)
     return buffer.getvalue()
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
+
+
+def _no_formula(cell: Any) -> Any:
+    """Return a cell that spreadsheets take for the text or the number that it is."""
+    formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
 
 
 def settled(folder: Path) -> None:
@@ -107,7 +143,7 @@ def locked(path: Path) -> Iterator[None]:
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    with path.open("a") as file:  # a link of this name must not empty another file
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 

@@ -3,6 +3,8 @@
 import contextlib
 import sys
 
+from rlcredit.inspection.visible import harmless
+
 _told: set[str] = set()
 
 
@@ -27,4 +29,4 @@ def again(kind: str) -> None:
 def tell(sentence: str) -> None:
     """Print a message about the run on standard error."""
     with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
-        print(sentence, file=sys.stderr, flush=True)
+        print(harmless(sentence), file=sys.stderr, flush=True)

@@ -32,9 +32,9 @@ def run(cwd, *arguments, **more):
     return ended(started(cwd, *arguments, **more))
 
 
-def delivered(cwd, folder):
+def delivered(cwd, folder, *options):
     """Bring what runs have recorded to MLflow, as ``run`` runs."""
-    return ended(Fork(["-m", "rlcredit", "deliver", folder], cwd, {**os.environ}))
+    return ended(Fork(["-m", "rlcredit", "deliver", folder, *options], cwd, {**os.environ}))
 
 
 def record(cwd, name="grpo-seed0"):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.shapes import stored
 from rlcredit.inputs import strict_yaml
+from rlcredit.inputs.shapes import stored
 from rlcredit.run_folder.layout import RunFolder
 
 Flat = dict[str, Any]

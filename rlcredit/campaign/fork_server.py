@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import runpy
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -45,11 +46,13 @@ def _import(modules: Sequence[str]) -> None:
 def _served(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
     """Fork at every request; return in the fork, with what it is asked to be."""
     server = os.getpid()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher has ended, so that none stays a zombie
     while True:
         request, files, _, _ = socket.recv_fds(requests, REQUEST, 3)
         if not request:
             sys.exit()
         if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             bound(server)
             line, *ends = files
             watcher = os.getpid()

@@ -12,8 +12,8 @@ from rlcredit.campaign.launchers.launcher import Launcher
 from rlcredit.campaign.process import POLLED
 from rlcredit.campaign.resolution import Resolution
 from rlcredit.campaign.runs import last_words
-from rlcredit.campaign.shapes import stored
 from rlcredit.files import write_atomically
+from rlcredit.inputs.shapes import stored
 from rlcredit.run_folder.layout import RunFolder
 
 TIMINGS = "timings.json"

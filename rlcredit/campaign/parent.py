@@ -10,6 +10,7 @@ from rlcredit.campaign.declaration import Declaration
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.notices import once
+from rlcredit.record.client import connect
 from rlcredit.record.database import make
 from rlcredit.record.destination import CONTEXT
 from rlcredit.record.store import experiment
@@ -36,10 +37,8 @@ class Parent:
                 self._open(mlflow, declaration, ledger)
 
     def _open(self, mlflow: dict[str, str], declaration: Declaration, ledger: Ledger) -> None:
-        from mlflow import MlflowClient  # noqa: PLC0415
-
         make(mlflow["tracking_uri"] or "")
-        client = MlflowClient(mlflow["tracking_uri"])
+        client = connect(mlflow["tracking_uri"])
         # Made here by one process: runs that begin together would all try to make it.
         self.experiment = experiment(client, mlflow["experiment_name"])
         if self.run_id is None:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.shapes import Shape, mismatch, stored
 from rlcredit.campaign.validation import PRIMARY
 from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.passwords import refuse_passwords
+from rlcredit.inputs.shapes import Shape, mismatch, stored
 
 NUMBER_OR_NULL = (float, type(None))
 TEXT_OR_NULL = (str, type(None))

@@ -6,7 +6,7 @@ from typing import Any
 
 from rlcredit.campaign.recorded import held_out_outcome
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.campaign.shapes import stored
+from rlcredit.inputs.shapes import stored
 from rlcredit.run_folder.checkpoint_files import newest, read
 from rlcredit.run_folder.layout import RunFolder
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from rlcredit.campaign.plan import duration
+from rlcredit.inspection.visible import harmless, steerable
 
 COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
 REFRESHED = 1.0
@@ -74,7 +76,7 @@ class LiveTable(EventLines):
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
         super().__init__(rows)
-        self.live = Live(self._table(), auto_refresh=False)
+        self.live = Live(self._table(), console=Console(file=steerable(sys.stdout)), auto_refresh=False)
         self.drawn_at = 0.0
 
     def __enter__(self) -> "LiveTable":
@@ -84,7 +86,7 @@ class LiveTable(EventLines):
 
     def say(self, sentence: str) -> None:
         """Print an event above the table."""
-        self.live.console.print(sentence, highlight=False, markup=False)
+        self.live.console.print(harmless(sentence), highlight=False, markup=False)
 
     def refresh(self) -> None:
         """Draw anew, once a second."""

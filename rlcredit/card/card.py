@@ -1,15 +1,17 @@
 """A card: all that has been found out about one condition on one organism."""
 
-import contextlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from callbacks.probes.credit_heatmap import TEMPLATE
+from rlcredit.campaign.recorded import NUMBER_OR_NULL
 from rlcredit.card.batch import Batch
-from rlcredit.card.budget import Budget
+from rlcredit.card.budget import BUDGETS, Budget
 from rlcredit.card.cost import costs
 from rlcredit.card.effects import effects, warnings
 from rlcredit.card.finding import Finding
@@ -18,6 +20,10 @@ from rlcredit.card.properties import Property, properties
 from rlcredit.card.truth import agreed
 from rlcredit.card.turn import turned
 from rlcredit.files import write_atomically
+from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.shapes import Shape, stored
+from rlcredit.inputs.strict_yaml import shown
+from rlcredit.notices import once
 from rlcredit.oracle import TrueCredit
 
 SECTIONS = {
@@ -34,6 +40,20 @@ ROUNDING = 1e-6
 
 USUAL = "GRPO"
 """Baseline unless another is named."""
+
+NUMBERS = ("estimate", "low", "high", "baseline")
+"""Of a finding; null where there is none."""
+
+CARD: Shape = {
+    **dict.fromkeys(("name", "organism", "baseline", "budget", "stack", "against", "commit"), str),
+    **{key: [str] for key in ("origins", "grounds", "beside", "warnings")},
+    "properties": [{"name": str, "holds": (bool, type(None)), "sentence": str}],
+    "sections": {
+        str: [{**dict.fromkeys(("name", "title", "unit", "sentence"), str), **dict.fromkeys(NUMBERS, NUMBER_OR_NULL)}]
+    },
+    **dict.fromkeys(("verdict", "sentence", "page"), str),
+}
+REPAIR = "Remove it; the same command makes it anew."
 
 NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
@@ -114,24 +134,60 @@ class Card:
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
 
+    @property
+    def drawn_here(self) -> bool:
+        """Whether the heat-map is our page with data: in a page from elsewhere no script may run."""
+        before, _, after = TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
+        return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
+
     @classmethod
     def kept(cls, folder: Path) -> list["Card"]:
-        """Return the cards in the folder of all, but for those that an earlier version has written otherwise."""
+        """Return the cards in the folder of all; what is no card of this version is named and left out."""
         found = list[Card]()
         for path in sorted(folder.glob("*/*/*/card.json")):
-            with contextlib.suppress(KeyError, TypeError, ValueError):
+            try:
                 found.append(cls.read(path))
+            except ValueError as error:
+                once(f"{error} It is left out.")
         return found
 
     @classmethod
     def read(cls, path: Path) -> "Card":
-        """Return what :meth:`write` has kept."""
-        plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        """Return what :meth:`write` has kept.
+
+        Raises:
+            ValueError: it is no card; names the file, the field and the repair.
+
+        """
+        plain: dict[str, Any] = stored(path, CARD, REPAIR)
+        if problem := _contradiction(plain):
+            raise ValueError(f"{shown(path)} is damaged: {problem}. {REPAIR}")
         plain["properties"] = [Property(**one) for one in plain["properties"]]
         plain["sections"] = {
             name: [Finding.restored(one) for one in found] for name, found in plain["sections"].items()
         }
         return cls(**plain)
+
+
+def _contradiction(plain: Mapping[str, Any]) -> str | None:
+    """Say what is impossible in a card of the right shape."""
+    if extra := sorted(plain.keys() - CARD.keys()):
+        return f"{extra[0]} is no key of a card"
+    if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
+        return "its budget, origins or grounds are none of a card"
+    try:
+        for key in ("name", "organism", "baseline"):
+            folder_name(key, plain[key])
+    except ValueError as error:
+        return str(error).rstrip(".")
+    numbers = (
+        (f"sections.{name}[{place}].{key}", value)
+        for name, found in plain["sections"].items()
+        for place, one in enumerate(found)
+        for key, value in one.items()
+        if key in NUMBERS
+    )
+    return next((f"{place} is {value}" for place, value in numbers if value in (inf, -inf)), None)
 
 
 def folder_of(name: str, baseline: str) -> str:

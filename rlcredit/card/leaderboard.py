@@ -11,6 +11,7 @@ from rlcredit.card.rendering import cell, rendered, with_ends
 from rlcredit.card.standing import Standing, apart, gain_of, said, standings
 from rlcredit.figures import ACCENT, INK, MUTED, finish, new_figure
 from rlcredit.files import as_csv, write_atomically
+from rlcredit.inspection.visible import plain_markdown
 from rlcredit.statistics.t_test import TTest
 
 
@@ -35,7 +36,7 @@ def written(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Pat
     boards, sentence = by_organism(rows), said(rows)
     parts = [list(markdown(rows)), [sentence], list(markdown_of(known)) if known else []]
     texts = ["\n".join(lines).rstrip() for lines in parts]
-    write_atomically(folder / "leaderboard.md", "\n\n".join(filter(None, texts)) + "\n")
+    write_atomically(folder / "leaderboard.md", plain_markdown("\n\n".join(filter(None, texts)) + "\n"))
     if sentence:
         draw(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"

@@ -49,8 +49,11 @@ class Desk:
         place = self._place(subject)
         file, key = place / "card.json", place / "key.txt"
         identity = self._identity(subject)
-        if file.is_file() and key.is_file() and key.read_text(encoding="utf-8") == identity:
-            return replace(Card.read(file), origins=self._origins(subject))
+        if file.is_file() and key.is_file() and key.read_bytes() == identity.encode():
+            try:
+                return replace(Card.read(file), origins=self._origins(subject))
+            except ValueError as error:
+                tell(f"warning: {error} It is made anew now.")
         card = self._made(subject)
         for each in (subject, self.baseline):
             each.refuse_edits()

@@ -7,6 +7,7 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.card.finding import Finding
+from rlcredit.inspection.visible import plain_markdown
 from rlcredit.report.tables import short, small
 
 PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
@@ -22,6 +23,8 @@ def rendered(template: str, content: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    if template.endswith(".md"):
+        templates.finalize = lambda value: plain_markdown(value) if isinstance(value, str) else value
     return templates.get_template(template).render(
         content, value=value, interval=interval, cell=cell, small=small, short=short
     )

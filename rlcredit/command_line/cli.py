@@ -41,6 +41,7 @@ from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
+from rlcredit.tracking.companions import Companions
 from rlcredit.tracking.completions import CompletionTable
 from rlcredit.tracking.config import SaveConfig
 from rlcredit.tracking.curve import LearningCurve
@@ -202,6 +203,7 @@ class CreditCLI(LightningCLI):
             progress(),
             RunStatus(),
             Interruption(SIGNALS, self._get(self.config_init, "checkpoint")),
+            Companions(),
         ]
         trainer = self._feasible_trainer(**kwargs)
         identity.parameters = run_parameters(trainer, self.model, self.datamodule)

@@ -1,28 +1,54 @@
 """``rlcredit deliver RUN ...``: deliver to MLflow what it did not receive during the runs."""
 
 import argparse
+import dataclasses
+import os
+import shlex
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FAILED, FINISHED, REFUSED
+from rlcredit.inputs.arguments import Parser, path
+from rlcredit.inputs.passwords import redacted, refuse_passwords
+from rlcredit.inputs.shapes import stored
+from rlcredit.record.belongings import refuse_what_lies_outside
 from rlcredit.record.delivery import Delivery
-from rlcredit.record.destination import Destination
+from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, Destination, placed
+from rlcredit.record.refusals import Refused
 from rlcredit.run_folder.layout import RunFolder
+
+SILENCE = 120.0
+"""Seconds that a tracker may let pass without taking anything; one more for each 100 kB of the largest file."""
+
+REMOVE = "Remove it if it is not to be delivered."
 
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = argparse.ArgumentParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
-    command_parser.add_argument("runs", nargs="+", type=Path, help="folder of a run, or any folder with runs below it")
+    command_parser = Parser("rlcredit deliver", description="Bring the records of runs to MLflow.")
+    add = command_parser.add_argument
+    add("runs", nargs="+", type=path, metavar="RUN", help="folder of a run, or any folder with runs below it")
+    add("--tracking_uri", metavar="URI", help="tracker; needed where a folder names another than the usual one")
+    add("--experiment", metavar="NAME", help="experiment; that of the run by default")
+    add("--artifact_location", metavar="URI", help="where a new experiment keeps files, if not where the tracker does")
     return command_parser
 
 
 def main(args: Sequence[str]) -> int:
-    """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if there is no record."""
+    """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if it was refused."""
     quiet()
-    statuses = [_delivered(run) for folder in parser().parse_args(args).runs for run in _runs(folder)]
+    options = parser().parse_args(args)
+    try:
+        refuse_passwords(options.tracking_uri, "--tracking_uri")
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
+    silent: set[str] = set()
+    statuses = [_delivered(run, options, silent) for folder in options.runs for run in _runs(folder)]
     if not statuses:
         print("error: there is no run with a record for MLflow in these folders.", file=sys.stderr)
         return REFUSED
@@ -33,29 +59,107 @@ def _runs(folder: Path) -> list[RunFolder]:
     return [RunFolder(path.parent) for path in sorted(folder.rglob(RunFolder(folder).tracking.name))]
 
 
-def _delivered(run: RunFolder) -> int:
-    to = Destination.saved(run.tracking)
-    if to is None:
-        print(f"error: {run.tracking} cannot be read.", file=sys.stderr)
-        return FAILED
+def _delivered(run: RunFolder, options: argparse.Namespace, silent: set[str]) -> int:
+    """Deliver a run, unless its tracker has said nothing before."""
     try:
-        assert to.address
+        refuse_what_lies_outside(run)
+        to = named_by_the_caller(run, options)
+        if to.address in silent:
+            print(f"error: {run.path}: not tried, for the same reason.", file=sys.stderr)
+            return FAILED
         with run.locked():
-            return _brought(run, to)
+            return _brought(run, to, silent)
     except ValueError as error:
-        print(f"error: {run.path}: {error}", file=sys.stderr)
-        return FAILED
+        print(f"error: {run.path}: {redacted(str(error))}", file=sys.stderr)
+        return REFUSED
 
 
-def _brought(run: RunFolder, to: Destination) -> int:
+def named_by_the_caller(run: RunFolder, options: argparse.Namespace) -> Destination:
+    """Return where a folder is delivered: to a tracker that the caller has named, whatever the folder names.
+
+    That is ``--tracking_uri``, or else the usual database of the working directory if the folder names that one, or
+    else the address in the environment.
+
+    Args:
+        run: from here or from elsewhere.
+        options: of the command line.
+
+    Raises:
+        ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
+
+    """
+    stored(run.tracking, SHAPE, REMOVE)
+    if (to := Destination.saved(run.tracking)) is None:
+        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
+    fallback = os.environ.get(VARIABLE)
+    if options.tracking_uri:
+        address = placed(options.tracking_uri)
+    elif to.tracking_uri is None or placed(to.tracking_uri) == placed(USUAL):
+        address = to.tracking_uri
+    elif fallback:
+        address = to.tracking_uri if placed(fallback) == placed(to.tracking_uri) else None
+    else:
+        raise ValueError(
+            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.command(run.path)}; or name "
+            f"another, there or in {VARIABLE}."
+        )
+    assert Destination(address, "", "", {}).address
+    if to.artifact_location and not options.artifact_location:
+        raise ValueError(
+            f"only the folder says that files of a new experiment go to {to.artifact_location}. To let them: "
+            f"--artifact_location {shlex.quote(to.artifact_location)}; or name another place."
+        )
+    there = to.elsewhere(address, options.experiment or to.experiment_name)
+    return dataclasses.replace(there, artifact_location=options.artifact_location)
+
+
+def _brought(run: RunFolder, to: Destination, silent: set[str]) -> int:
     former_id = to.run_id
+    delivery = Delivery(run, to)
     try:
-        delivery = Delivery(run, to)
-        delivery.bring()
-        delivery.end(to.status or "KILLED")
+        if not _finished(delivery, to.status or "KILLED"):
+            silent.add(to.address)
+            print(
+                f"error: {run.path}: MLflow at {to.shown} has taken nothing for {SILENCE:.0f} s. What has arrived is "
+                "noted; the same command brings the rest, once it answers.",
+                file=sys.stderr,
+            )
+            return FAILED
+    except Refused as refused:
+        print(f"error: {run.path}: MLflow at {to.shown} refuses it: {refused}.", file=sys.stderr)
+        return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
-        print(f"error: {run.path}: MLflow at {to.shown} has not taken it ({type(error).__name__}).", file=sys.stderr)
+        print(
+            f"error: {run.path}: MLflow at {to.shown} has not taken it ({type(error).__name__}). Try the same command "
+            "again when it does.",
+            file=sys.stderr,
+        )
         return FAILED
     anew = " (a new one: what it had before is not there, or is ahead of the record)" if former_id != to.run_id else ""
-    print(f"{run.path}: all of it is in MLflow, run {to.run_id}{anew if former_id else ''}.")
+    print(f"{run.path}: all of it is in MLflow at {to.shown}, run {to.run_id}{anew if former_id else ''}.")
     return FINISHED
+
+
+def _finished(delivery: Delivery, status: str) -> bool:
+    """Deliver in a thread that is left alone when nothing has arrived for too long; return whether all has arrived."""
+    errors: list[Exception] = []
+
+    def deliver() -> None:
+        try:
+            delivery.bring()
+            delivery.end(status)
+        except Exception as error:  # noqa: BLE001  (raised again where it is waited for)
+            errors.append(error)
+
+    thread = threading.Thread(target=deliver, daemon=True)
+    thread.start()
+    patience = SILENCE + _largest(delivery.folder.path) / 1e5
+    while thread.is_alive() and time.monotonic() - delivery.moved < patience:
+        thread.join(0.1)
+    if errors:
+        raise errors[0]
+    return not thread.is_alive()
+
+
+def _largest(folder: Path) -> int:
+    return max((each.stat().st_size for each in folder.rglob("*") if each.is_file()), default=0)

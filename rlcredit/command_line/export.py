@@ -11,6 +11,7 @@ from rlcredit.command_line.at_hand import AtHand, add_arguments, at_hand, refuse
 from rlcredit.command_line.quiet import quiet
 from rlcredit.exits import FINISHED
 from rlcredit.exported import Merged, exported
+from rlcredit.files import written_whole
 from rlcredit.inputs.arguments import Parser
 from rlcredit.notices import tell
 
@@ -47,8 +48,9 @@ def _exported(args: argparse.Namespace, options: Sequence[str], command: str) ->
         raise ValueError("nothing trained is named. Give --ckpt (a checkpoint, or the folder of a run) or --adapter.")
     found = at_hand(args, options)
     if args.adapter_only:
-        found.policy.save_adapter(args.out)
-        found.policy.save_tokenizer(args.out)
+        with written_whole(args.out) as unfinished:
+            found.policy.save_adapter(unfinished)
+            found.policy.save_tokenizer(unfinished)
         print(f"adapter of {found.name} written to {args.out}")
         return FINISHED
     _warn(found, args.dtype)

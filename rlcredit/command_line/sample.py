@@ -16,6 +16,7 @@ from rlcredit.inspection.completions import Completion, completions
 from rlcredit.inspection.page import page
 from rlcredit.inspection.shown_prompt import prompt_text
 from rlcredit.inspection.terminal import Terminal, coloured
+from rlcredit.inspection.visible import harmless
 from rlcredit.prompt import Conversation
 from rlcredit.tasks.conversation import conversation
 from rlcredit.verification.answers import final_answer
@@ -64,10 +65,10 @@ def _asked(args: argparse.Namespace, options: Sequence[str]) -> int:
     if args.answer is not None:
         judge(answers, args.answer, found)
     terminal = terminal_of(args)
-    print(about(found, sampling), terminal.legend, sep="\n" if terminal.legend else "", end="\n\n")
+    show_about(terminal, found, sampling)
     for number, completion in enumerate(answers, start=1):
-        print(terminal.heading(number, completion), terminal.text(completion), "", sep="\n")
-        print(*terminal.table(completion), sep="\n")
+        terminal.show(terminal.heading(number, completion), terminal.text(completion), "")
+        terminal.show(*terminal.table(completion))
     if args.html:
         asked = [(prompt_text(found.policy, said), answers)]
         write_page(args.html, args.question, about(found, sampling), asked)
@@ -105,6 +106,12 @@ def terminal_of(args: argparse.Namespace) -> Terminal:
 def about(found: AtHand, sampling: Sampling) -> str:
     """Say in one line what is sampled and how."""
     return f"{found.name}, temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
+
+
+def show_about(terminal: Terminal, found: AtHand, sampling: Sampling) -> None:
+    """Print what is sampled and how, and what colours mean."""
+    legend = [terminal.legend] if terminal.legend else []
+    terminal.show(harmless(about(found, sampling)), *legend, "")
 
 
 def write_page(path: Path, title: str, described: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> None:

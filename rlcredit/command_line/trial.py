@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.command_line.at_hand import AtHand, add_arguments, at_hand, refused_or
 from rlcredit.command_line.quiet import quiet
-from rlcredit.command_line.sample import about, add_drawing_arguments, drawing, terminal_of, write_page
+from rlcredit.command_line.sample import about, add_drawing_arguments, drawing, show_about, terminal_of, write_page
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED
 from rlcredit.inputs.arguments import Parser
@@ -51,10 +51,10 @@ def _tried(args: argparse.Namespace, options: Sequence[str]) -> int:
     sampling, terminal = drawing(args, found.sampling), terminal_of(args)
     asked = tried(found, found.task, args.questions, sampling, args.seed)
     examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]
-    print(about(found, sampling), terminal.legend, sep="\n" if terminal.legend else "", end="\n\n")
+    show_about(terminal, found, sampling)
     print("first prompt, as the model reads it", *(f"  | {line}" for line in prompts[0].split("\n")), "", sep="\n")
     for example, group in zip(examples, answers, strict=True):
-        print(*_lines(terminal, example, group), sep="\n")
+        terminal.show(*_lines(terminal, example, group))
     print(*summary([one for group in answers for one in group], len(examples)), sep="\n")
     if args.html:
         shown = list(zip(prompts, answers, strict=True))

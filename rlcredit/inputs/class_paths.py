@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import inspect
 import sys
 import types
@@ -37,9 +38,28 @@ def guard() -> None:
 
     All that configurations name goes through one function of it. A mapping where anything is accepted stays a mapping,
     even one with a ``class_path``.
+
+    Raises:
+        ValueError: this version of jsonargparse imports by another function.
+
     """
     jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
     typehints.import_object = imported  # pyright: ignore[reportPrivateImportUsage]
+    _refuse_unguarded()
+
+
+@functools.cache
+def _refuse_unguarded() -> None:
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("--named", type=Callable)
+    try:
+        parser.parse_object({"named": "os.getcwd"})
+    except jsonargparse.ArgumentError:
+        return
+    raise ValueError(
+        f"jsonargparse {jsonargparse.__version__} imports what a configuration names without asking rlcredit first. "
+        "Install the version that pyproject.toml asks for: pip install 'jsonargparse[signatures]>=4.53,<4.54'."
+    )
 
 
 def imported(path: Any, *args: Any, **kwargs: Any) -> Any:

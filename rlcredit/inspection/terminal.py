@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from rlcredit.inspection.completions import Completion
-from rlcredit.inspection.visible import harmless, visible, width
+from rlcredit.inspection.visible import harmless, steerable, visible, width
 from rlcredit.verification.verifiers import Verdict
 
 Colour = Literal["auto", "always", "never"]
@@ -56,6 +56,10 @@ class Terminal:
 
     def __init__(self, colour: bool, columns: int) -> None:
         self.colour, self.columns = colour, columns
+
+    def show(self, *lines: str) -> None:
+        """Print lines that this has made: in them texts are harmless, and styles are meant."""
+        print(*lines, sep="\n", file=steerable(sys.stdout))
 
     def styled(self, text: str, style: str) -> str:
         """Return a text in a style, where there are any."""

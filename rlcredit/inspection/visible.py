@@ -1,8 +1,18 @@
-"""Texts of a policy as people can see them: nothing in them moves a cursor, and line ends show."""
+"""Texts as people can see them: nothing in them moves a cursor, turns a line around, or becomes a page."""
 
+import os
+import re
+import sys
 import unicodedata
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
 
 LINE_END = "\N{RETURN SYMBOL}"
+
+STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that are instructions: controls, formats, halves of pairs, ends of lines."""
+
+_HTML = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def harmless(text: str) -> str:
@@ -13,7 +23,11 @@ def harmless(text: str) -> str:
         ('a\\x1b[2Jb', 'a\nb')
 
     """
-    return "".join(c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else escaped(c) for c in text)
+    return text if text.isascii() and text.isprintable() else "".join(map(_harmless, text))
+
+
+def _harmless(character: str) -> str:
+    return escaped(character) if character != "\n" and unicodedata.category(character) in STEERING else character
 
 
 def escaped(character: str) -> str:
@@ -48,3 +62,51 @@ def width(text: str) -> int:
     """
     wide = sum(unicodedata.east_asian_width(character) in ("W", "F") for character in text)
     return len(text) + wide - sum(bool(unicodedata.combining(character)) for character in text)
+
+
+def plain_markdown(text: str) -> str:
+    r"""Return a text in which Markdown finds neither HTML nor a link; what is plain stays as it is.
+
+    Example:
+        >>> plain_markdown("2 < 3 <img src=x> [a](b)")
+        '2 < 3 &lt;img src=x> [a]\\(b)'
+
+    """
+    return _HTML.sub("&lt;", text).replace("](", "]\\(")
+
+
+class Harmless:
+    """A stream in which only line ends steer, whoever writes to it: errors, tracebacks and warnings included.
+
+    Args:
+        stream: to a terminal or a file.
+
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text as people can see it."""
+        return self.stream.write(harmless(text))
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several."""
+        self.stream.writelines(map(harmless, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def guard_output() -> None:
+    """Let nothing that this process writes steer a terminal; what draws there itself takes :func:`steerable`."""
+    os.environ.setdefault("PYTHON_COLORS", "0")  # Python's own colours would be shown as what they are
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, Harmless):
+            setattr(sys, name, Harmless(stream))
+
+
+def steerable(stream: Any) -> TextIO:
+    """Return the stream to write to whose texts are harmless already, with colours and cursors of one's own."""
+    return cast("TextIO", stream.stream if isinstance(stream, Harmless) else stream)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rlcredit.notices import again, once, tell
 from rlcredit.record.destination import Destination
 from rlcredit.record.journal import Entry, entries
+from rlcredit.record.refusals import Refused, find_refusal
 from rlcredit.record.store import BATCH, Point, Store, accepted
 from rlcredit.run_folder.layout import RunFolder
 
@@ -16,6 +17,9 @@ PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 TROUBLED = 8.0
 """Seconds that a run waits at its end for an MLflow that has failed."""
+
+SILENCE = 30.0
+"""Seconds that a run waits at its end for an MLflow from which nothing has come in that time."""
 
 KIND = "delivery"
 
@@ -38,9 +42,27 @@ class Delivery:
         self.store: Store | None = None
         self.held: set[Point] = set()
         self.place = 0
+        self.moved = time.monotonic()
 
     def bring(self) -> None:
-        """Send what has not arrived yet; errors of MLflow are raised, and the next call goes on from there."""
+        """Send what has not arrived yet; errors of MLflow are raised, and the next call goes on from there.
+
+        Raises:
+            Refused: it will never be taken like this, neither by the run in MLflow nor by a new one.
+
+        """
+        known = self.store is not None
+        try:
+            self._bring()
+        except Exception as error:
+            if (why := find_refusal(error)) is None:
+                raise
+            self.store, self.place = None, 0  # somebody may have deleted the run: look again what there is
+            if not known:
+                raise Refused(why) from error
+            self.bring()
+
+    def _bring(self) -> None:
         if self.store is None:
             self.store = self._opened()
         points: list[tuple[str, float, int, int]] = []
@@ -62,6 +84,7 @@ class Delivery:
     def _opened(self) -> Store:
         store = Store(self.to)
         held, former = store.points(), self.to.run_id
+        self._move()
         ahead = held is not None and not held <= set(self._recorded())
         if ahead and former is not None:
             self.to.removes.append(former)
@@ -99,6 +122,7 @@ class Delivery:
         assert self.store is not None
         if points:
             self.store.metrics(points)
+            self._move()
             self.held.update((name, step) for name, _, _, step in points)
         if "parameters" in entry:
             self.store.log_parameters(entry["parameters"])
@@ -111,7 +135,12 @@ class Delivery:
             elif "table" in entry and path.exists():
                 self.store.table(path, entry["table"])
             self.to.arrived = place
+            self._move()
             self._save()
+
+    def _move(self) -> None:
+        """Note that something has arrived now."""
+        self.moved = time.monotonic()
 
     def _save(self) -> None:
         try:
@@ -134,6 +163,7 @@ class Courier(threading.Thread):
         self.news, self.done = threading.Event(), threading.Event()
         self.status: str | None = None
         self.trouble: str | None = None
+        self.refused = False
 
     def run(self) -> None:
         """Deliver what is new until the run has ended and everything has arrived."""
@@ -148,6 +178,9 @@ class Courier(threading.Thread):
                     self.delivery.end(status)
                     self.done.set()
                     return
+            except Refused as refused:
+                self._give_up(refused)
+                return
             except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, training goes on)
                 self._failed(error)
                 self._wait(PAUSES[min(failures, len(PAUSES) - 1)])
@@ -163,10 +196,19 @@ class Courier(threading.Thread):
         self.status = status
         self.news.set()
         deadline, began = time.monotonic() + patience, time.monotonic()
-        while not self.done.wait(0.1) and time.monotonic() < deadline:
-            if self.trouble and time.monotonic() - began > TROUBLED:
+        while not (self.done.wait(0.1) or self.refused) and time.monotonic() < deadline:
+            silent = time.monotonic() - max(began, self.delivery.moved)
+            if silent > SILENCE or (self.trouble and time.monotonic() - began > TROUBLED):
                 break
         return self.done.is_set()
+
+    def _give_up(self, refused: Refused) -> None:
+        record = self.delivery.folder.record
+        tell(
+            f"warning: MLflow at {self.delivery.to.shown} refuses this run: {refused}. The run goes on; {record} keeps "
+            "everything."
+        )
+        self.refused = True
 
     def _failed(self, error: Exception) -> None:
         # Only the type of the error: its text may hold an address with a password.

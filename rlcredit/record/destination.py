@@ -3,13 +3,37 @@
 import dataclasses
 import json
 import os
+import shlex
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rlcredit.files import replaced
+from rlcredit.inputs.shapes import Shape, mismatch
 from rlcredit.record.database import SQLITE
+
+USUAL = f"{SQLITE}mlflow.db"
+"""The tracker of the shipped configurations: a database in the working directory."""
+
+VARIABLE = "MLFLOW_TRACKING_URI"
+
+TEXT_OR_NULL = (str, type(None))
+
+SHAPE: Shape = {
+    "tracking_uri": TEXT_OR_NULL,
+    "experiment_name": str,
+    "run_name": str,
+    "tags": {str: str},
+    "artifact_location?": TEXT_OR_NULL,
+    "key?": TEXT_OR_NULL,
+    "run_id?": TEXT_OR_NULL,
+    "arrived?": int,
+    "status?": TEXT_OR_NULL,
+    "closes?": [str],
+    "removes?": [str],
+}
+"""What a destination is saved as."""
 
 _saving = threading.Lock()
 
@@ -55,7 +79,7 @@ class Destination:
             ValueError: there is none.
 
         """
-        address = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
+        address = self.tracking_uri or os.environ.get(VARIABLE)
         if not address:
             raise ValueError("trainer.logger: tracking_uri is null, and there is no MLFLOW_TRACKING_URI. Set one.")
         return address
@@ -64,6 +88,19 @@ class Destination:
     def shown(self) -> str:
         """Return the address for people; one that comes from the environment may hold a password."""
         return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
+
+    def elsewhere(self, tracking_uri: str | None, experiment_name: str) -> "Destination":
+        """Return a tracker, or an experiment, where nothing of the run has arrived yet; the same if it is this one."""
+        if (tracking_uri, experiment_name) == (self.tracking_uri, self.experiment_name):
+            return self
+        return Destination(tracking_uri, experiment_name, self.run_name, self.tags, status=self.status)
+
+    def command(self, folder: Path) -> str:
+        """Return the command that delivers a folder here; an address that is not the usual one has to be named."""
+        words = ["rlcredit", "deliver", str(folder)]
+        if self.tracking_uri not in (None, placed(USUAL)):
+            words += ["--tracking_uri", str(self.tracking_uri)]
+        return shlex.join(words)
 
     def save(self, path: Path) -> None:
         """Write it to a file; the run and its delivery thread both do."""
@@ -75,9 +112,10 @@ class Destination:
         """Return what was saved; None if there is no file, or none that can be read."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**content)
-        except (FileNotFoundError, ValueError, TypeError):
+        except (OSError, ValueError, RecursionError):
             return None
+        known = isinstance(content, dict) and content.keys() <= {field.name for field in dataclasses.fields(cls)}
+        return cls(**content) if known and mismatch(content, SHAPE) is None else None
 
 
 OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])

@@ -103,7 +103,7 @@ class Record(Logger):
         if not arrived:
             tell(
                 f"MLflow at {self.to.shown} has not taken all of this run yet; nothing is lost. "
-                f"`rlcredit deliver {self.folder.path}` brings it there."
+                f"`{self.to.command(self.folder.path)}` brings it there."
             )
 
     def _save(self, to: Destination) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcredit.record.client import connect
 from rlcredit.record.database import make
 from rlcredit.record.destination import Destination
+from rlcredit.record.refusals import DELETED, Refused
 
 BATCH = 1000
 """Most metrics that MLflow takes in one request."""
@@ -35,11 +37,9 @@ class Store:
     """
 
     def __init__(self, destination: Destination) -> None:
-        from mlflow import MlflowClient  # noqa: PLC0415
-
         make(destination.address)
         self.destination = destination
-        self.client = MlflowClient(destination.address)
+        self.client = connect(destination.address)
 
     def points(self) -> set[Point] | None:
         """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
@@ -143,10 +143,17 @@ TABLES = "mlflow.loggedArtifacts"
 
 
 def experiment(client: Any, name: str, artifact_location: str | None = None) -> str:
-    """Return the id of an experiment, which is made if there is none of this name."""
+    """Return the id of an experiment, which is made if there is none of this name.
+
+    Raises:
+        Refused: there was one, and it has been deleted.
+
+    """
     existing = client.get_experiment_by_name(name)
-    if existing is None or existing.lifecycle_stage == "deleted":
+    if existing is None:
         return client.create_experiment(name, artifact_location=artifact_location)
+    if existing.lifecycle_stage == "deleted":
+        raise Refused(DELETED.format(name=name, id=existing.experiment_id))
     return existing.experiment_id
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.files import write_atomically
+from rlcredit.inspection.visible import plain_markdown
 from rlcredit.report import tables
 from rlcredit.report.comparison import Comparison, comparisons
 from rlcredit.report.evidence import Evidence
@@ -124,4 +125,6 @@ def _rendered(name: str, content: Mapping[str, Any], out: Path) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    if name.endswith(".md"):
+        templates.finalize = lambda value: plain_markdown(value) if isinstance(value, str) else value
     return templates.get_template(name).render(content, data=data, cells=cells, place=place, signed=tables.signed)

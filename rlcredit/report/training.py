@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.recorded import mlflow_of
-from rlcredit.campaign.run_spec import named
-from rlcredit.record.destination import placed
+from rlcredit.campaign.run_spec import RunSpec, named
+from rlcredit.record.client import connect
+from rlcredit.record.destination import Destination, placed
 from rlcredit.report.evidence import Evidence
 
 SHOWN = {
@@ -32,10 +33,13 @@ def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, 
         return curves
     client, parent = store
     cells = {named(*key): key for key in evidence.runs}
+    made = {key: _run_id(evidence, key) for key in evidence.runs}
     children = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' and attributes.status = 'FINISHED'"
-    oldest_first = ["attributes.start_time ASC"]  # of two runs of a cell the later one made the files
+    oldest_first = ["attributes.start_time ASC"]
     for run in client.search_runs([parent.info.experiment_id], children, max_results=50_000, order_by=oldest_first):
-        if key := cells.get(run.data.tags["cell"]):
+        key = cells.get(run.data.tags.get("cell"))
+        # Of two runs of a cell one made the files: that of the folder, or the later one where no folder says.
+        if key and made[key] in (None, run.info.run_id):
             histories = {name: client.get_metric_history(run.info.run_id, name) for name in SHOWN}
             curves[key] = {
                 name: {point.step + 1: point.value for point in history}
@@ -43,6 +47,12 @@ def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, 
                 if history
             }
     return curves
+
+
+def _run_id(evidence: Evidence, key: tuple[str, int]) -> str | None:
+    """Return which run in MLflow the files of a cell belong to; None where they do not say."""
+    to = Destination.saved(RunSpec(*key, evidence.ledger.path.parent).run.tracking)
+    return to.run_id if to else None
 
 
 def store(evidence: Evidence) -> Store | None:
@@ -59,10 +69,9 @@ def store(evidence: Evidence) -> Store | None:
         or (uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).is_file())
     ):
         return None
-    from mlflow import MlflowClient  # noqa: PLC0415
     from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
-    client = MlflowClient(uri)
+    client = connect(uri)
     try:
         return client, client.get_run(parent)
     except MlflowException:

@@ -1,7 +1,9 @@
 """Files of checkpoints: which are whole, which is newest, and what one holds; no code in one is ever run."""
 
 import hashlib
+import math
 import os
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -65,6 +67,8 @@ UNREADABLE = (
 )
 """What torch raises of bytes that are no checkpoint."""
 
+_NAMED = re.compile(r"step=(\d{1,15})$")
+
 TYPES = {"state_dict": dict, "parameters": dict, "global_step": int, "run_name": str}
 """Of the entries that a run is continued by."""
 
@@ -98,12 +102,23 @@ def read(path: Path) -> dict[str, Any]:
 def newest(folder: Path) -> tuple[Path | None, list[str]]:
     """Return the newest checkpoint of a folder that is intact, and what is wrong with those newer than it.
 
-    The one written last comes first, and ``last.ckpt`` before the file that it is a second name of.
+    The one of the latest step comes first, whatever the clock said when it was written, and ``last.ckpt`` before the
+    file that it is a second name of.
     """
-    paths = sorted(folder.glob("*.ckpt"), key=lambda path: (path.stat().st_mtime_ns, path.name == LAST), reverse=True)
+    paths = sorted(folder.glob("*.ckpt"), key=lambda path: (_step(path), path.name == LAST), reverse=True)
     damaged: list[str] = []
     for path in paths:
         if (problem := damage(path)) is None:
             return path, damaged
         damaged.append(f"{path} is damaged: {problem}.")
     return None, damaged
+
+
+def _step(path: Path) -> float:
+    """Return the step of a checkpoint, from its name if that says it; infinity if nothing does, so that it is named."""
+    twins = [path, *(other for other in path.parent.glob("*.ckpt") if other.exists() and other.samefile(path))]
+    said = [int(match[1]) for twin in twins if (match := _NAMED.search(twin.stem))]
+    try:
+        return said[0] if said else read(path)["global_step"]
+    except ValueError:
+        return math.inf

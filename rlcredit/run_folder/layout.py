@@ -1,6 +1,7 @@
 """What lies in the folder of a run, and what each thing is called."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +21,12 @@ class RunFolder:
     """The folder of one run: the only place that knows the names in it.
 
     Args:
-        path: of the folder; it need not exist.
+        path: of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
 
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.normpath(path))
 
     # What the run is.
 

@@ -20,7 +20,7 @@ from rlcredit.tasks.references import reference_faults, reference_warning, remed
 from rlcredit.tasks.split import separate_alike
 from rlcredit.verification.answers import FORMATS, AnswerFormat
 from rlcredit.verification.own import OwnVerifier
-from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted
+from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted, locked_or_allowed
 
 
 @dataclass
@@ -208,7 +208,8 @@ class Task(LightningDataModule):
             stage: ``fit``; in any other only held-out questions are read.
 
         Raises:
-            ValueError: the task has nothing to train on, or no question that is held out.
+            ValueError: the task has nothing to train on, no question that is held out, or a verifier that this system
+                cannot lock in.
 
         """
         before = len(self.train_set) + len(self.held_out_set)
@@ -229,6 +230,8 @@ class Task(LightningDataModule):
                 self.conversation(example)
         if self.own is not None and (known := self.train_set or self.held_out_set):
             self.own.start(known[0].answer, known[0].metadata)
+        if self.own is None and type(self).judge is Task.judge:
+            locked_or_allowed("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
         for name, task in self.others.items():

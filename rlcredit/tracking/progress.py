@@ -9,6 +9,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rlcredit.inspection.visible import steerable
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 
@@ -27,7 +28,7 @@ class Bar(Callback):
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console()
+        self.console = console or Console(file=steerable(sys.stdout))
         self.progress: Progress | None = None
 
     @rank_zero_only

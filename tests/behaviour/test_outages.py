@@ -80,10 +80,10 @@ def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, database):
     assert status == 0, err
     assert record(tmp_path, "second-seed0") == [0, 1, 2, 3]
     assert err.count("does not take the record") == 1
-    assert "`rlcredit deliver runs/second-seed0` brings it there." in err
+    assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` brings it there." in err
     assert "Traceback" not in err
     with server(database, port):
-        status, _, err = delivered(tmp_path, "runs")
+        status, _, err = delivered(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
         assert status == 0, err
         client = MlflowClient(f"http://127.0.0.1:{port}")
         found = client.search_runs([each.experiment_id for each in client.search_experiments()])
@@ -112,7 +112,7 @@ def test_a_server_that_accepts_and_never_answers_holds_nobody_up(tmp_path):
         status, _, err = run(tmp_path, *STEPS, to(deaf.getsockname()[1]))
     assert status == 0
     assert record(tmp_path) == [0, 1, 2, 3]
-    assert "`rlcredit deliver runs/grpo-seed0`" in err
+    assert "`rlcredit deliver runs/grpo-seed0 --tracking_uri http" in err
     assert run_status(tmp_path)["step_seconds"] < 10
     assert time.monotonic() - began < 120
 

@@ -1,5 +1,7 @@
 """The command line before anything heavy is imported."""
 
+import importlib
+import signal
 import sys
 
 import pytest
@@ -24,3 +26,35 @@ def test_a_command_that_there_is_not_is_refused_with_those_that_there_are(name, 
 
 def test_every_subcommand_of_lightning_is_known():
     assert set(LIGHTNING) == set(SUBCOMMANDS)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, status, monkeypatch, capsys):
+    left = []
+
+    def work(args):
+        try:
+            signal.raise_signal(number)
+        finally:
+            left.append("taken back")
+
+    monkeypatch.setattr(sys, "argv", ["rlcredit", name])
+    monkeypatch.setattr(importlib.import_module(COMMANDS[name]), "main", work)
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with pytest.raises(SystemExit) as stop:
+            main()
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+    assert stop.value.code == status
+    assert capsys.readouterr().err == f"\ninterrupted by {number.name}.\n"
+    assert left == ["taken back"]
+
+
+def test_an_error_about_a_hostile_name_shows_it(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["rlcredit", "fi\x1b[2Jt\u202e"])
+    with pytest.raises(SystemExit):
+        main()
+    assert r"there is no command `fi\x1b[2Jt\u202e`" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Runs on the nodes of a Ray cluster, each a task that starts a process of its own."""
 
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,42 @@ GRACE = 10.0
 """Seconds that a run has to end before its task is killed."""
 
 
+EVERY = 5.0
+"""Seconds between two looks at the node of this machine."""
+
+
+class LostClusterError(ValueError):
+    """The node by which this machine belongs to the cluster has died: nothing is heard of runs any more."""
+
+
+class Pulse:
+    """Looks now and then whether this machine still belongs to the cluster; Ray itself would wait without end."""
+
+    def __init__(self) -> None:
+        self.looked = 0.0
+        self.lost = False
+
+    def check(self) -> None:
+        """Look, unless that was a moment ago.
+
+        Raises:
+            LostClusterError: it does not.
+
+        """
+        if time.monotonic() - self.looked < EVERY:
+            return
+        if ray.get_runtime_context().get_node_id() not in {node.identity for node in present()}:
+            self.lost = True
+            raise LostClusterError(
+                "Ray's process on this machine (raylet) has died. Start Ray again; the same command then goes on with "
+                "what is missing."
+            )
+        self.looked = time.monotonic()
+
+
+PULSE = Pulse()
+
+
 class RayTask:
     """A run somewhere in the cluster, or waiting for a place there.
 
@@ -37,7 +74,13 @@ class RayTask:
         self.status: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit status, None while the run goes on; that of a killed process if its task was lost."""
+        """Return the exit status, None while the run goes on; that of a killed process if its task was lost.
+
+        Raises:
+            LostClusterError: nothing will be heard of it.
+
+        """
+        PULSE.check()
         if self.status is None and ray.wait([self.reference], timeout=0)[0]:
             try:
                 self.status = ray.get(self.reference)
@@ -48,7 +91,9 @@ class RayTask:
         return self.status
 
     def kill(self) -> None:
-        """Cancel the task, which ends the run, and wait until it has."""
+        """Cancel the task, which ends the run, and wait until it has; a lost cluster ends it when it misses us."""
+        if PULSE.lost:
+            return
         ray.cancel(self.reference)
         if not ray.wait([self.reference], timeout=GRACE)[0]:
             ray.cancel(self.reference, force=True)
@@ -71,6 +116,7 @@ class OnRay:
     @property
     def slots(self) -> int:
         """Return how many runs may go on now; nodes come and go."""
+        PULSE.check()
         capacity = nodes.capacity(present(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 

@@ -91,3 +91,17 @@ def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
     assert can_fork(environment) is forks
     monkeypatch.setattr("sys.platform", "darwin")
     assert not can_fork(environment)
+
+
+def test_finished_runs_leave_no_zombies(tmp_path):
+    server = fork_server()
+    for number in range(3):
+        script = tmp_path / f"run{number}.py"
+        script.write_text("")
+        with (tmp_path / "log").open("ab") as log:
+            assert waited(server.fork([str(script)], os.environ, log.fileno(), log.fileno())) == 0
+    end = time.monotonic() + 10
+    children = Path(f"/proc/{server.popen.pid}/task/{server.popen.pid}/children")
+    while children.read_text().split() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert children.read_text().split() == []

@@ -1,8 +1,12 @@
 """Cards for people."""
 
 import dataclasses
+import json
 import re
 
+import pytest
+
+from callbacks.probes.credit_heatmap import TEMPLATE
 from rlcredit.card.card import Card
 from rlcredit.card.page import written
 from tests.rlcredit.card.cards import made
@@ -82,3 +86,64 @@ def test_a_tree_that_was_edited_is_said(tmp_path):
     edited = dataclasses.replace(made("Mine", 2.0), commit=f"{'0123456789' * 4}-dirty")
     for suffix in (".html", ".md"):
         assert "commit 012345678901-dirty" in written([edited], tmp_path).with_suffix(suffix).read_text()
+
+
+OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("page", "sandbox"),
+    [
+        (OURS, "allow-scripts"),
+        ("<script>steal()</script>", ""),
+        (f"{OURS}<script>steal()</script>", ""),
+        (TEMPLATE.read_text().replace("__DATA__", "</script><script>steal()</script>"), ""),
+    ],
+)
+def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
+    card = dataclasses.replace(made("Mine", 2.0), page=page)
+    text = written([card], tmp_path).read_text()
+    assert f'<iframe sandbox="{sandbox}" ' in text
+    assert text.count("<script") == TEMPLATE_SCRIPTS
+
+
+TEMPLATE_SCRIPTS = 1
+"""Of the page itself, which sorts its board."""
+
+
+def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
+    card = dataclasses.replace(made("Mine", 2.0), sentence="<img src=x onerror=a> ![a](http://b)")
+    text = written([card], tmp_path).with_suffix(".md").read_text()
+    assert "&lt;img src=x onerror=a> ![a]\\(http://b)" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "../../elsewhere"}, "names a folder"),
+        ({"budget": "endless"}, "its budget"),
+        ({"origins": ["a"]}, "its budget, origins or grounds"),
+        ({"sections": {"batch": [{"name": "a"}]}}, "sections.batch[0].title is missing"),
+        ({"properties": 1}, "properties is 1, not a list"),
+        ({"other": 1}, "other is no key of a card"),
+        ({"sentence": 10**30}, "sentence is 1"),
+    ],
+)
+def test_a_card_from_elsewhere_is_named_and_the_others_work(tmp_path, capsys, change, words):
+    for name in ("Good", "Bad"):
+        made(name, 1.0).write(tmp_path / "aligned" / "quick" / name / "card.json")
+    bad = tmp_path / "aligned" / "quick" / "Bad" / "card.json"
+    bad.write_text(json.dumps({**json.loads(bad.read_text()), **change}))
+    assert [card.name for card in Card.kept(tmp_path)] == ["Good"]
+    err = capsys.readouterr().err
+    assert f"{bad} is damaged: " in err.replace(" .. ", "") or words in err
+    assert words in err
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "Infinity", "1e999", '"1"'])
+def test_a_number_that_is_none_is_named_with_its_place(tmp_path, number):
+    path = tmp_path / "card.json"
+    made("Mine", 2.0).write(path)
+    path.write_text(path.read_text().replace('"estimate": 0.25', f'"estimate": {number}'))
+    with pytest.raises(ValueError, match=r"sections\.batch\[0\]\.estimate is"):
+        Card.read(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.command_line.cli import main
+from rlcredit.inputs import class_paths
 from rlcredit.inputs.class_paths import ClassPathError, refuse
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
@@ -120,3 +121,12 @@ def test_operators_beside_the_configuration_are_found(capsys):
 def test_a_refusal_says_why(path, reason):
     with pytest.raises(ClassPathError, match=reason):
         refuse(path)
+
+
+def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
+    monkeypatch.setattr(class_paths, "imported", class_paths._Import.plain)
+    class_paths._refuse_unguarded.cache_clear()
+    with pytest.raises(ValueError, match=r"jsonargparse 4\.\d+\.\d+ imports what a configuration names"):
+        class_paths.guard()
+    monkeypatch.undo()
+    class_paths.guard()

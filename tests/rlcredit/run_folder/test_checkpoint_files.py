@@ -111,3 +111,15 @@ def test_another_structure_is_refused(tmp_path, content):
         save(content, file)
     with pytest.raises(ValueError, match=r"a\.ckpt is not a checkpoint of a run"):
         read(tmp_path / "a.ckpt")
+
+
+def test_a_clock_that_goes_back_hides_no_checkpoint(tmp_path):
+    for step, time in ((20, 2_000_000_000), (40, 1_000_000_000), (100, 500_000_000)):
+        os.utime(written(tmp_path / f"step={step}.ckpt", step), (time, time))
+    assert newest(tmp_path) == (tmp_path / "step=100.ckpt", [])
+    os.link(tmp_path / "step=100.ckpt", tmp_path / "last.ckpt")
+    assert newest(tmp_path) == (tmp_path / "last.ckpt", [])
+    written(tmp_path / "mine.ckpt", 60)  # a name that says nothing
+    assert newest(tmp_path)[0].name == "last.ckpt"
+    (tmp_path / "mine.ckpt").write_bytes(b"")
+    assert newest(tmp_path)[1] == [f"{tmp_path / 'mine.ckpt'} is damaged: it is cut short, or no checkpoint of a run."]

@@ -1,5 +1,7 @@
 """The folder of a run: one writer, and nothing of anybody else's removed."""
 
+from pathlib import Path
+
 import pytest
 
 from rlcredit.run_folder.layout import RunFolder
@@ -41,3 +43,7 @@ def test_evaluations_after_a_step_are_forgotten(tmp_path):
         folder.evaluation(step).write_text("{}")
     folder.forget_after(20)
     assert folder.evaluated() == [0, 20]
+
+
+def test_a_path_with_two_dots_is_the_folder_that_lightning_writes_to():
+    assert RunFolder("runs/../elsewhere/./a").path == Path("elsewhere/a")

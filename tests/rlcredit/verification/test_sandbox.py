@@ -2,7 +2,7 @@ from errno import EPERM
 
 import pytest
 
-from rlcredit.tasks import ReasoningGym
+from rlcredit.tasks import ReasoningGym, Records
 from rlcredit.verification import sandbox
 from rlcredit.verification.jury import Jury
 from rlcredit.verification.scorers import evaluates
@@ -36,7 +36,17 @@ def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
         MathVerifier().verdict(r"\boxed{x+1}", "1+x")
     assert MathVerifier().verdict(r"\boxed{2}", "2") is Verdict.RIGHT
     ReasoningGym("countdown", train_size=1, validation_size=1, unsafe_scorers=True)
-    ReasoningGym("chain_sum", train_size=1, validation_size=1)
+    ReasoningGym("chain_sum", train_size=1, validation_size=1, prompts_per_step=1).setup()
+
+
+def test_a_task_that_needs_a_lock_is_refused_before_its_first_answer(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox, "available", lambda: False)
+    table = tmp_path / "table.csv"
+    table.write_text("question,answer\n1 + 1?,2\n1 + 2?,3\n1 + 3?,4\n1 + 4?,5\n")
+    settings = {"path": str(table), "validation_size": 1, "prompts_per_step": 1}
+    with pytest.raises(ValueError, match=r"math-verify.* evaluates .* --unsafe_scorers true"):
+        Records(**settings).setup()
+    Records(**settings, unsafe_scorers=True).setup()
 
 
 def test_composed_data_sets_evaluate_if_a_part_does():

@@ -11,7 +11,9 @@ import pytest
 
 from rlcredit.campaign import child, pids
 from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.launchers import on_ray
 from rlcredit.campaign.launchers.local import Local
+from rlcredit.campaign.launchers.nodes import Node
 from rlcredit.campaign.ledger import Ledger
 from rlcredit.campaign.run_spec import RunSpec, specs
 from rlcredit.campaign.scheduler import Scheduler
@@ -196,3 +198,17 @@ def test_a_run_with_a_gpu_goes_where_one_is_and_sees_only_that(scheduler, nodes,
 def test_what_no_node_can_hold_is_refused(nodes, connection):
     with pytest.raises(ValueError, match=r"no node of the cluster has 2 CPUs for a run\. Lower --threads"):
         connection(CPU, 2)
+
+
+def test_a_machine_that_has_left_the_cluster_is_noticed(monkeypatch):
+    context = SimpleNamespace(get_node_id=lambda: "here")
+    monkeypatch.setattr(on_ray.ray, "get_runtime_context", lambda: context)
+    alive = [Node("10.0.0.1", "here", 1, 0), Node("10.0.0.2", "there", 1, 0)]
+    monkeypatch.setattr(on_ray, "present", lambda: alive)
+    pulse = on_ray.Pulse()
+    pulse.check()
+    del alive[0]
+    pulse.check()  # a moment later nobody looks
+    pulse.looked -= on_ray.EVERY
+    with pytest.raises(ValueError, match=r"raylet\) has died\. Start Ray again"):
+        pulse.check()

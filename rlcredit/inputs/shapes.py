@@ -9,6 +9,9 @@ from rlcredit.inputs.strict_yaml import shown, text_of
 LONGEST = 2**28
 """Bytes of a stored file: more than a million questions with sixteen verdicts each."""
 
+LARGEST = 2**63
+"""From here on a whole number fits in no table and in no float."""
+
 Shape = Any
 """A type, a tuple of types, a list of one shape, ``{str: shape}`` for any keys, shapes by key; ``key?`` may be absent.
 
@@ -65,6 +68,8 @@ def mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
     kinds = (*types, int) if float in types else types
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in types):
         return _wrong_type(value, place, " or ".join(_NAMES[kind] for kind in types))
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return f"{place or 'its content'} is a number of {value.bit_length()} bits"
     return None
 
 

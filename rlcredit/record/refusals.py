@@ -1,0 +1,62 @@
+"""What a tracker refuses for good: asking again would not help, and somebody has to do something."""
+
+from typing import Any
+
+PASSING = (408, 409, 425, 429, 499)
+"""Statuses of requests that may be accepted later."""
+
+REPAIRS = {
+    401: "it does not know who is asking: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or "
+    "MLFLOW_TRACKING_TOKEN",
+    403: "it does not let this account write there: ask for the right, or name another experiment with --experiment",
+    404: "there is no MLflow, or not what the run needs of it: check the address, or name another with --tracking_uri",
+}
+
+STRANGER = (
+    "what answers there is no MLflow, or asks first who is there: check the address, MLFLOW_TRACKING_USERNAME "
+    "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --tracking_uri"
+)
+"""Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""
+
+DELETED = (
+    "its experiment `{name}` has been deleted: restore it (mlflow experiments restore --experiment-id {id}), or name "
+    "another with --experiment"
+)
+
+OTHERWISE = "it does not accept what the run has recorded: name another experiment with --experiment"
+
+
+class Refused(Exception):  # noqa: N818  (said by a tracker; not every refusal is a fault)
+    """A tracker refuses a run for good; the message says why and what to do, and holds no address."""
+
+
+def find_refusal(error: Exception) -> str | None:
+    """Return why a tracker refuses for good, and the repair; None for an error that may pass.
+
+    Args:
+        error: raised by MLflow or by what it is made of.
+
+    """
+    from mlflow.exceptions import RestException  # noqa: PLC0415
+
+    if isinstance(error, Refused):
+        return str(error)
+    if isinstance(error, RestException) and not error.json.get("error_code"):
+        return STRANGER
+    status, code = _status(error)
+    raced = code == "RESOURCE_ALREADY_EXISTS"  # another run has made the experiment in this moment
+    if raced or status is None or not 400 <= status < 500 or status in PASSING:
+        return None
+    return f"{REPAIRS.get(status, OTHERWISE)} ({code})"
+
+
+def _status(error: Exception) -> tuple[int | None, Any]:
+    """Return the HTTP status of an error, also of a database's, and what to call it."""
+    from mlflow.exceptions import MlflowException  # noqa: PLC0415
+    from requests import HTTPError  # noqa: PLC0415
+
+    if isinstance(error, MlflowException):
+        return error.get_http_status_code(), error.error_code
+    if isinstance(error, HTTPError) and error.response is not None:
+        return error.response.status_code, f"HTTP {error.response.status_code}"
+    return None, None

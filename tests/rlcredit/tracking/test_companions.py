@@ -1,0 +1,74 @@
+"""A process of a run that is lost ends the others."""
+
+import os
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch.distributed as dist
+
+from rlcredit.exits import NoCompanion
+from rlcredit.tracking import companions
+from rlcredit.tracking.companions import Companions, Watch
+
+GLOO = "[gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:1: Connection reset by peer"
+
+
+@pytest.fixture
+def other(monkeypatch):
+    """A store that two processes share, and the signs of the second; what ends this process is noted."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    monkeypatch.setattr(dist.distributed_c10d, "_get_default_store", lambda: dist.PrefixStore("run", store))
+    monkeypatch.setattr(companions, "BEAT", 0.02)
+    monkeypatch.setattr(companions, "SILENCE", 0.6)
+    ended = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    signs = dist.PrefixStore("run", store)
+    return SimpleNamespace(sign=lambda text: signs.set("alive/1", text), ended=ended)
+
+
+def until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
+    watch = Watch(0, 2)
+    began = time.monotonic()
+    for number in range(40):  # longer than the silence
+        other.sign(str(number))
+        time.sleep(0.03)
+    assert time.monotonic() - began > companions.SILENCE
+    assert other.ended == []
+    assert until(lambda: other.ended)
+    watch.end()
+    assert other.ended[0] == NoCompanion.status
+    assert "Process 1 of this run has given no sign for" in capsys.readouterr().err
+
+
+def test_a_process_that_has_finished_is_not_missed(other):
+    watch = Watch(0, 2)
+    other.sign("done")
+    time.sleep(3 * companions.SILENCE)
+    watch.end()
+    assert other.ended == []
+
+
+@pytest.mark.parametrize(("rank", "told"), [(0, ""), (1, "error: Another process of this run has ended after step 3.")])
+def test_the_error_of_an_exchange_becomes_a_message(rank, told, capsys):
+    watched = Companions()
+    watched.watch = SimpleNamespace(end=lambda: None)
+    trainer = SimpleNamespace(global_step=3, global_rank=rank)
+    with pytest.raises(NoCompanion, match="has ended after step 3"):
+        watched.on_exception(trainer, None, RuntimeError(GLOO))
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_other_errors_stay_what_they_are():
+    watched = Companions()
+    watched.on_exception(None, None, RuntimeError(GLOO))  # one process alone
+    watched.watch = SimpleNamespace(end=lambda: None)
+    watched.on_exception(None, None, RuntimeError("CUDA out of memory"))
+    watched.on_exception(None, None, ValueError(GLOO))

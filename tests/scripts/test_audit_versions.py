@@ -1,0 +1,44 @@
+"""What is installed is what is asked for."""
+
+import audit_versions
+import pytest
+from audit_versions import CONSTRAINTS, closure, declared, find_forbidden, find_other, main
+from packaging.requirements import Requirement
+
+
+def test_nothing_that_is_installed_is_forbidden(capsys):
+    assert list(find_forbidden()) == []
+    assert main([]) == 0
+
+
+def test_the_constraints_hold_all_that_is_asked_for_and_fit_the_floors():
+    lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
+    pinned = {Requirement(line).name: Requirement(line) for line in lines}
+    assert all("+" not in line and "@" not in line and "==" in line for line in lines)
+    for requirement in declared():
+        if requirement.name in pinned:
+            (pin,) = pinned[requirement.name].specifier
+            assert requirement.specifier.contains(pin.version, prereleases=True), requirement
+    assert {"torch", "lightning", "ray", "pytest", "sqlalchemy"} <= pinned.keys() & closure().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("jinja2", "3.1.4", "jinja2 is 3.1.4, and pyproject.toml asks for >=3.1.6"),
+        ("ray", "2.51.1", "asks for >=2.52"),
+        ("aiohttp", "3.13.2", "asks for >=3.13.3"),
+        ("jsonargparse", "4.54.0", "asks for"),
+        ("pytorch-lightning", "2.6.3", "which must not run"),
+    ],
+)
+def test_a_version_that_must_not_run_is_named(monkeypatch, capsys, name, version, words):
+    plain = audit_versions.installed
+    monkeypatch.setattr(audit_versions, "installed", lambda each: version if each == name else plain(each))
+    assert main([]) == 1
+    assert words in capsys.readouterr().out
+
+
+def test_what_the_tests_did_not_run_with_is_told(monkeypatch):
+    monkeypatch.setattr(audit_versions, "installed", {"numpy": "2.0.0"}.get)
+    assert list(find_other(["# head", "numpy==2.1.0", "scipy==1.0"])) == ["numpy is 2.0.0; the tests ran with 2.1.0."]
