@@ -121,7 +121,7 @@ _PERIODIC = re.compile(r"[_!|]|\\(?:overline|[pm]{2}|a?r?c?(?:sin|cos|tan|cot|se
 
 def is_open_formula(value: str) -> bool:
     """Whether a value is an expression with more than a number in it."""
-    return is_expression(value) and not _PERIODIC.search(value)
+    return is_expression(value) and not _PERIODIC.search(value) and not re.search("[0-9](?:st|nd|rd|th)", value)
 
 
 def is_matrix(value: str) -> bool:

@@ -16,6 +16,7 @@ _SCIENTIFIC = re.compile(
 )
 _RELATION = re.compile(r"[=<>≤≥≠~]|\\(?:leq?|geq?|lt|gt|neq?|equiv|approx|sim|in|subset)(?![A-Za-z])")
 _NO_SCALAR = re.compile(r"\\[{}$]|\\c[ua]p|\\(?:[lc]?dots|begin|mid|emptyset|varnothing|mathbb|infty)|[:%]")
+_NO_COLLECTION = re.compile(r"\\(?:[lc]?dots|begin|mid|!)|\{,\}|[;|]")
 _NO_FORMULA = re.compile(r"\d+(?:[:/.-]\d+){2,}$|\d{1,2}:\d\d(?!\d)|-?[\d.,/]+ \([a-zA-Z ]+\)$")
 """A date, a time, a number with its unit in brackets."""
 _COMMAND = re.compile(r"\\(?:begin|end)\{\w+\}(?:\{[lcr|]+\})?|\\[A-Za-z]+")
@@ -180,11 +181,7 @@ def read_collection(value: str) -> Collection | None:
 
     """
     value = value.strip()
-    if (
-        read_number(value) is not None
-        or not is_formula(value)
-        or re.search(r"\\(?:[lc]?dots|begin|mid|!)|\{,\}|[;|]", value)
-    ):
+    if read_number(value) is not None or not is_formula(value) or _NO_COLLECTION.search(value):
         return None
     listed = split_items(value)
     if len(listed) > 1:
