@@ -7,6 +7,7 @@ from fractions import Fraction
 from gold_kinds import (
     Collection,
     bare_value,
+    is_expression,
     is_formula,
     is_scalar,
     read_collection,
@@ -120,12 +121,12 @@ _PERIODIC = re.compile(r"[_!|]|\\(?:overline|[pm]{2}|a?r?c?(?:sin|cos|tan|cot|se
 
 def is_open_formula(value: str) -> bool:
     """Whether a value is an expression with more than a number in it."""
-    return is_scalar(value) and read_number(value) is None and not _PERIODIC.search(value)
+    return is_expression(value) and not _PERIODIC.search(value) and not re.search("[0-9](?:st|nd|rd|th)", value)
 
 
 def is_matrix(value: str) -> bool:
     """Whether a value is a matrix."""
-    return r"\begin" in value and "matrix" in value
+    return r"\begin" in value and "matrix" in value and is_formula(value)
 
 
 def is_equation(value: str) -> bool:
@@ -178,11 +179,14 @@ def change_letter(pattern: str) -> Rewrite:
     return rewrite
 
 
+_ORDER = re.compile(r"<|>|\\[lg]eq?(?:slant)?(?![a-z])")
+
+
 def flip_relation(gold: str) -> str | None:
     """Turn the sign of an inequality."""
     value = bare_value(gold)
-    signs = re.findall(r"<|>|\\[lg]eq?(?![a-z])", value)
-    if len(signs) != 1 or not is_formula(value):
+    signs = _ORDER.findall(value)
+    if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
         return None
     turned = {"<": ">", ">": "<", r"\le": r"\ge", r"\leq": r"\geq", r"\ge": r"\le", r"\geq": r"\leq"}[signs[0]]
     return in_box(value.replace(signs[0], turned))
@@ -191,8 +195,8 @@ def flip_relation(gold: str) -> str | None:
 def close_relation(gold: str) -> str | None:
     """Let an inequality hold at its end, or not."""
     value = bare_value(gold)
-    signs = re.findall(r"<|>|\\[lg]eq?(?![a-z])", value)
-    if len(signs) != 1 or not is_formula(value):
+    signs = _ORDER.findall(value)
+    if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
         return None
     turned = {"<": r"\le ", ">": r"\ge ", r"\le": "<", r"\leq": "<", r"\ge": ">", r"\geq": ">"}[signs[0]]
     return in_box(value.replace(signs[0], turned))

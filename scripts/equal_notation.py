@@ -2,7 +2,7 @@
 
 import re
 
-from gold_kinds import bare_value, is_formula, is_scalar, read_letter, read_number
+from gold_kinds import bare_value, is_expression, is_formula, is_scalar, read_letter, read_number
 from rewriting import (
     Rewrite,
     enclose_value,
@@ -95,10 +95,10 @@ def space_out(space: str) -> Rewrite:
 
     def rewrite(gold: str) -> str | None:
         value = bare_value(gold)
-        if not is_formula(value) or read_number(value) is not None or re.search(r"\{,\}|\d,\d{3}|\\begin", value):
+        if not is_formula(value) or re.search(r"^[^a-zA-Z]+$|\de-|\{,\}|\d,\d{3}|\\begin", value):
             return None
-        written = re.sub(r"(?<=[\w)}])\s*([-+=])\s*(?=[\w(\\])", rf"{space}\1{space}", value)
-        written = re.sub(r",\s*", f",{space}", written)
+        written = re.sub(r"(?<!\\),\s*", f",{space}", value)
+        written = re.sub(r"(?<=[\w)}])\s*([-+=])\s*(?=[\w(\\])", rf"{space}\1{space}", written)
         return None if written == value else in_box(written)
 
     return rewrite
@@ -169,7 +169,7 @@ NOTATION: dict[str, Rewrite] = {
     r"\times for \cdot": replace_pattern(r"\\cdot(?![a-z])", r"\\times"),
     r"\cdot for \times": replace_pattern(r"\\times(?![a-z])", r"\\cdot"),
     "sign of multiplication": replace_pattern(
-        r"(?<![\\A-Za-z_^\d])(\d+)\s*(?=[a-zA-Z](?![a-zA-Z])|\\(?:sqrt|pi))", r"\1 \\cdot ", is_scalar
+        r"(?<![\\A-Za-z_^\d])(\d+)\s*(?=[a-zA-Z](?![a-zA-Z])|\\(?:sqrt|pi))", r"\1 \\cdot ", is_expression
     ),
     "braces around exponents": replace_pattern(r"\^(\w)", r"^{\1}"),
     "no braces around exponents": replace_pattern(r"\^\{(\w)\}", r"^\1"),

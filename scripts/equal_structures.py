@@ -7,6 +7,7 @@ from fractions import Fraction
 from gold_kinds import (
     Collection,
     bare_value,
+    is_expression,
     is_formula,
     is_relation,
     is_scalar,
@@ -111,7 +112,7 @@ def inequality_to_interval(gold: str) -> str | None:
     """Write an inequality of one letter as an interval."""
     value = bare_value(gold).replace(r"\leq", r"\le").replace(r"\geq", r"\ge")
     parts = [part.strip() for part in re.split(r"(<|>|\\le(?![a-z])|\\ge(?![a-z]))", value)]
-    if not is_formula(value) or "=" in value or len(parts) not in (3, 5):
+    if not is_formula(value) or re.search(r"=|\\[{m]", value) or len(parts) not in (3, 5):
         return None
     if len(parts) == 3 and re.fullmatch("[a-z]", parts[0]) and is_scalar(parts[2]) and parts[0] not in parts[2]:
         sign, bound = parts[1], parts[2]
@@ -136,7 +137,7 @@ def expand_sign(gold: str) -> str | None:
 def swap_terms(gold: str) -> str | None:
     """Swap the terms of a sum of two."""
     value = bare_value(gold)
-    if not is_scalar(value) or value.startswith("-"):
+    if not is_expression(value) or value.startswith("-"):
         return None
     places = [place for place, sign in enumerate(value) if sign in "+-" and _depth_at(value, place) == 0]
     if len(places) != 1 or re.search(r"\\(?:sum|prod|int|lim|pm|mp|sin|cos|tan|log|ln|mod|pmod)|!|,", value):
@@ -153,7 +154,8 @@ def swap_sides(gold: str) -> str | None:
     """Swap the sides of an equation in which both have letters or sums."""
     value = bare_value(gold)
     sides = [side.strip() for side in value.split("=")]
-    if len(sides) != 2 or len(split_items(value)) > 1 or re.search(r"[<>(]|\\n?[lg]e", value) or not is_formula(value):
+    other = re.search(r"[<>(|]|\\n?[lg]e|\\[{m]|\\sum|\\prod|\\lim", value)
+    if len(sides) != 2 or len(split_items(value)) > 1 or other or not is_formula(value):
         return None
     if not all(re.search("[a-zA-Z]", side) for side in sides):
         return None

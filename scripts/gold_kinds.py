@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-_PLAIN_NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
+_PLAIN_NUMBER = r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+"
 _DECIMAL = re.compile(rf"([-+]?)({_PLAIN_NUMBER})")
 _FRACTION = re.compile(r"(-?)(?:\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))|(\d+)\s*/\s*(\d+))")
 _MIXED = re.compile(r"(-?)(\d+)\s*\\[dt]?frac\s*\{(\d+)\}\{(\d+)\}")
@@ -16,6 +16,9 @@ _SCIENTIFIC = re.compile(
 )
 _RELATION = re.compile(r"[=<>≤≥≠~]|\\(?:leq?|geq?|lt|gt|neq?|equiv|approx|sim|in|subset)(?![A-Za-z])")
 _NO_SCALAR = re.compile(r"\\[{}$]|\\c[ua]p|\\(?:[lc]?dots|begin|mid|emptyset|varnothing|mathbb|infty)|[:%]")
+_NO_COLLECTION = re.compile(r"\\(?:[lc]?dots|begin|mid|!)|\{,\}|[;|]")
+_NO_FORMULA = re.compile(r"\d+(?:[:/.-]\d+){2,}$|\d{1,2}:\d\d(?!\d)|-?[\d.,/]+ \([a-zA-Z ]+\)$")
+"""A date, a time, a number with its unit in brackets."""
 _COMMAND = re.compile(r"\\(?:begin|end)\{\w+\}(?:\{[lcr|]+\})?|\\[A-Za-z]+")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm|mathbf|operatorname)(?![a-z])")
 _TEXT = re.compile(r"\\(?:text|mbox|textbf|textrm)\{([A-Za-z][A-Za-z' -]*[A-Za-z])\}|([A-Za-z][A-Za-z' -]*[A-Za-z])")
@@ -125,7 +128,7 @@ def read_scientific(value: str) -> Fraction | None:
 
 def read_percentage(value: str) -> Fraction | None:
     """Read the number before a sign of per cent."""
-    found = re.fullmatch(r"(.*\S)\s*\\?%", value.strip())
+    found = re.fullmatch(r"(.*?)\s*\\?%", value.strip())
     return None if found is None else read_number(found[1])
 
 
@@ -178,7 +181,7 @@ def read_collection(value: str) -> Collection | None:
 
     """
     value = value.strip()
-    if read_number(value) is not None or not is_formula(value) or re.search(r"\\(?:[lc]?dots|begin|!)|\{,\}|;", value):
+    if read_number(value) is not None or not is_formula(value) or _NO_COLLECTION.search(value):
         return None
     listed = split_items(value)
     if len(listed) > 1:
@@ -217,13 +220,18 @@ def is_formula(value: str) -> bool:
         or depths.count("{") != depths.count("}")
         or not value
         or read_text(value)
-        or re.fullmatch(r"\d+(?:[:/.-]\d+){2,}|\d{1,2}:\d\d", value)
+        or _NO_FORMULA.match(value)
     )
 
 
 def is_relation(value: str) -> bool:
     """Whether a value has a sign of equality, inequality or membership."""
     return _RELATION.search(value) is not None
+
+
+def is_expression(value: str) -> bool:
+    """Whether a value is a scalar that is not written as a number."""
+    return is_scalar(value) and read_number(value) is None and read_scientific(value) is None
 
 
 def is_scalar(value: str) -> bool:
