@@ -137,7 +137,7 @@ def expand_sign(gold: str) -> str | None:
 def swap_terms(gold: str) -> str | None:
     """Swap the terms of a sum of two."""
     value = bare_value(gold)
-    if not is_expression(value) or value.startswith("-"):
+    if not is_expression(value) or value.startswith("-") or re.fullmatch(r"\d+\s*-\s*\d+", value):
         return None
     places = [place for place, sign in enumerate(value) if sign in "+-" and _depth_at(value, place) == 0]
     if len(places) != 1 or re.search(r"\\(?:sum|prod|int|lim|pm|mp|sin|cos|tan|log|ln|mod|pmod)|!|,", value):

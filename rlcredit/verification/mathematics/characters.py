@@ -53,7 +53,8 @@ def is_uncomputed(reference: str) -> bool:
 
 def has_same_characters(answer: str, reference: str, compare: Comparison) -> bool:
     """Whether an answer has the same characters, blanks and case aside."""
-    return re.sub(r"\s", "", as_words(answer)).casefold() == re.sub(r"\s", "", as_words(reference)).casefold()
+    ours, theirs = (re.sub(r"\s", "", as_words(without_name(text))).casefold() for text in (answer, reference))
+    return ours == theirs
 
 
 def is_based(reference: str) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.expressions import is_expression
 from rlcredit.verification.mathematics.names import is_name, sides
 from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
 from rlcredit.verification.mathematics.structure import split_outside, squeezed
@@ -56,11 +57,13 @@ def is_same_inequality(answer: str, reference: str, compare: Comparison) -> bool
 _MODULUS = re.compile(r"(.*?)\s*(?:\(\s*)?\\(?:pmod|bmod|mod)\s*(?:\{([^{}]+)\}|(\w+)|\(([^()]+)\))\s*\)?", re.DOTALL)
 
 
-def _read_congruence(text: str) -> tuple[str, str] | None:
+def _read_congruence(text: str) -> tuple[str, str, str] | None:
+    """Return what is congruent (nothing if that is not said), to what, and the modulus."""
     found = _MODULUS.fullmatch(text)
-    if found is None:
+    parts = [part.strip() for part in re.split(r"\\equiv(?![A-Za-z])|=", found[1])] if found else []
+    if found is None or len(parts) > 2 or not all(is_expression(part) for part in parts):
         return None
-    return re.split(r"\\equiv(?![A-Za-z])|=", found[1])[-1].strip(), next(filter(None, found.groups()[1:])).strip()
+    return "".join(parts[:-1]), parts[-1], next(filter(None, found.groups()[1:])).strip()
 
 
 def is_congruence(reference: str) -> bool:
@@ -71,9 +74,11 @@ def is_congruence(reference: str) -> bool:
 def is_same_congruence(answer: str, reference: str, compare: Comparison) -> bool:
     """Whether an answer has the same modulus, and a residue that differs by a multiple of it."""
     ours, theirs = _read_congruence(answer), _read_congruence(reference)
-    if ours is None or theirs is None or not compare.equal(ours[1], theirs[1]):
+    if ours is None or theirs is None or not compare.equal(ours[2], theirs[2]):
         return False
-    whole = [re.fullmatch(r"-?\d{1,20}", text) for text in (ours[0], theirs[0], theirs[1])]
-    if all(whole) and int(theirs[1]):
-        return (int(ours[0]) - int(theirs[0])) % int(theirs[1]) == 0
-    return compare.equal(ours[0], theirs[0])
+    if ours[0] and theirs[0] and not compare.equal(ours[0], theirs[0]):
+        return False
+    whole = [re.fullmatch(r"-?\d{1,20}", text) for text in (ours[1], theirs[1], theirs[2])]
+    if all(whole) and int(theirs[2]):
+        return (int(ours[1]) - int(theirs[1])) % int(theirs[2]) == 0
+    return compare.equal(ours[1], theirs[1])

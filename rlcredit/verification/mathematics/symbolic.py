@@ -148,6 +148,7 @@ _REWRITTEN = (
     (re.compile(r"\\lg(?![A-Za-z])"), r"\\log_{10}"),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
     (re.compile(r"\^\{\+"), "^{"),
+    (re.compile(r"(?<![A-Za-z\\])([ei])\s*\("), r"\1 \\cdot ("),
     (re.compile(r"\)\s*(?=\d)"), r") \\cdot "),
     (re.compile(r"_\{\s*\\([A-Za-z]+)\s*\}"), r"_{\1}"),
     (re.compile(r"(?<![A-Za-z\\])([eEiI])_\{(\w+)\}"), r"x_{\1\2}"),
