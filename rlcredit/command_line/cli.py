@@ -1,5 +1,6 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -123,6 +124,9 @@ class CreditCLI(LightningCLI):
         if subcommand == "explain":
             shows = "Print one prompt as the model reads it, and how answers to it are judged; reads the tokenizer."
             parser.add_argument("--show_prompt", action="store_true", help=shows)
+        if subcommand == "fit":
+            removes = "Replace the run in this folder: it is removed once the new one has a checkpoint."
+            parser.add_argument("--replace", action="store_true", help=removes)
         return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
@@ -130,6 +134,7 @@ class CreditCLI(LightningCLI):
         super().parse_arguments(parser, args)
         try:
             checks.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+            checks.refuse_replacing_files(ReadableParser.given)
         except ValueError as error:
             parser.error(str(error))
 
@@ -141,6 +146,7 @@ class CreditCLI(LightningCLI):
         config = self.config[str(self.subcommand)]
         self.declared = config.clone()  # saved with the run; names and folders are derived from it again
         self.declared.ckpt_path = None
+        replaces = bool(self.declared.pop("replace", None))
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
@@ -155,13 +161,24 @@ class CreditCLI(LightningCLI):
             to = self._destination(config)
         except ValueError as error:
             self.parser.error(str(error))
+        asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.lifetime = Lifetime(self._run_name(config), folder, checkpoints, path, checkpoint, to)
+        self.lifetime = Lifetime(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            self._refuse_loss()
         if self.subcommand != "fit":
             trainer.logger = False
         if self.subcommand == "validate":
             config.verbose = False  # Lightning's table shows a step where there is none
         self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
+
+    def _refuse_loss(self) -> None:
+        """Refuse at once what is refused again when the run begins; the first of several processes asks."""
+        try:
+            with self.lifetime.folder.locked() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
+                self.lifetime.refuse_loss()
+        except ValueError as error:
+            self.parser.error(str(error))
 
     def _destination(self, config: Namespace) -> Destination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsonargparse import Namespace, get_loader, set_loader
@@ -80,6 +80,20 @@ class _Loader:
 def _checked_text(text: str) -> Any:
     strict_yaml.loaded(text)
     return _Loader.plain(text)
+
+
+def refuse_replacing_files(given: Mapping[str, Any]) -> None:
+    """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
+
+    Args:
+        given: what files and flags configure, merged; flags are texts.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    if isinstance(given.get("replace"), bool):
+        raise ValueError("replace: a file would replace one run after another. Say --replace on the command line.")
 
 
 def refuse_values(config: Namespace, roots: Roots) -> None:
