@@ -27,6 +27,7 @@ from rlcredit.command_line.startup import configured
 from rlcredit.command_line.validated import reported
 from rlcredit.exits import FAILED, Ended
 from rlcredit.inputs import carried, checks, loggers
+from rlcredit.inputs.failures import cause
 from rlcredit.inputs.feasible import REFUSALS, reason, refuse_infeasible
 from rlcredit.inputs.found import import_from_beside, with_configs_found
 from rlcredit.inputs.memory import refuse_memory
@@ -178,7 +179,7 @@ class CreditCLI(LightningCLI):
             with self.lifetime.folder.locked() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
                 self.lifetime.refuse_loss()
         except ValueError as error:
-            self.parser.error(str(error))
+            self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def _destination(self, config: Namespace) -> Destination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
@@ -255,8 +256,12 @@ class CreditCLI(LightningCLI):
             self.model.check(self.trainer, self.datamodule)
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
-        except REFUSALS as error:
-            self.parser.error(reason(error))
+        except Ended:
+            raise
+        except Exception as error:  # noqa: BLE001  (constructors are anybody's, and raise anything)
+            if isinstance(cause(error), (ValueError, OSError)):
+                self.parser.error(reason(error))
+            self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is."""

@@ -83,6 +83,24 @@ def definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[Modul
     return None
 
 
+def class_names(module: ModuleSpec) -> list[str]:
+    """Return the names of the classes that are defined at the top of a module, as its source says."""
+    return [node.name for node in _statements(module) if isinstance(node, ast.ClassDef)]
+
+
+def syntax_problem(module: ModuleSpec) -> str | None:
+    """Say where the source of a module is no Python; None where it is, or where there is no source."""
+    if not module.origin or not module.origin.endswith(".py"):
+        return None
+    try:
+        ast.parse(Path(module.origin).read_bytes())
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        said = error.msg if isinstance(error, SyntaxError) else error
+        return f"{type(error).__name__}: {said} ({Path(module.origin).name}{line})"
+    return None
+
+
 def derived_from_nothing(module: ModuleSpec, cls: ast.ClassDef) -> bool:
     """Whether all that a class is visibly derived from is Python's own: then it is of no type of ours."""
     return all(_python_s_own(module, base) for base in cls.bases)
