@@ -4,6 +4,8 @@ import difflib
 import importlib
 import sys
 
+from rlcredit.inputs.found import import_own_callbacks, with_configs_found
+
 COMMANDS = {
     "campaign": "rlcredit.campaign.command",
     "card": "rlcredit.card.command",
@@ -23,13 +25,13 @@ LIGHTNING = ("fit", "validate", "explain")
 
 def main() -> None:
     """Run the command line of this process."""
+    import_own_callbacks()
     name = next(iter(sys.argv[1:]), "")
     if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
         sys.exit(_unknown(name))
     if name in COMMANDS:
         sys.exit(importlib.import_module(COMMANDS[name]).main(sys.argv[2:]))
     from rlcredit.command_line import overview, startup, version  # noqa: PLC0415
-    from rlcredit.inputs.found import with_configs_found  # noqa: PLC0415
 
     if version.asked_for(sys.argv[1:]):
         print(version.versions())

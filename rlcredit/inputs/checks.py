@@ -15,6 +15,7 @@ from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.passwords import refuse_passwords
 from rlcredit.inputs.precision import refuse_precision
 from rlcredit.inputs.schema import Roots, merged_configs, words
+from rlcredit.inputs.special import refuse_special
 
 GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys whose value is a mapping of settings, or a file that holds one."""
@@ -34,11 +35,13 @@ def given(args: Sequence[str]) -> dict[str, Any]:
     _guard_texts()
     for flag, value in itertools.pairwise(["", *words(args)]):
         refuse_passwords(value, flag)
+        refuse_special(value, flag)
         if value.startswith(("{", "[")):
             with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
                 strict_yaml.loaded(value, flag)
     merged = merged_configs(args)
     refuse_passwords(merged)
+    refuse_special(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
         raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
     for key in GROUPS:
@@ -78,7 +81,12 @@ class _Loader:
 
 
 def _checked_text(text: str) -> Any:
-    strict_yaml.loaded(text)
+    try:
+        refuse_special(strict_yaml.loaded(text))
+    except strict_yaml.UnreadableError:
+        raise
+    except ValueError as error:
+        raise strict_yaml.UnreadableError(str(error)) from None
     return _Loader.plain(text)
 
 

@@ -15,6 +15,7 @@ import jsonargparse
 import jsonargparse._typehints as typehints
 
 from rlcredit.inputs.failures import described
+from rlcredit.inputs.found import CALLBACKS
 from rlcredit.inputs.source import class_names, definition, derived_from_nothing, located, of_python, syntax_problem
 
 MARK = "class path refused: "
@@ -22,8 +23,6 @@ MARK = "class path refused: "
 STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
 
 
-OURS = "callbacks"
-"""The package of rlcredit that people may have a folder of the same name as."""
 MOST = 20
 """Classes of a module that a message lists."""
 
@@ -109,12 +108,18 @@ def _reason(path: str, error: BaseException) -> str:
     known = sys.modules.get(module.name)
     if known is None or not rest or hasattr(known, rest[0]):
         return f"cannot be imported: {described(error)}."
-    if module.name == OURS and (beside := Path.cwd() / OURS).is_dir() and not beside.samefile(known.__path__[0]):
-        return f"is looked for in rlcredit's own package `{OURS}`; rename your folder {beside}."
+    if module.name == CALLBACKS and (beside := _beside(known)):
+        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
     classes = [
         name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
     ]
     return f"is nothing that the module {module.name} has ({module.origin}).{_alternatives(rest[0], classes)}"
+
+
+def _beside(ours: types.ModuleType) -> Path | None:
+    """Return the folder or module of the same name in the working directory, if it is not ours."""
+    candidates = (Path.cwd() / CALLBACKS, Path.cwd() / f"{CALLBACKS}.py")
+    return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
 
 
 def _alternatives(name: str, classes: Sequence[str]) -> str:
