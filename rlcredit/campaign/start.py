@@ -93,7 +93,8 @@ def started(
     """
     ledger, file = Ledger(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan.shortfall(declaration)
-    if ledger.fixed:
+    added = ledger.added_seeds(declaration.plain())
+    if ledger.fixed and not added:
         ledger.fix({"declaration": declaration.plain()})
     write_atomically(file, settings)
     ready = planned(declaration, root, file, share, threads, measure=measure and short is None)
@@ -101,6 +102,11 @@ def started(
     if short:
         raise ValueError(short)
     _refuse_unknown_runs(specs(declaration, root), ledger, ready.evaluations)
+    if added:
+        print(
+            f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
+        )
+        ledger.add_seeds(declaration.plain(), declaration.sha256)
     named = ready.resolutions.items()
     ledger.fix(
         {

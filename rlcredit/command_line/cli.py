@@ -17,11 +17,12 @@ import callbacks
 import rlcredit.engines.vllm_server  # noqa: F401  (likewise)
 from callbacks.contract import StackError, operators
 from callbacks.lints import bounds, check_stack
-from rlcredit.command_line.explain import explanation, run_parameters
+from rlcredit.command_line.explain import explanation, run_parameters, stack_of
 from rlcredit.command_line.lifetime import Lifetime
 from rlcredit.command_line.messages import ReadableParser
 from rlcredit.command_line.overview import DESCRIPTION
 from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.rehearsal import open_local_data, refuse_unwritable, rehearse
 from rlcredit.command_line.results import results
 from rlcredit.command_line.startup import configured
 from rlcredit.command_line.validated import reported
@@ -254,6 +255,7 @@ class CreditCLI(LightningCLI):
         try:
             super().instantiate_classes()
             self.model.check(self.trainer, self.datamodule)
+            self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
         except Ended:
@@ -263,9 +265,28 @@ class CreditCLI(LightningCLI):
                 self.parser.error(reason(error))
             self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
 
+    def rehearse(self) -> list[str]:
+        """Try the stack, the data where that is not done anyway, and the folder; return what was passed over."""
+        if self.subcommand == "validate":
+            return []
+        for folder in (self.lifetime.folder.path, self.lifetime.checkpoints):
+            refuse_unwritable(folder)
+        left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
+        stack = stack_of(self.trainer)
+        names = dict.fromkeys(rehearse(stack, self.model.sampling.completions))
+        return [
+            *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
+            *([left] if left else []),
+        ]
+
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
-        """Print the configuration as the program it is."""
+        """Print the configuration as the program it is, and what was not tried of it."""
         print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
+        print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
+        try:
+            self.lifetime.refuse_loss()
+        except ValueError as error:
+            print(f"warning: {error}")
         if self.config.explain.show_prompt:
             try:
                 refuse_policy(model.policy)

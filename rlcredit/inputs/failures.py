@@ -25,7 +25,7 @@ def described(error: BaseException) -> str:
 
 def cause(error: BaseException) -> BaseException:
     """Return the error that a chain of errors began with."""
-    while (before := error.__cause__ or error.__context__) is not None:
+    while (before := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
         error = before
     return error
 

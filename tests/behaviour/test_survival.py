@@ -35,7 +35,7 @@ data:
 CAMPAIGN = """
 name: grpo-seed0
 configs: [configs/tiny.yaml]
-conditions: {a: configs/conditions/baselines/grpo.yaml, b: configs/conditions/baselines/rloo.yaml}
+conditions: {a: configs/conditions/sepa_paper/c1_grpo.yaml, b: configs/conditions/baselines/rloo.yaml}
 baseline: a
 seeds: [0, 1]
 steps: 3
