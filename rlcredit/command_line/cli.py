@@ -261,7 +261,7 @@ class CreditCLI(LightningCLI):
         except Ended:
             raise
         except Exception as error:  # noqa: BLE001  (constructors are anybody's, and raise anything)
-            if isinstance(cause(error), (ValueError, OSError)):
+            if isinstance(cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
                 self.parser.error(reason(error))
             self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
 
