@@ -15,8 +15,15 @@ import jsonargparse
 import jsonargparse._typehints as typehints
 
 from rlcredit.inputs.failures import described
-from rlcredit.inputs.found import CALLBACKS
-from rlcredit.inputs.source import class_names, definition, derived_from_nothing, located, of_python, syntax_problem
+from rlcredit.inputs.source import (
+    CALLBACKS,
+    class_names,
+    definition,
+    derived_from_nothing,
+    located,
+    of_python,
+    syntax_problem,
+)
 
 MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""

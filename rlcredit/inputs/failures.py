@@ -3,7 +3,7 @@
 import traceback
 from pathlib import Path
 
-from rlcredit.inputs.code import INSTALLED
+from rlcredit.inputs.source import INSTALLED
 
 OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
 

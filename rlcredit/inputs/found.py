@@ -8,13 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 from rlcredit.files import is_file
+from rlcredit.inputs.source import CALLBACKS
 
 PACKAGE = Path(__file__).parents[1]
 
 CONFIGS = "configs"
-
-CALLBACKS = "callbacks"
-"""A name that people's own folders have too."""
 
 
 class _OwnCallbacks:

@@ -10,6 +10,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 Definition = ast.ClassDef | ast.FunctionDef
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of what others have made."""
+
+CALLBACKS = "callbacks"
+"""The package of ours whose name people's own folders have too."""
+
 LINKS = 8
 """How many modules in a row may pass a name on."""
 
