@@ -22,7 +22,7 @@ from callbacks.base import CreditOperator
 
 class Late(CreditOperator, reads="advantages", writes="advantages"):
     def assign(self, rollout):
-        if rollout.completion_ids.shape[1] > 30:
+        if rollout.mask.shape[1] > 30:
             raise RuntimeError("only real completions are so long")
         rollout.advantages = 2 * rollout.advantages
         return {}
