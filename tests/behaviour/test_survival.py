@@ -158,7 +158,8 @@ def test_the_refusal_says_what_lies_there_and_three_ways_on(directory, capsys):
 
 def test_a_replacement_that_fails_leaves_the_run_beside_it_and_one_that_succeeds_removes_it(directory, capsys):
     before = hashes()
-    assert status("fit", *FIT, "--trainer.callbacks=[GRPO, broken.Late]", "--replace") != 0
+    with pytest.raises(RuntimeError, match="only real completions"):
+        status("fit", *FIT, "--trainer.callbacks=[GRPO, broken.Late]", "--replace")
     assert hashes(RunFolder(RUN).former) == {name: each for name, each in before.items() if name != "lock"}
     assert status("fit", *FIT) == 2
     assert "a run that was to be replaced, in runs/grpo-seed0/former" in capsys.readouterr().err
