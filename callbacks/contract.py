@@ -25,7 +25,8 @@ RESERVED = frozenset(
 class Contract:
     """Which fields of the rollout a class reads and which it rebinds, declared in its header.
 
-    ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``. ``mask`` and ``group_size`` describe
+    ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``; a list or tuple of names says the
+    same. ``mask`` and ``group_size`` describe
     shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. ``state`` names the
     attributes that cannot be recomputed when a run is continued. If a stack lacks a writer of a field, the error
     proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``.
@@ -39,18 +40,18 @@ class Contract:
 
     def __init_subclass__(
         cls,
-        reads: str | None = None,
-        writes: str | None = None,
-        state: str | None = None,
+        reads: str | Iterable[str] | None = None,
+        writes: str | Iterable[str] | None = None,
+        state: str | Iterable[str] | None = None,
         usual: bool = False,
         costly: bool = False,
         **kwargs: Any,
     ) -> None:
         """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
         super().__init_subclass__(**kwargs)
-        cls.reads = cls.reads if reads is None else frozenset(reads.split())
-        cls.writes = cls.writes if writes is None else frozenset(writes.split())
-        cls.state = (*cls.state, *(state or "").split())
+        cls.reads = cls.reads if reads is None else frozenset(_names("reads", reads))
+        cls.writes = cls.writes if writes is None else frozenset(_names("writes", writes))
+        cls.state = (*cls.state, *_names("state", state or ()))
         cls.usual, cls.costly = usual, costly or cls.costly
         if taken := RESERVED & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
@@ -80,6 +81,14 @@ class Contract:
         if "advantages" in self.writes and above and not self.bound(above, group_size):
             return f"{type(self).__name__} gives no credit to groups of {group_size}. Raise model.sampling.completions."
         return None
+
+
+def _names(header: str, declared: str | Iterable[str]) -> list[str]:
+    """Return the names in a header: of a text, those between its blanks."""
+    names = declared.split() if isinstance(declared, str) else list(declared)
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f'{header}= holds {odd[0]!r}; expected names of fields, as in {header}="signal advantages".')
+    return names
 
 
 def operators(callbacks: Iterable[object]) -> list[Contract]:

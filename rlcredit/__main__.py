@@ -8,6 +8,7 @@ from types import FrameType
 from typing import NoReturn
 
 from rlcredit.exits import REFUSED, signalled
+from rlcredit.inputs.found import import_own_callbacks, with_configs_found
 from rlcredit.inspection.visible import guard_output
 
 COMMANDS = {
@@ -48,13 +49,14 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run() -> None:
+    """Run the command that the first word names."""
+    import_own_callbacks()
     name = next(iter(sys.argv[1:]), "")
     if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
         sys.exit(_unknown(name))
     if name in COMMANDS:
         sys.exit(importlib.import_module(COMMANDS[name]).main(sys.argv[2:]))
     from rlcredit.command_line import overview, startup, version  # noqa: PLC0415
-    from rlcredit.inputs.found import with_configs_found  # noqa: PLC0415
 
     if version.asked_for(sys.argv[1:]):
         print(version.versions())

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.campaign.pids import bound, told_parent
+from rlcredit.inputs.found import import_own_callbacks
 
 REQUEST = 2**17
 """Bytes of the largest one; the environment is in it."""
@@ -35,6 +36,7 @@ def main() -> None:
 
 def _import(modules: Sequence[str]) -> None:
     """Import, and start no thread: none would live on in a fork."""
+    import_own_callbacks()  # the working directory comes first on the path
     from rlcredit.command_line.quiet import quiet  # noqa: PLC0415
 
     quiet()  # before MLflow is imported

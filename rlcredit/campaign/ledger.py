@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from rlcredit.files import write_atomically
 
 FINISHED, FAILED = "finished", "failed"
 LEDGER = "ledger.json"
+
+REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "effect", "deviation", "exploratory"}
+"""Keys of a declaration that change nothing in the runs that it already had."""
 
 
 class Ledger:
@@ -51,12 +55,47 @@ class Ledger:
         if changed := differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
             name = self.content["declaration"]["name"]
             lines = "\n  ".join(changed)
+            reused = set(before) == {"declaration"} and {_key(line) for line in changed} <= REUSABLE
             raise ValueError(
                 f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
+                f"{self._reuse() if reused else ''}"
             )
         if lacking := fixed.keys() - before.keys():  # all of it, or what an older ledger did not have
             self.write(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
+
+    def _reuse(self) -> str:
+        """Say how a campaign of another name takes over what is finished."""
+        root, new = self.path.parent, self.path.parent.with_name("NAME")
+        return (
+            f" Its finished runs need not be made again: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
+            "campaign with `name: NAME`. It goes on from the checkpoints there, which takes a finished run seconds; "
+            "what it finds is told of all its runs, those that were known before among them."
+        )
+
+    def added_seeds(self, plain: Mapping[str, Any]) -> list[int]:
+        """Return the seeds that an exploratory declaration has more than the fixed one; none if anything else changed.
+
+        Args:
+            plain: the declaration as it is now.
+
+        """
+        before = self.content.get("declaration", {})
+        known = before.get("seeds", [])
+        alike = before.get("exploratory") and not differences({**before, "seeds": 0}, {**plain, "seeds": 0})
+        return plain["seeds"][len(known) :] if alike and plain["seeds"][: len(known)] == known else []
+
+    def add_seeds(self, plain: Mapping[str, Any], sha256: str) -> None:
+        """Take over the seeds that an exploratory declaration has more; that they came later is noted for reports.
+
+        Args:
+            plain: the declaration as it is now.
+            sha256: which identifies it.
+
+        """
+        if added := self.added_seeds(plain):
+            later = [*self.content.get("seeds_added", []), *added]
+            self.write(declaration=dict(plain), sha256=sha256, seeds_added=later)
 
     def write(self, **entries: Any) -> None:
         """Put entries in, and wait until the disk has them."""
@@ -75,6 +114,17 @@ class Ledger:
     def finished(self, spec: RunSpec) -> bool:
         """Whether a run is done and must never be touched again."""
         return self.of(spec).get("state") == FINISHED
+
+
+def _key(line: str) -> str:
+    """Return the key of a declaration that a line about a difference is of.
+
+    Example:
+        >>> _key("declaration.seeds[2]: was nothing, is now 2")
+        'seeds'
+
+    """
+    return re.split(r"[.\[:]", line)[1]
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ LEDGER: Shape = {
     "parameters?": {str: dict},
     "code?": {str: str},
     "mlflow_run?": TEXT_OR_NULL,
+    "seeds_added?": [int],
     "cells": {str: CELL},
 }
 DECLARATION: Shape = {

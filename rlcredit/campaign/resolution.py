@@ -24,6 +24,10 @@ class _Resolve(CreditCLI):
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Be silent."""
 
+    def rehearse(self) -> list[str]:
+        """Leave that to the run."""
+        return []
+
     def refuse_memory(self, trainer: Trainer) -> None:
         """Leave that to the machine that will run it."""
 

@@ -102,7 +102,7 @@ class Scheduler:
             args.append("--ckpt_path=last")
         else:
             self.parent.abandon(spec)
-            spec.run.clear()
+            args.append("--replace")
         write_atomically(spec.run.declared, yaml.safe_dump(self.config(spec), sort_keys=False))
         self.tries[spec.name] += 1
         attempts = self.ledger.of(spec).get("attempts", 0) + 1

@@ -1,7 +1,7 @@
 """A declaration becomes a plan, and a plan that is accepted becomes runs."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rlcredit.campaign.metric import held_out_metric, unlike
 from rlcredit.campaign.parent import Parent
 from rlcredit.campaign.resolution import Resolution, own_code, resolved
 from rlcredit.campaign.run_spec import RunSpec, arguments, specs
-from rlcredit.campaign.runs import status
+from rlcredit.campaign.runs import continuable, status
 from rlcredit.campaign.scheduler import Scheduler
 from rlcredit.files import write_atomically
 
@@ -93,13 +93,20 @@ def started(
     """
     ledger, file = Ledger(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan.shortfall(declaration)
-    if ledger.fixed:
+    added = ledger.added_seeds(declaration.plain())
+    if ledger.fixed and not added:
         ledger.fix({"declaration": declaration.plain()})
     write_atomically(file, settings)
     ready = planned(declaration, root, file, share, threads, measure=measure and short is None)
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)
+    _refuse_unknown_runs(specs(declaration, root), ledger, ready.evaluations)
+    if added:
+        print(
+            f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
+        )
+        ledger.add_seeds(declaration.plain(), declaration.sha256)
     named = ready.resolutions.items()
     ledger.fix(
         {
@@ -134,6 +141,22 @@ def started(
         parent.close("FAILED", ledger.path)
         raise
     return _concluded(ledger, runs, parent)
+
+
+def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: Ledger, evaluations: Sequence[int]) -> None:
+    """Refuse to begin a run anew where one lies that the ledger has lost, and that cannot be continued.
+
+    Raises:
+        ValueError: with what lies there and the repair.
+
+    """
+    for spec in runs:
+        known = ledger.of(spec) or continuable(spec, evaluations)
+        if not known and (results := spec.run.results()):
+            raise ValueError(
+                f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "
+                "from a copy (MLflow keeps one with the campaign), or move that folder away."
+            )
 
 
 def _concluded(ledger: Ledger, runs: list[RunSpec], parent: Parent) -> int:

@@ -75,6 +75,10 @@ class _Silent(CreditCLI):
     def explain(self, model: PolicyModule, datamodule: Task, **_: object) -> None:
         """Be silent."""
 
+    def rehearse(self) -> list[str]:
+        """Leave that to the run."""
+        return []
+
 
 def configured(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
     """Return what a configuration describes; nothing is loaded.

@@ -1,5 +1,6 @@
 """``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,16 +17,18 @@ import callbacks
 import rlcredit.engines.vllm_server  # noqa: F401  (likewise)
 from callbacks.contract import StackError, operators
 from callbacks.lints import bounds, check_stack
-from rlcredit.command_line.explain import explanation, run_parameters
+from rlcredit.command_line.explain import explanation, run_parameters, stack_of
 from rlcredit.command_line.lifetime import Lifetime
 from rlcredit.command_line.messages import ReadableParser
 from rlcredit.command_line.overview import DESCRIPTION
 from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.rehearsal import open_local_data, refuse_unwritable, rehearse
 from rlcredit.command_line.results import results
 from rlcredit.command_line.startup import configured
 from rlcredit.command_line.validated import reported
 from rlcredit.exits import FAILED, Ended
 from rlcredit.inputs import carried, checks, loggers
+from rlcredit.inputs.failures import cause
 from rlcredit.inputs.feasible import REFUSALS, reason, refuse_infeasible
 from rlcredit.inputs.found import import_from_beside, with_configs_found
 from rlcredit.inputs.memory import refuse_memory
@@ -124,6 +127,9 @@ class CreditCLI(LightningCLI):
         if subcommand == "explain":
             shows = "Print one prompt as the model reads it, and how answers to it are judged; reads the tokenizer."
             parser.add_argument("--show_prompt", action="store_true", help=shows)
+        if subcommand == "fit":
+            removes = "Replace the run in this folder: it is removed once the new one has a checkpoint."
+            parser.add_argument("--replace", action="store_true", help=removes)
         return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
@@ -131,6 +137,7 @@ class CreditCLI(LightningCLI):
         super().parse_arguments(parser, args)
         try:
             checks.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+            checks.refuse_replacing_files(ReadableParser.given)
         except ValueError as error:
             parser.error(str(error))
 
@@ -142,6 +149,7 @@ class CreditCLI(LightningCLI):
         config = self.config[str(self.subcommand)]
         self.declared = config.clone()  # saved with the run; names and folders are derived from it again
         self.declared.ckpt_path = None
+        replaces = bool(self.declared.pop("replace", None))
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         trainer = config.trainer
@@ -156,13 +164,24 @@ class CreditCLI(LightningCLI):
             to = self._destination(config)
         except ValueError as error:
             self.parser.error(str(error))
+        asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.lifetime = Lifetime(self._run_name(config), folder, checkpoints, path, checkpoint, to)
+        self.lifetime = Lifetime(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            self._refuse_loss()
         if self.subcommand != "fit":
             trainer.logger = False
         if self.subcommand == "validate":
             config.verbose = False  # Lightning's table shows a step where there is none
         self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
+
+    def _refuse_loss(self) -> None:
+        """Refuse at once what is refused again when the run begins; the first of several processes asks."""
+        try:
+            with self.lifetime.folder.locked() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
+                self.lifetime.refuse_loss()
+        except ValueError as error:
+            self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def _destination(self, config: Namespace) -> Destination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
@@ -238,14 +257,38 @@ class CreditCLI(LightningCLI):
         try:
             super().instantiate_classes()
             self.model.check(self.trainer, self.datamodule)
+            self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
-        except REFUSALS as error:
-            self.parser.error(reason(error))
+        except Ended:
+            raise
+        except Exception as error:  # noqa: BLE001  (constructors are anybody's, and raise anything)
+            if isinstance(cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
+                self.parser.error(reason(error))
+            self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def rehearse(self) -> list[str]:
+        """Try the stack, the data where that is not done anyway, and the folder; return what was passed over."""
+        if self.subcommand == "validate":
+            return []
+        for folder in (self.lifetime.folder.path, self.lifetime.checkpoints):
+            refuse_unwritable(folder)
+        left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
+        stack = stack_of(self.trainer)
+        names = dict.fromkeys(rehearse(stack, self.model.sampling.completions))
+        return [
+            *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
+            *([left] if left else []),
+        ]
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
-        """Print the configuration as the program it is."""
+        """Print the configuration as the program it is, and what was not tried of it."""
         print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
+        print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
+        try:
+            self.lifetime.refuse_loss()
+        except ValueError as error:
+            print(f"warning: {error}")
         if self.config.explain.show_prompt:
             try:
                 refuse_policy(model.policy)

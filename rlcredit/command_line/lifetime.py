@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ from rlcredit.tracking.interruption import Interrupted, Signals
 HURRY = 2.0
 """Seconds that a run still waits for MLflow at its end, once a signal has interrupted the wait."""
 
+FEW = 3
+"""Names of files that a message lists."""
+
 
 @dataclasses.dataclass
 class Lifetime:
@@ -34,6 +38,8 @@ class Lifetime:
         path: the checkpoint that it goes on from, None if it begins.
         checkpoint: what that holds.
         to: where its record is delivered; nowhere if None.
+        replaces: whether it was asked to replace what lies in its folder.
+        restarts: whether it was asked to go on or else begin, so that a run without a checkpoint is begun anew.
 
     """
 
@@ -43,6 +49,8 @@ class Lifetime:
     path: Path | None
     checkpoint: Mapping[str, Any]
     to: Destination | None
+    replaces: bool = False
+    restarts: bool = False
 
     @contextmanager
     def lived(self, trainer: Trainer, identity: RunIdentity, signals: Signals) -> Iterator[None]:
@@ -74,32 +82,102 @@ class Lifetime:
                 except Interrupted:  # a signal during the wait for MLflow only shortens it
                     with contextlib.suppress(Interrupted):
                         record.close(status, HURRY)
+                self._forget_former()
+
+    @property
+    def _inside(self) -> bool:
+        """Whether the checkpoint that is continued lies in the folder of the run."""
+        homes = {self.folder.path.resolve(), self.checkpoints.resolve()}
+        return self.path is not None and bool(homes & set(self.path.resolve().parents))
+
+    @property
+    def _length(self) -> int | None:
+        """Bytes of the record that is continued; None for a new one."""
+        continued = self._inside and self.checkpoint.get("run_name") == self.name
+        return self.checkpoint.get("record") if continued else None
+
+    def refuse_loss(self) -> None:
+        """Refuse to write over what another run has left, or another program.
+
+        Raises:
+            ValueError: with what lies there, and the ways on; or another process writes there.
+
+        """
+        path = self.folder.path
+        if self._length is not None:
+            later = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
+            if later:
+                raise ValueError(
+                    f"{path} holds {later[-1].name}, which a run that goes back to step {self._step} removes. Go on "
+                    "from the newest (--ckpt_path last), let another --condition go on from here, or say --replace."
+                )
+            return
+        results = self.folder.results(self.checkpoints)
+        taken, steps = self.folder.stand() or (0, 0)
+        finished = 0 < steps <= taken
+        if self.restarts and not finished and not self.folder.adapter.exists():
+            results = []
+        if not self.folder.used and (there := [each.name for each in self.folder.contents(self.checkpoints)]):
+            raise ValueError(
+                f"{path} is not the folder of a run, and holds {', '.join(sorted(there)[:FEW])}, which a run would "
+                "write over. Choose a folder with --trainer.default_root_dir, or checkpoints with --checkpoint.dirpath."
+            )
+        if self.folder.former.exists():
+            results.append(f"a run that was to be replaced, in {self.folder.former}")
+        if results and not self.replaces:
+            run = f"a run of {taken} of {steps} steps" if steps else "a run"
+            own = "--condition NAME" if path == Path("runs") / self.name else "--trainer.default_root_dir FOLDER"
+            longer = " and more --trainer.max_steps" if finished else ""
+            on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
+            raise ValueError(
+                f"{path} holds {run}, last written {self.folder.last_written(self.checkpoints)}: {'; '.join(results)}. "
+                f"Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
+            )
+
+    @property
+    def _step(self) -> int:
+        return self.checkpoint.get("global_step", 0)
+
+    def _checkpoints(self) -> Iterator[tuple[Path, int]]:
+        """Yield the checkpoints of the folder that can be read, with their steps."""
+        for path in sorted(self.checkpoints.glob("*.ckpt")):
+            with contextlib.suppress(ValueError):  # a damaged one is reported when a run continues from it
+                yield path, read(path)["global_step"]
 
     def _opened(self) -> Record:
-        """Go on with the record of the run that is continued, or clear the folder for a new one."""
-        homes = {self.folder.path.resolve(), self.checkpoints.resolve()}
-        inside = self.path is not None and bool(homes & set(self.path.resolve().parents))
-        length = self.checkpoint.get("record") if inside and self.checkpoint.get("run_name") == self.name else None
+        """Go on with the record of the run that is continued, or make room for a new one."""
+        length = self._length
         former = Destination.saved(self.folder.tracking)
-        if length is None and self.folder.used and not inside:
-            print(f"{self.folder.path} holds an earlier run, which this one overwrites.")
-            self.folder.clear()
-            for path in self.checkpoints.glob("*.ckpt"):
-                path.unlink()
+        self.refuse_loss()
+        if length is None and not self._inside:
+            self._make_room()
         if self.to and former and former.tracking_uri == self.to.tracking_uri:
             self._take_over(former, self.to, length)
         record = Record(self.folder, length, self.to)
         if length is not None:
-            self._go_back(self.checkpoint["global_step"])
+            self._go_back(self._step)
         return record
+
+    def _make_room(self) -> None:
+        """Set aside a run that is to be replaced until this one has a checkpoint; remove what none will miss."""
+        if self.replaces and (self.folder.results(self.checkpoints) or self.folder.former.exists()):
+            self.folder.set_aside(self.checkpoints)
+            print(f"{self.folder.former} keeps the run that this one replaces until this one has a checkpoint.")
+        elif self.folder.used:
+            print(f"{self.folder.path} holds a run without a checkpoint, which this one replaces.")
+            self.folder.clear(self.checkpoints)
+
+    def _forget_former(self) -> None:
+        """Remove the run that this one has replaced, if this one has come to something."""
+        if self.folder.former.exists() and any(self._checkpoints()):
+            shutil.rmtree(self.folder.former)
 
     def _go_back(self, step: int) -> None:
         """Forget what came after the step that the run goes on from."""
         self.folder.forget_after(step)
-        for path in self.checkpoints.glob("*.ckpt"):
-            with contextlib.suppress(ValueError):  # a damaged one is reported when a run continues from it
-                if read(path)["global_step"] > step:
-                    path.unlink()
+        for path, reached in list(self._checkpoints()):
+            if reached > step:
+                path.unlink()
 
     @staticmethod
     def _take_over(former: Destination, to: Destination, length: int | None) -> None:

@@ -38,7 +38,11 @@ class ReadableParser(LightningArgumentParser):
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print what is wrong and how to repair it, and leave with status 2."""
         text = readable(message, self.given, self.roots, list(self._options()))
-        print(f"error: {_in_one_line(redacted(text))}", file=sys.stderr)
+        self.refuse(text)
+
+    def refuse(self, sentence: str) -> NoReturn:
+        """Print a sentence that needs no reading, and leave with status 2."""
+        print(f"error: {_in_one_line(redacted(sentence))}", file=sys.stderr)
         sys.exit(2)
 
     def _options(self) -> Iterator[str]:
@@ -70,6 +74,9 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
         return correction
     if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
         return _required(match[1].split(", "), config)
+    if match := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
+        key = found[1] if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
+        return f"{_full_name(key, config)}: {match[1]}"
     if match := re.search(r"(?:Option|option) '([\w.]+)'", message):
         return _unknown_key(match[1], config, roots)
     if match := re.search(r"unrecognized arguments: (\S+)", message):
@@ -78,8 +85,6 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
     key = _full_name(match[1], config, value) if (match := re.search(r'Parser key "([\w.]+)"', message)) else ""
     if value is not None and (allowed := allowed_values(tuple(key.split(".")), config, roots)):
         return f"{key}: expected {allowed}, got {value!r}."
-    if match := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
-        return f"{key}: {match[1]}"
     if match := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
         wanted = base.__name__ if (base := class_at(tuple(key.split(".")), {}, roots)) else "class"
         return f"{key}: `{match[1]}` is neither a {wanted} nor a function that says it returns one."
@@ -210,6 +215,8 @@ def _relatives(owner: type | None, name: str, path: Names, roots: Roots) -> list
 
 
 def _unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:
+    if "." in name:
+        return f"{key}: no class `{name}`."
     base = class_at(tuple(key.split(".")), {}, roots)
     class_names = sorted({cls.__name__ for cls in subclasses(base) if _ours(cls)}) if base else []
     listed = f" Known here: {', '.join(class_names)}; any other class by its dotted path." if class_names else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rlcredit.inputs.passwords import redacted
+from rlcredit.inputs.special import special
 from rlcredit.inputs.strict_yaml import shown
 
 ROOTS = ("condition", "seed_everything", "threads", "unsafe_scorers", "trainer", "model", "data", "checkpoint")
@@ -26,7 +27,9 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
         for word in sys.argv[1:] if args is None else args:
-            option = word.partition("=")[0]
+            option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
+            if kind := special(value):
+                self.error(f"{shown(value)} is {kind}, not a file. Name a file.")
             own = self._option_string_actions
             known = not option.startswith("--") or option in own or option[2:] in ROOTS or "." in option
             close = [] if known or self._abbreviates(option) else difflib.get_close_matches(option, own, 1, ALIKE)

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jsonargparse import Namespace, get_loader, set_loader
@@ -15,6 +15,7 @@ from rlcredit.inputs.names import folder_name
 from rlcredit.inputs.passwords import refuse_passwords
 from rlcredit.inputs.precision import refuse_precision
 from rlcredit.inputs.schema import Roots, merged_configs, words
+from rlcredit.inputs.special import refuse_special
 
 GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys whose value is a mapping of settings, or a file that holds one."""
@@ -34,11 +35,13 @@ def given(args: Sequence[str]) -> dict[str, Any]:
     _guard_texts()
     for flag, value in itertools.pairwise(["", *words(args)]):
         refuse_passwords(value, flag)
+        refuse_special(value, flag)
         if value.startswith(("{", "[")):
             with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
                 strict_yaml.loaded(value, flag)
     merged = merged_configs(args)
     refuse_passwords(merged)
+    refuse_special(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
         raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
     for key in GROUPS:
@@ -78,8 +81,27 @@ class _Loader:
 
 
 def _checked_text(text: str) -> Any:
-    strict_yaml.loaded(text)
+    try:
+        refuse_special(strict_yaml.loaded(text))
+    except strict_yaml.UnreadableError:
+        raise
+    except ValueError as error:
+        raise strict_yaml.UnreadableError(str(error)) from None
     return _Loader.plain(text)
+
+
+def refuse_replacing_files(given: Mapping[str, Any]) -> None:
+    """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
+
+    Args:
+        given: what files and flags configure, merged; flags are texts.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    if isinstance(given.get("replace"), bool):
+        raise ValueError("replace: a file would replace one run after another. Say --replace on the command line.")
 
 
 def refuse_values(config: Namespace, roots: Roots) -> None:

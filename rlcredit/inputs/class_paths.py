@@ -2,22 +2,37 @@
 
 import ast
 import contextlib
+import difflib
 import functools
 import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jsonargparse
 import jsonargparse._typehints as typehints
 
-from rlcredit.inputs.source import definition, derived_from_nothing, located, of_python
+from rlcredit.inputs.failures import described
+from rlcredit.inputs.source import (
+    CALLBACKS,
+    class_names,
+    definition,
+    derived_from_nothing,
+    located,
+    of_python,
+    syntax_problem,
+)
 
 MARK = "class path refused: "
 """Begins every refusal, so that it is found again in the message that a parser builds around it."""
 STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
+
+
+MOST = 20
+"""Classes of a module that a message lists."""
 
 
 class ClassPathError(ImportError, ValueError):
@@ -65,7 +80,12 @@ def _refuse_unguarded() -> None:
 def imported(path: Any, *args: Any, **kwargs: Any) -> Any:
     """Import what a configuration names, unless it is refused."""
     refuse(path)
-    obj = _Import.plain(path, *args, **kwargs)
+    try:
+        obj = _Import.plain(path, *args, **kwargs)
+    except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
+        if not _dotted(path):
+            raise
+        raise ClassPathError(path, _reason(path, error)) from error
     if of_python(getattr(obj, "__module__", None) or type(obj).__module__):
         raise ClassPathError(path, STANDARD)
     return obj
@@ -81,22 +101,60 @@ def refuse(path: Any) -> None:
         ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
 
     """
-    if not isinstance(path, str) or "." not in path or not all(part.isidentifier() for part in path.split(".")):
+    if not _dotted(path):
         return
     if of_python(path):
         raise ClassPathError(path, STANDARD)
     module, rest = located(path)
     if module is None or module.name in sys.modules:
         return
+    if problem := syntax_problem(module):
+        raise ClassPathError(path, f"cannot be imported: {problem}.")
     if len(rest) != 1:
         raise ClassPathError(path, "is no class or function at the top of a module.")
     if (resolved := definition(module, rest[0])) is None:
-        raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.")
+        known = _alternatives(rest[0], class_names(module))
+        raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.{known}")
     where, node = resolved
     if isinstance(node, ast.ClassDef) and derived_from_nothing(where, node):
         raise ClassPathError(path, "is derived from nothing that a configuration describes.")
     if isinstance(node, ast.FunctionDef) and node.returns is None:
         raise ClassPathError(path, "is a function that does not say what it returns. Annotate it.")
+
+
+def _dotted(path: Any) -> bool:
+    return isinstance(path, str) and "." in path and all(part.isidentifier() for part in path.split("."))
+
+
+def _reason(path: str, error: BaseException) -> str:
+    """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
+    module, rest = located(path)
+    if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
+        name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
+        return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
+    known = sys.modules.get(module.name)
+    if known is None or not rest or hasattr(known, rest[0]):
+        return f"cannot be imported: {described(error)}."
+    if module.name == CALLBACKS and (beside := _beside(known)):
+        return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
+    classes = [
+        name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
+    ]
+    return f"is nothing that the module {module.name} has ({module.origin}).{_alternatives(rest[0], classes)}"
+
+
+def _beside(ours: types.ModuleType) -> Path | None:
+    """Return the folder or module of the same name in the working directory, if it is not ours."""
+    candidates = (Path.cwd() / CALLBACKS, Path.cwd() / f"{CALLBACKS}.py")
+    return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
+
+
+def _alternatives(name: str, classes: Sequence[str]) -> str:
+    """Name the classes of a module, the one that was meant first."""
+    public = [each for each in classes if not each.startswith("_")]
+    close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
+    meant = f" Did you mean `{close[0]}`?" if close else ""
+    return f"{meant} Its classes: {', '.join(public[:MOST])}." if public else meant
 
 
 def refuse_misplaced(config: Any, hint: Any, key: str = "") -> None:

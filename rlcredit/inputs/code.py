@@ -8,13 +8,10 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.source import located, of_python, origin_of
+from rlcredit.inputs.source import INSTALLED, located, of_python, origin_of
 
 SHIPPED = ("rlcredit", "callbacks")
 """Packages that are ours, wherever they lie."""
-
-INSTALLED = {"site-packages", "dist-packages"}
-"""Folders of what others have made."""
 
 
 def words(content: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -1,13 +1,13 @@
 """Whether a configuration could run at all: optimizer, schedule and memory, tried before anything is opened."""
 
-import traceback
-from pathlib import Path
+import re
 
 import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from rlcredit.inputs.failures import cause, described
 from rlcredit.memory.machine import ram
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
@@ -33,11 +33,11 @@ def reason(error: Exception) -> str:
         ('limit must be positive.', "KeyError: 'x'")
 
     """
-    if isinstance(error, ValueError | OSError | MisconfigurationException):
+    first = cause(error)
+    if isinstance(first, ValueError | OSError | MisconfigurationException):
         return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    named = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
+    return f"`{named[1]}` raises {described(first)}." if named else described(first)
 
 
 def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> None:

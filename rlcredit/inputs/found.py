@@ -3,13 +3,35 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from rlcredit.files import is_file
+from rlcredit.inputs.source import CALLBACKS
 
 PACKAGE = Path(__file__).parents[1]
 
 CONFIGS = "configs"
+
+
+class _OwnCallbacks:
+    """Find ``callbacks`` where it lies beside this package; a finder as Python wants one."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return where our package of this name is; None for every other name."""
+        if name != CALLBACKS:
+            return None
+        folder = PACKAGE.parent / CALLBACKS
+        return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+
+
+def import_own_callbacks() -> None:
+    """Have ``import callbacks`` mean the package that comes with rlcredit, whatever the working directory holds."""
+    if _OwnCallbacks not in sys.meta_path:
+        sys.meta_path.insert(0, _OwnCallbacks)  # pyright: ignore[reportArgumentType]
 
 
 def shipped() -> Path:

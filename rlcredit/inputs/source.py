@@ -10,6 +10,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 Definition = ast.ClassDef | ast.FunctionDef
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of what others have made."""
+
+CALLBACKS = "callbacks"
+"""The package of ours whose name people's own folders have too."""
+
 LINKS = 8
 """How many modules in a row may pass a name on."""
 
@@ -80,6 +86,24 @@ def definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[Modul
             for original in passed_on:
                 if resolved := definition(source, name if original == "*" else original, links - 1):
                     return resolved
+    return None
+
+
+def class_names(module: ModuleSpec) -> list[str]:
+    """Return the names of the classes that are defined at the top of a module, as its source says."""
+    return [node.name for node in _statements(module) if isinstance(node, ast.ClassDef)]
+
+
+def syntax_problem(module: ModuleSpec) -> str | None:
+    """Say where the source of a module is no Python; None where it is, or where there is no source."""
+    if not module.origin or not module.origin.endswith(".py"):
+        return None
+    try:
+        ast.parse(Path(module.origin).read_bytes())
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        said = error.msg if isinstance(error, SyntaxError) else error
+        return f"{type(error).__name__}: {said} ({Path(module.origin).name}{line})"
     return None
 
 

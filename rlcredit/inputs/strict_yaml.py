@@ -8,9 +8,13 @@ import yaml
 from yaml.parser import ParserError
 from yaml.scanner import ScannerError
 
+from rlcredit.inputs.special import special
+
 BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
 DEPTH = 40
+DIGITS = 60
+"""Of a number; a double in full has seventeen."""
 NODES = 20_000
 """With every alias counted at its full size."""
 
@@ -58,6 +62,26 @@ class Strict(yaml.SafeLoader):
                 raise UnreadableError(f"{where}; the second would replace the first. Rename or remove one.")
             names.add(name)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """Refuse numbers that YAML reads as nobody means them, and those of more digits than any number needs."""
+        text, where = str(node.value), f"line {node.start_mark.line + 1}"
+        digits = sum(map(str.isalnum, text))
+        if ":" in text:
+            raise UnreadableError(f"{where}: YAML reads {shown(text)} as a number in base sixty. Put quotes around it.")
+        if digits > DIGITS:
+            raise UnreadableError(f"{where}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it.")
+        if node.tag.endswith(":float"):
+            return self.construct_yaml_float(node)
+        if text.lstrip("+-").replace("_", "").isdecimal() and text.lstrip("+-0_") != text.lstrip("+-") and digits > 1:
+            raise UnreadableError(
+                f"{where}: YAML reads {text} in base eight. Leave out the zero, or put quotes around it."
+            )
+        return self.construct_yaml_int(node)
+
+
+for _kind in ("int", "float"):
+    Strict.add_constructor(f"tag:yaml.org,2002:{_kind}", Strict.construct_number)
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -110,6 +134,8 @@ def text_of(path: Path, limit: int = BYTES) -> str:
         UnreadableError: it is no file, cannot be opened, is longer than ``limit`` bytes, or is not UTF-8.
 
     """
+    if kind := special(path):
+        raise UnreadableError(f"{shown(path)} is {kind}, not a file. Write what it says into a file and name that.")
     try:
         with path.open("rb") as file:
             content = file.read(limit + 1)

@@ -130,6 +130,8 @@ def _compared(evidence: Evidence, family: str, baseline: str, condition: str) ->
         words = f"open: {len(pairs)} of {wanted} pairs"
     elif wanted < FEWEST:
         words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
+    elif evidence.ledger.content.get("seeds_added"):
+        words = "undecided: seeds were added to an exploratory campaign, which is no test"
     differences = _paired(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
     seeds = tuple(arm.seed for arm, _ in pairs)
     return Comparison(

@@ -89,10 +89,10 @@ def way_on(folder: Path, args: Sequence[str]) -> str:
 
 
 def _without_checkpoint(args: Sequence[str]) -> list[str]:
-    """Return a command line without the checkpoint that it has gone on from.
+    """Return a command line without the checkpoint that it has gone on from, or the run that it has replaced.
 
     Example:
-        >>> _without_checkpoint(["fit", "--ckpt_path", "a.ckpt", "--threads=1", "--ckpt_path=last"])
+        >>> _without_checkpoint(["fit", "--ckpt_path", "a.ckpt", "--replace", "--threads=1", "--ckpt_path=last"])
         ['fit', '--threads=1']
 
     """
@@ -100,5 +100,5 @@ def _without_checkpoint(args: Sequence[str]) -> list[str]:
     return [
         word
         for flag, word in zip(before, args, strict=False)
-        if flag != "--ckpt_path" and word != "--ckpt_path" and not word.startswith("--ckpt_path=")
+        if flag != "--ckpt_path" and word not in ("--ckpt_path", "--replace") and not word.startswith("--ckpt_path=")
     ]

@@ -1,8 +1,10 @@
 """What lies in the folder of a run, and what each thing is called."""
 
 import contextlib
+import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,17 +126,87 @@ class RunFolder:
         """Which process of a campaign writes here."""
         return self.path / "process.json"
 
-    def clear(self) -> None:
-        """Remove what an earlier run has left here, and nothing else: people keep files of their own in folders."""
-        for folder in (self.held_out, self.adapter, self.checkpoints, *(self.path / name for name in SHOWN)):
-            shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.config, self.parameters, self.record, self.status, self.learning_curve):
-            file.unlink(missing_ok=True)
+    # What becomes of it when another run is to be written here.
+
+    @property
+    def former(self) -> Path:
+        """Folder of the run that was here before, until the one that replaces it has a checkpoint."""
+        return self.path / "former"
 
     @property
     def used(self) -> bool:
         """Whether a run has been begun here."""
         return self.parameters.exists() or self.record.exists()
+
+    def contents(self, checkpoints: Path | None = None) -> Iterator[Path]:
+        """Yield what a run has left here, and nothing else: people keep files of their own in folders.
+
+        Args:
+            checkpoints: folder of its checkpoints, where that is another one.
+
+        """
+        for file in (self.config, self.parameters, self.record, self.status, self.learning_curve, self.adapter):
+            if file.exists():
+                yield file
+        yield from (checkpoints or self.checkpoints).glob("*.ckpt")
+        yield from self.held_out.glob("step_*.json")
+        for name in SHOWN:
+            yield from (self.path / name).glob("*step_*")
+
+    def clear(self, checkpoints: Path | None = None) -> None:
+        """Remove the contents; arguments as for :meth:`contents`."""
+        for path in list(self.contents(checkpoints)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self._remove_emptied()
+
+    def set_aside(self, checkpoints: Path | None = None) -> None:
+        """Move the contents into :attr:`former`; arguments as for :meth:`contents`.
+
+        Where a run is there already, what has come after it got no further than to its first checkpoint, and goes.
+        """
+        if self.former.exists() and not self.results(checkpoints):
+            self.clear(checkpoints)
+            return
+        shutil.rmtree(self.former, ignore_errors=True)
+        for path in list(self.contents(checkpoints)):
+            inside = path.relative_to(self.path) if path.is_relative_to(self.path) else Path("checkpoints", path.name)
+            (self.former / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, self.former / inside)
+        self._remove_emptied()
+
+    def _remove_emptied(self) -> None:
+        for folder in (self.held_out, self.checkpoints, *(self.path / name for name in SHOWN)):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+    def results(self, checkpoints: Path | None = None) -> list[str]:
+        """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
+
+        Args:
+            checkpoints: folder of its checkpoints, where that is another one.
+
+        """
+        folder = checkpoints or self.checkpoints
+        saved = sorted((path.name for path in folder.glob("*.ckpt")), key=lambda name: (len(name), name))
+        learned = [step for step in self.evaluated() if step > 0]
+        return [
+            *(["its adapter"] if self.adapter.exists() else []),
+            *([f"{', '.join(saved)} in {folder}"] if saved else []),
+            *([f"evaluations up to step {learned[-1]}"] if learned else []),
+        ]
+
+    def stand(self) -> tuple[int, int] | None:
+        """Return how many steps have been taken, and of how many; None if nothing says so."""
+        try:
+            status = json.loads(self.status.read_text(encoding="utf-8"))
+            return int(status["step"]), int(status["steps"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def last_written(self, checkpoints: Path | None = None) -> str:
+        """Return when something was last written here, for people; arguments as for :meth:`contents`."""
+        newest = max(path.stat().st_mtime for path in (self.path, *self.contents(checkpoints)) if path.exists())
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
 
     def forget_after(self, step: int) -> None:
         """Remove the evaluations that were made after a step to which the run has gone back."""

@@ -2,10 +2,14 @@
 
 import dataclasses
 import difflib
+import json
 import platform
+import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any
@@ -35,6 +39,69 @@ TRIED = 8
 
 WORTH_KEEPING = 3.0
 """Seconds from which questions are kept for the next start."""
+
+
+LARGE = 1000
+"""From which number in a configuration on one question is made for trial: its digits may be as many."""
+
+SOON, MEMORY = 5.0, 4 * 2**30
+"""Seconds and bytes that one question may take."""
+
+TRIAL = """
+import json, resource, sys
+import reasoning_gym
+print("begun", flush=True)
+name, seed, memory, config = json.loads(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+try:
+    reasoning_gym.create_dataset(name, seed=seed, size=1, **config)[0]
+except MemoryError:
+    sys.exit(9)
+"""
+
+
+def _numbers(config: Any) -> Iterator[float]:
+    """Yield the numbers in a configuration."""
+    if isinstance(config, dict | list):
+        for value in config.values() if isinstance(config, dict) else config:
+            yield from _numbers(value)
+    elif isinstance(config, int | float):
+        yield abs(config)
+
+
+def refuse_endless(name: str, seed: int, config: Mapping[str, Any]) -> None:
+    """Refuse a configuration of which one question takes longer, or more memory, than any question may.
+
+    Another process makes it, since no signal reaches arithmetic with a billion digits.
+
+    Args:
+        name: of the data set.
+        seed: of its questions.
+        config: its parameters.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    request = json.dumps([name, seed, MEMORY, config], default=str)
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRIAL, request], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()  # it has imported the package
+        status = process.wait(SOON)
+    except subprocess.TimeoutExpired:
+        status = None
+    finally:
+        process.kill()
+        process.communicate()
+    if status in (None, 9, -signal.SIGKILL):
+        large = ", ".join(f"{value:,g}" for value in sorted({*_numbers(config)}) if value > LARGE)
+        raise ValueError(
+            f"data.config: one question of {name} takes more than {SOON:g} s or {MEMORY >> 30} GiB to make. "
+            f"Lower what is large in it: {large}."
+        )
 
 
 class ReasoningGym(Task):
@@ -80,6 +147,8 @@ class ReasoningGym(Task):
             raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(fields))}.")
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
+        if any(value > LARGE for value in _numbers(self.config)):
+            refuse_endless(name, generator_seed, self.config)
         self._one = self._made(1)
         if evaluates(name, self.config):
             locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)

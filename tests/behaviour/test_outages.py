@@ -177,13 +177,15 @@ def test_two_runs_do_not_write_in_one_folder(tmp_path, database):
     assert ended(first)[0] == 143
 
 
-def test_a_run_begun_anew_in_a_used_folder_keeps_nothing_of_the_former(tmp_path, database):
+def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tmp_path, database):
     assert run(tmp_path, *STEPS)[0] == 0
-    status, out, err = run(tmp_path, "--trainer.max_steps=2", fault="decode:kill:2")
+    status, out, err = run(tmp_path, "--trainer.max_steps=2", "--replace", fault="decode:kill:2")
     assert status == -9, err
-    assert "holds an earlier run, which this one overwrites" in out
+    assert "runs/grpo-seed0/former keeps the run that this one replaces" in out
     folder = tmp_path / "runs" / "grpo-seed0"
     assert not (folder / "adapter").exists()
     assert not list((folder / "checkpoints").glob("*.ckpt"))
+    assert (folder / "former" / "adapter" / "adapter_model.safetensors").exists()
+    assert (folder / "former" / "checkpoints" / "last.ckpt").exists()
     status, _, err = run(tmp_path, *STEPS, "--ckpt_path=last")
     assert (status, err.count("there is no checkpoint")) == (2, 1)

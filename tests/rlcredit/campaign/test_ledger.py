@@ -52,6 +52,34 @@ def test_a_ledger_older_than_what_is_fixed_is_gone_on_with(tmp_path):
         Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "2e"}})
 
 
+def declared(**changed):
+    return {"name": "x", "seeds": [0, 1], "effect": 0.02, "exploratory": True, **changed}
+
+
+def test_an_exploratory_campaign_takes_more_seeds_and_nothing_else(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.fix({"declaration": declared()})
+    assert ledger.added_seeds(declared()) == []
+    assert ledger.added_seeds(declared(seeds=[0, 1, 2, 5])) == [2, 5]
+    for other in ({"seeds": [1, 0, 2]}, {"seeds": [0]}, {"seeds": [0, 1, 2], "effect": 0.5}, {"exploratory": False}):
+        assert ledger.added_seeds(declared(**other)) == []
+    ledger.add_seeds(declared(seeds=[0, 1, 2]), "ab")
+    ledger.add_seeds(declared(seeds=[0, 1, 2, 3]), "cd")
+    content = Ledger(tmp_path).content
+    assert (content["declaration"]["seeds"], content["seeds_added"], content["sha256"]) == ([0, 1, 2, 3], [2, 3], "cd")
+
+
+def test_a_confirmatory_campaign_says_how_its_runs_are_used_again(tmp_path):
+    ledger = Ledger(tmp_path / "x")
+    ledger.fix({"declaration": declared(exploratory=False)})
+    more = declared(exploratory=False, seeds=[0, 1, 2])
+    assert ledger.added_seeds(more) == []
+    with pytest.raises(ValueError, match=r"seeds\[2\]: was nothing, is now 2") as refused:
+        ledger.fix({"declaration": more})
+    root = tmp_path / "x"
+    assert f"cp -r {root} {tmp_path / 'NAME'} && rm {tmp_path / 'NAME'}/ledger.json" in str(refused.value)
+
+
 def test_two_processes_cannot_run_one_campaign(tmp_path):
     with (
         locked(tmp_path / "x"),

@@ -130,3 +130,69 @@ def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
         class_paths.guard()
     monkeypatch.undo()
     class_paths.guard()
+
+
+WRONG = {
+    "raises": ("X = None.split()\n", "cannot be imported: AttributeError: 'NoneType' object has no attribute 'split'"),
+    "lacks": ("import not_there\n", "cannot be imported: ModuleNotFoundError: No module named 'not_there'"),
+    "odd": ("class Odd(Exception): ...\nraise Odd('really')\n", "cannot be imported: Odd: really"),
+    "leaves": ("import sys\nsys.exit(3)\n", "cannot be imported: SystemExit: 3"),
+    "broken": ("class A(:\n", "cannot be imported: SyntaxError: invalid syntax (broken.py, line 1)."),
+    "turning": ("from turning import A\n", "cannot be imported: ImportError: cannot import name 'A' from partially"),
+    "header": (OWN.replace('"advantages", w', '"advantage", w'), "cannot be imported: TypeError: Doubled declares"),
+}
+"""Modules that cannot be imported, by their names: their source, and what is said of them."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_module_that_cannot_be_imported_is_told_with_its_exception_and_line(capsys, name):
+    source, message = WRONG[name]
+    Path(f"{name}.py").write_text(source + "from callbacks import CreditOperator\nclass A(CreditOperator): ...\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {name}.A]"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert said.startswith(f"error: trainer.callbacks: `{name}.A` {message}")
+    assert f"({name}.py, line " in said
+    assert "Known here" not in said
+
+
+def test_a_misspelt_class_is_looked_for_in_its_module_and_a_missing_module_is_named(capsys):
+    Path("whole.py").write_text(OWN.replace('reads="advantages"', 'reads=("advantages",)'))
+    main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, whole.Doubled]"])
+    for path, message in {
+        "whole.Double": "is nothing that the module whole has",
+        "nowhere.Double": "cannot be imported: there is no module `nowhere`, in the working directory or installed.",
+    }.items():
+        with pytest.raises(SystemExit):
+            main(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {path}]"])
+        assert f"error: trainer.callbacks: `{path}` {message}" in (said := capsys.readouterr().err)
+        assert "Did you mean `Doubled`? Its classes: Doubled." in said or path.startswith("nowhere")
+
+
+def test_a_constructor_that_raises_is_told_with_its_line(capsys):
+    Path("making.py").write_text(OWN + "    def __init__(self) -> None:\n        self.x = None.split()\n")
+    with pytest.raises(SystemExit):
+        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, making.Doubled]"])
+    assert (
+        "`making.Doubled` raises AttributeError: 'NoneType' object has no attribute 'split' (making.py, line 8)."
+        in (capsys.readouterr().err)
+    )
+
+
+def test_an_operator_that_fails_is_found_before_anything_is_loaded(capsys):
+    Path("failing.py").write_text(OWN.replace("2 * rollout.advantages", "rollout.advantages.nothing()"))
+    with pytest.raises(SystemExit):
+        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, failing.Doubled]"])
+    assert capsys.readouterr().err == (
+        "error: Doubled fails on made-up completions: AttributeError: 'Tensor' object has no attribute 'nothing' "
+        "(failing.py, line 5).\n"
+    )
+
+
+def test_a_folder_called_callbacks_is_named_as_the_one_in_the_way(capsys):
+    Path("callbacks").mkdir()
+    Path("callbacks/mine.py").write_text(OWN)
+    with pytest.raises(SystemExit):
+        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, callbacks.mine.Doubled]"])
+    assert f"Rename {Path.cwd() / 'callbacks'}." in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 
 from rlcredit.command_line.cli import main
 from rlcredit.inputs import found as module
-from rlcredit.inputs.found import found, import_from_beside, shipped, with_configs_found
+from rlcredit.inputs.found import PACKAGE, _OwnCallbacks, found, import_from_beside, shipped, with_configs_found
 
 OPERATOR = """
 from callbacks.base import CreditOperator
@@ -72,3 +72,10 @@ def test_folders_beside_configurations_come_last_and_only_those_that_are_named(t
     assert sys.path == [*before, str(tmp_path), str(tmp_path / "study")]
     import_from_beside(["fit", "--config=study/mine.yaml"])
     assert sys.path == [*before, str(tmp_path), str(tmp_path / "study")]
+
+
+def test_callbacks_are_ours_whatever_the_working_directory_holds():
+    spec = _OwnCallbacks.find_spec("callbacks")
+    assert spec is not None
+    assert spec.origin == str(PACKAGE.parent / "callbacks" / "__init__.py")
+    assert _OwnCallbacks.find_spec("callbacks.base") is None

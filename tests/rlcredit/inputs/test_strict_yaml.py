@@ -25,6 +25,14 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("!!python/object/apply:os.system [touch canary]", "not YAML: "),
         ("!!bool maybe", "not YAML: "),
         ("2026-99-99", "not YAML: "),
+        ("a: 1\nseed_everything: 1" + ":59" * 80_000, "line 2: YAML reads 1:59"),
+        ("at: 12:30", "line 1: YAML reads 12:30 as a number in base sixty. Put quotes around it."),
+        ("at: 190:20:30.15", "as a number in base sixty"),
+        ("at: !!int '1:59'", "as a number in base sixty"),
+        ("effect: " + "9" * 400, "line 1: a number of 400 digits; none needs more than 60. Shorten it."),
+        ("effect: 0." + "9" * 400, "a number of 401 digits"),
+        ("seed: 0x" + "f" * 5000, "a number of 5,002 digits"),
+        ("threads: 010", "YAML reads 010 in base eight. Leave out the zero, or put quotes around it."),
     ],
 )
 def test_a_text_that_is_no_configuration_is_refused_at_once(text, message):
@@ -54,3 +62,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_aliases_that_stay_small_are_allowed():
     assert loaded("a: &a [1, 2]\nb: *a\nc: {<<: {d: 1}, e: 2}") == {"a": [1, 2], "b": [1, 2], "c": {"d": 1, "e": 2}}
+
+
+def test_numbers_as_people_write_them_are_read():
+    text = "[0, -3, 1_000, 0x1f, 0.70, -1.5e-3, .inf, '010', '12:30', 3.141592653589793]"
+    assert loaded(text) == [0, -3, 1000, 31, 0.7, -0.0015, float("inf"), "010", "12:30", 3.141592653589793]

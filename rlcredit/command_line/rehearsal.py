@@ -1,0 +1,135 @@
+"""What would fail in the first minutes of a run, found out in a second: its stack, its data, and where it writes."""
+
+import copy
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from lightning.pytorch.utilities.seed import isolate_rng
+
+from callbacks.base import CreditOperator
+from callbacks.contract import Contract, StackError
+from rlcredit.exits import NotFinite
+from rlcredit.inputs.failures import described
+from rlcredit.rollout import Rollout
+from rlcredit.tasks import Task
+from rlcredit.tasks.records import Records
+
+LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
+"""Tokens of the made-up completions, by turns."""
+
+PIECES = ("Let", " me", " think", ":", " 4", " +", " 4", " = 8")
+
+
+def rehearse(stack: Sequence[Contract], group_size: int) -> list[str]:
+    """Let copies of the operators assign credit to a few made-up completions, in stack order.
+
+    Args:
+        stack: in order; it stays as it is, and so do the random numbers of the run.
+        group_size: G.
+
+    Returns:
+        The names of operators that were passed over, since they need the policy, an oracle or the trainer.
+
+    Raises:
+        StackError: one fails, or does not do what its header says; with its line.
+
+    """
+    rollout, passed_over = made_up_rollout(group_size), list[str]()
+    with isolate_rng(), torch.random.fork_rng(devices=[]):
+        for operator in stack:
+            name = type(operator).__name__
+            if not isinstance(operator, CreditOperator) or _needs_a_run(operator):
+                passed_over.append(name)
+                continue
+            try:
+                copy.deepcopy(operator).checked(rollout)
+            except StackError:
+                raise
+            except NotFinite as error:
+                raise StackError(
+                    f"{error} This was a trial on made-up completions, one group of them all wrong."
+                ) from None
+            except Exception as error:  # noqa: BLE001  (an operator is anybody's, and may raise anything)
+                raise StackError(f"{name} fails on made-up completions: {described(error)}.") from None
+    return passed_over
+
+
+def _needs_a_run(operator: CreditOperator) -> bool:
+    """Whether an operator takes something from the run: a model, an oracle, or what only a trainer knows."""
+    cls = type(operator)
+    hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
+    takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
+    return operator.costly or "oracle" in operator.reads or takes or cls.assign is CreditOperator.assign
+
+
+def made_up_rollout(group_size: int) -> Rollout:
+    """Return three groups: one with every other completion right, one all wrong, one with the first right.
+
+    Args:
+        group_size: G.
+
+    """
+    rows, width = 3 * group_size, max(LENGTHS)
+    number, place = torch.arange(rows), torch.arange(width)
+    group, inside = number // group_size, number % group_size
+    lengths = torch.tensor(LENGTHS)[number % len(LENGTHS)]
+    mask = place < lengths[:, None]
+    entropy = (0.1 + 0.2 * ((number[:, None] + 3 * place) % 7)).where(mask, 0.0)
+    logprobs = (-0.05 - 0.1 * ((2 * number[:, None] + place) % 11)).where(mask, 0.0)
+    right = ((group == 0) & (inside % 2 == 0)) | ((group == 2) & (inside == 0))
+    return Rollout(
+        step=0,
+        group_size=group_size,
+        prompt_ids=torch.ones(rows, 4, dtype=torch.long),
+        completion_ids=(3 + number[:, None] + place).where(mask, 0),
+        mask=mask,
+        old_logprobs=logprobs,
+        entropy=entropy,
+        correct=right.float(),
+        tokens=[list(PIECES[:length]) for length in lengths.tolist()],
+        ref_logprobs=0.9 * logprobs,
+        ref_log_ratio=0.1 * logprobs,
+        sum_pi_squared=(2 * logprobs).exp().where(mask, 0.0),
+        engine_logprobs=logprobs.clone(),
+    )
+
+
+def open_local_data(task: Task) -> str | None:
+    """Read the examples of a task whose data lies in files of this machine, as a run would.
+
+    Returns:
+        What was left alone, for people; None if everything was read.
+
+    Raises:
+        ValueError: the data cannot be read, or is no task; with file and line.
+
+    """
+    elsewhere = [
+        str(path) for each in (task, *task.others.values()) for path in _paths(each) if not Path(path).exists()
+    ]
+    if elsewhere:
+        return f"data: {', '.join(dict.fromkeys(elsewhere))} may lie on the hub, and was not opened"
+    if isinstance(task, Records):
+        task.setup("fit")
+    return None
+
+
+def _paths(task: Task) -> list[Path | str]:
+    return [path for path in (task.path, task.validation) if path] if isinstance(task, Records) else []
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, or not be made; nothing is left there.
+
+    Raises:
+        ValueError: with what is in the way.
+
+    """
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(b"tried")
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written to: {existing}: {error.strerror or error}.") from None
