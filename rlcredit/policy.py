@@ -15,7 +15,16 @@ from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import scores_from_hidden, tempered_logits
 from rlcredit.loading import TINY, Precision, Quantization, embedded, load_frozen, load_tokenizer
-from rlcredit.prompt import PADDING, Conversation, Prompt, context_length, left_padded, refuse_longer, turns
+from rlcredit.prompt import (
+    PADDING,
+    Conversation,
+    Prompt,
+    context_length,
+    left_padded,
+    refuse_longer,
+    refuse_unread,
+    turns,
+)
 
 SMALL = 2**15
 """Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
@@ -253,7 +262,16 @@ class Policy(nn.Module):
         prompts = self.prompt.encoded(self.tokenizer, conversations)
         if self.lm is not None:
             refuse_longer(list(map(len, prompts)), context_length(self.lm.config), self.path)
+            refuse_unread(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
         return left_padded(prompts, multiple=16)
+
+    def stated(self, completions: Sequence[str]) -> list[str]:
+        """Return completions as a verifier reads them: behind the mark of thinking that their prompt has opened.
+
+        A completion that is cut while it thinks has no mark of its own to tell.
+        """
+        mark = self.prompt.opened_thinking(self.tokenizer)
+        return [mark + completion for completion in completions]
 
     def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
         """Return true on tokens, false on padding; the pad token of the model is a token."""

@@ -14,6 +14,17 @@ PADDING = -1
 
 ROLES = ("system", "user", "assistant")
 
+THINKING = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+}
+"""Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
+
 
 class Turn(TypedDict):
     """What one side says."""
@@ -115,6 +126,21 @@ class Prompt:
                 "no `enable_thinking`. Leave it null."
             )
 
+    def opened_thinking(self, tokenizer: Any) -> str:
+        """Return the mark of thinking that prompts end with, so that completions begin in the middle of it.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+
+        Returns:
+            One of :data:`THINKING`, or nothing.
+
+        """
+        if not self.chat:
+            return ""
+        prompt = self.written(tokenizer, [turns("4 + 3 =")])[0].rstrip()
+        return next((mark for mark in THINKING if prompt.endswith(mark)), "")
+
     def written(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
         """Return each conversation as the text that is tokenized, special tokens of a template included.
 
@@ -159,6 +185,25 @@ def left_padded(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
     width = max(map(len, prompts))
     width += -width % multiple
     return torch.tensor([[PADDING] * (width - len(prompt)) + list(prompt) for prompt in prompts])
+
+
+def refuse_unread(prompts: Sequence[Sequence[int]], rows: int, tokenizer: Any, name: str) -> None:
+    """Refuse prompts with a token that a model has no embedding for.
+
+    Args:
+        prompts: Token ids.
+        rows: Number of embeddings of the model.
+        tokenizer: Tokenizer of the model.
+        name: Name of the model, for the message.
+
+    Raises:
+        PromptError: with the token.
+
+    """
+    beyond = [token for prompt in prompts for token in prompt if token >= rows]
+    if beyond:
+        token = tokenizer.convert_ids_to_tokens(beyond[0])
+        raise PromptError(f"a prompt has the token {token!r}, for which {name} has no embedding. Leave it out.")
 
 
 def context_length(config: Any) -> int | None:

@@ -205,7 +205,7 @@ class Sampler(LightningModule):
 
     def _judged(self, task: Task, prompts: Prompts, answers: list[str], group: int) -> Sequence[Verdict]:
         examples = [example for example in prompts.examples for _ in range(group)]
-        return checked(task.judge(answers, examples), len(answers), task)
+        return checked(task.judge(self.policy.stated(answers), examples), len(answers), task)
 
     @property
     def _task(self) -> Task:

@@ -86,9 +86,10 @@ def _said(args: argparse.Namespace, found: AtHand) -> Conversation:
 def judge(answers: Sequence[Completion], reference: str, found: AtHand) -> None:
     """Note answer, reference and verdict of each completion."""
     verifier = found.task.verifier if found.task else MathVerifier()
-    verdicts = verifier.judge([one.text for one in answers], [reference] * len(answers))
-    for completion, verdict in zip(answers, verdicts, strict=True):
-        completion.answer, completion.reference = final_answer(completion.text, verifier.formats), reference
+    texts = found.policy.stated([one.text for one in answers])
+    verdicts = verifier.judge(texts, [reference] * len(answers))
+    for completion, text, verdict in zip(answers, texts, verdicts, strict=True):
+        completion.answer, completion.reference = final_answer(text, verifier.formats), reference
         completion.verdict = verdict
 
 

@@ -81,13 +81,14 @@ def tried(
     examples = [task.train_set[number] for number in numbers]
     said = [task.conversation(example) for example in examples]
     answers = completions(found.policy, said, numbers, sampling, seed)
-    texts = [completion.text for group in answers for completion in group]
+    texts = found.policy.stated([completion.text for group in answers for completion in group])
     repeated = [example for example in examples for _ in range(sampling.completions)]
     verdicts = iter(checked(task.judge(texts, repeated), len(texts), task))
+    answered = iter([final_answer(text, task.answer_formats) for text in texts])
     for example, group in zip(examples, answers, strict=True):
         for completion in group:
-            completion.answer = final_answer(completion.text, task.answer_formats)
-            completion.reference, completion.verdict = example.reference, next(verdicts)
+            completion.answer, completion.verdict = next(answered), next(verdicts)
+            completion.reference = example.reference
     prompts = [prompt_text(found.policy, conversation) for conversation in said]
     return list(zip(examples, prompts, answers, strict=True))
 

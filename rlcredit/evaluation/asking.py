@@ -151,18 +151,20 @@ def answered(
     texts = policy.texts(drawn.completion_ids, drawn.mask)
     examples = [example for example in prompts.examples for _ in range(drawing.completions)]
     task = questions.task
-    verdicts = checked(task.judge(texts, examples), len(texts), task)
-    facts = zip(numbers, samples, texts, verdicts, _facts(drawn), strict=True)
+    stated = policy.stated(texts)
+    verdicts = checked(task.judge(stated, examples), len(texts), task)
+    answers = [final_answer(text, task.answer_formats) for text in stated]
+    facts = zip(numbers, samples, texts, answers, verdicts, _facts(drawn), strict=True)
     return [
         {
             "question": number,
             "sample": sample,
             "completion": text,
-            "answer": final_answer(text, task.answer_formats),
+            "answer": answer,
             "verdict": verdict.name.lower(),
             **fact,
         }
-        for number, sample, text, verdict, fact in facts
+        for number, sample, text, answer, verdict, fact in facts
     ]
 
 

@@ -1,6 +1,7 @@
 """What would fail, or be another policy, when the weights are read: found out without reading them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,10 @@ def _another(policy: Policy, what: str) -> str:
     )
 
 
+_OF_OTHER_MEDIA = re.compile(r"^<.*(?:image|audio|video|vision).*>$")
+"""Tokens that stand for no text. Text models that are cut out of larger ones have them, and no embedding for them."""
+
+
 def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
     """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
 
@@ -193,7 +198,11 @@ def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
             "is missing. Copy that of the model there."
         )
     rows = model.get_input_embeddings().num_embeddings
-    beyond = {number: token for token, number in tokenizer.get_vocab().items() if number >= rows}
+    beyond = {
+        number: token
+        for token, number in tokenizer.get_vocab().items()
+        if number >= rows and not _OF_OTHER_MEDIA.search(token)
+    }
     if beyond:
         load = f"m = AutoModelForCausalLM.from_pretrained('{policy.location}', dtype='auto')"
         save = f"m.resize_token_embeddings({max(beyond) + 1}); m.save_pretrained('NEW')"

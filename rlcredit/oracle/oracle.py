@@ -225,7 +225,7 @@ class Oracle:
         completions = [torch.tensor(prefixes[branch[0]] + continuations.get(branch, [])) for branch in branches]
         ids = pad_sequence(completions, batch_first=True)
         mask = torch.arange(ids.shape[1]) < torch.tensor([len(tokens) for tokens in completions])[:, None]
-        answers = self.policy.texts(ids, mask)
+        answers = self.policy.stated(self.policy.texts(ids, mask))
         examples = [rollout.sources[rows[node] // rollout.group_size][1] for node, _ in branches]
         right = are(self.task.judge(answers, examples), Verdict.RIGHT)
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))

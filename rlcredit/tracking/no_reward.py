@@ -70,7 +70,7 @@ class NoReward(Callback):
         rows = range(min(LOOKED_AT, len(rollout.mask)))
         completions = ["".join(rollout.tokens[row]) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
-        verdicts = task.judge(completions, examples)
+        verdicts = task.judge(module.policy.stated(completions), examples)
         kind, _ = Counter(verdicts).most_common(1)[0]
         row = verdicts.index(kind)
         policy = module.policy

@@ -4,22 +4,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from rlcredit.prompt import THINKING
+
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
 """How a completion may state its answer; see :func:`final_answer`."""
 
 FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
 """Those in which a completion says that this is its answer; the others take what is there."""
-
-THINKING = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<thought>": "</thought>",
-    "<reasoning>": "</reasoning>",
-    "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",
-    "◁think▷": "◁/think▷",
-}
-"""Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
 
 _ANSWER = r"(?:the )?(?:final |correct |right )?answer"
 _LABEL = re.compile(
@@ -46,8 +37,8 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
     line introduces the next one. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
     Marks of emphasis, code and inline mathematics around an answer are taken off.
 
-    What stands between the marks of :data:`THINKING` is no statement. A completion that ends while it thinks, or in a
-    box that it does not close, states no answer, whatever it stated before.
+    What stands between the marks of :data:`~rlcredit.prompt.THINKING` is no statement. A completion that ends while it
+    thinks, or in a box that it does not close, states no answer, whatever it stated before.
 
     Args:
         text: a completion.

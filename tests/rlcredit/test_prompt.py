@@ -142,3 +142,19 @@ def test_malformed_turns_are_refused(question, message):
 def test_thinking_without_a_template_is_refused():
     with pytest.raises(ValueError, match="thinking is an option of chat templates"):
         Prompt(chat=False, thinking=True)
+
+
+@pytest.mark.parametrize(
+    ("ending", "mark", "verdict"),
+    [
+        ("<think>\\n", "<think>", Verdict.NO_ANSWER),
+        ("<think>\\n\\n</think>\\n", "", Verdict.RIGHT),
+        ("", "", Verdict.RIGHT),
+    ],
+)
+def test_a_completion_that_begins_in_the_middle_of_thinking_states_no_answer_before_its_end(ending, mark, verdict):
+    policy = Policy()
+    policy.tokenizer.chat_template = "{{ messages[-1]['content'] }}" + ending
+    assert policy.prompt.opened_thinking(policy.tokenizer) == mark
+    cut, whole = policy.stated([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
+    assert MathVerifier().judge([cut, whole], ["5", "5"]) == [verdict, Verdict.RIGHT]
