@@ -15,7 +15,7 @@ GOLDS = [
     for line in (Path(__file__).parent / "golds.txt").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("# ")
 ]
-EQUAL_GOLDS, DIFFERENT_GOLDS = 10, 5
+EQUAL_GOLDS, DIFFERENT_GOLDS = 8, 4
 """Golds that a rewrite is tried on, spread over those to which it applies, so that the test takes seconds."""
 
 
