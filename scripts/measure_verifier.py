@@ -1,6 +1,6 @@
 """Measure the mathematics verifier on rewritten golds of any question files, with math-verify alone beside it.
 
-    python scripts/measure_verifier.py math500.jsonl gsm8k_test.jsonl --out docs/results/verifier.csv
+    python scripts/measure_verifier.py math500.jsonl gsm8k_test.jsonl --out counts.csv
 
 Every gold answer of a file is rewritten: into completions that answer the same, which must be right, and into others
 that do not, of which none may be. A row of the output counts one rewrite on one file; no text of the file is in it.
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import csv_rows
 import math_verify
+from tabulate_verifier import lines
 from verifier_rewrites import DIFFERENT, EQUAL
 
 from rlcredit.tasks.sources import Source
@@ -158,17 +159,13 @@ def main() -> None:
         verdicts = judge_cases(cases)
         alone = [not args.no_library and compare_alone(case) for case in cases]
         rows += count_verdicts(path.name, cases, verdicts, alone)
+        if args.out:
+            csv_rows.write(args.out, rows)  # after every file, for a run may take long
         for (kind, name), missed in failing(cases, verdicts).items() if args.show else ():
             print(f"\n{path.name}: {kind}: {name}: {len(missed)}")
             for case, verdict in missed[: args.show]:
                 print(f"    {case.gold!r} <- {case.completion!r}: {verdict.value}")
-    if args.out:
-        csv_rows.write(args.out, rows)
-    for kind in KINDS:
-        for path in args.files:
-            own = [row for row in rows if (row["file"], row["kind"]) == (path.name, kind)]
-            total, right, alone = (sum(row[name] for row in own) for name in ("cases", "right", "math_verify_right"))
-            print(f"{path.name}: {kind}: {total} cases, {right} right; math-verify alone {alone}")
+    print("\n".join(lines([{name: str(cell) for name, cell in row.items()} for row in rows])))
 
 
 if __name__ == "__main__":

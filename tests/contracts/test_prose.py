@@ -16,6 +16,7 @@ import tabulate_organisms
 import tabulate_published
 import tabulate_run
 import tabulate_thresholds
+import tabulate_verifier
 from csv_rows import read
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
@@ -244,6 +245,12 @@ def noise(stack, terms="6-8", completions="8", quantity="agreement", rows=NOISE)
     keys = {"stack": stack, "terms": terms, "completions": completions, "quantity": quantity}
     written = tabulate_noise.cell(rows, **keys)
     return written.partition(" ")[0], written
+
+
+def verifier_versions():
+    """Return the counts of rewritten golds before a change of the verifier and, where there are some, after it."""
+    files = [RESULTS / f"{name}.csv" for name in ("verifier_before", "verifier")]
+    return [read(path) for path in files if path.exists()]
 
 
 def gained_agreement():
@@ -827,6 +834,7 @@ SENTENCES = [
         ),
     ),
     ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
+    ("docs/studies/verification.md", lambda: "\n".join(tabulate_verifier.lines(*verifier_versions()))),
     (
         "docs/studies/published_tables.md",
         lambda: "\n".join(tabulate_published.lines(tabulate_published.arms(RESULTS / "published.csv"))),

@@ -5,6 +5,7 @@ import torch
 
 from rlcredit.policy import Policy
 from rlcredit.prompt import PADDING, Prompt, PromptError, context_length, turns
+from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 SAID = [
     {"role": "system", "content": "Add."},
@@ -147,14 +148,13 @@ def test_thinking_without_a_template_is_refused():
 @pytest.mark.parametrize(
     ("ending", "mark", "verdict"),
     [
-        ("<think>\\n", "<think>", Verdict.NO_ANSWER),
-        ("<think>\\n\\n</think>\\n", "", Verdict.RIGHT),
+        ("<think>\n", "<think>", Verdict.NO_ANSWER),
+        ("<think>\n\n</think>\n", "", Verdict.RIGHT),
         ("", "", Verdict.RIGHT),
     ],
 )
-def test_a_completion_that_begins_in_the_middle_of_thinking_states_no_answer_before_its_end(ending, mark, verdict):
-    policy = Policy()
-    policy.tokenizer.chat_template = "{{ messages[-1]['content'] }}" + ending
-    assert policy.prompt.opened_thinking(policy.tokenizer) == mark
-    cut, whole = policy.stated([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
+def test_a_completion_that_begins_in_the_middle_of_thinking_states_nothing_before_its_end(own, ending, mark, verdict):
+    own.tokenizer.chat_template = "{{ messages[-1]['content'] }}" + ending
+    assert own.prompt.opened_thinking(own.tokenizer) == mark
+    cut, whole = own.stated([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
     assert MathVerifier().judge([cut, whole], ["5", "5"]) == [verdict, Verdict.RIGHT]

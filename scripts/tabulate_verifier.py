@@ -1,0 +1,81 @@
+"""Tabulate how the mathematics verifier judges rewritten golds, as ``measure_verifier.py`` has counted it.
+
+    python scripts/tabulate_verifier.py docs/results/verifier_before.csv
+    python scripts/tabulate_verifier.py BEFORE.csv AFTER.csv --rewrites
+
+Two files are of two versions of the verifier; math-verify alone is taken from the second.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import csv_rows
+
+Row = dict[str, str]
+
+
+def count_misses(rows: Sequence[Row], right: str = "right") -> tuple[int, int]:
+    """Return how many cases are judged otherwise than they should be, and of how many.
+
+    Args:
+        rows: of one kind, ``equal`` or ``different``.
+        right: column that counts the cases judged right.
+
+    """
+    cases, judged = (sum(int(row[name]) for row in rows) for name in ("cases", right))
+    return (cases - judged if rows and rows[0]["kind"] == "equal" else judged), cases
+
+
+def write_share(misses: int, cases: int) -> str:
+    """Write misses with their share; nothing where there is no case."""
+    return f"{misses} ({misses / cases:.1%})".replace("%", " %") if cases else ""
+
+
+def lines(*versions: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of all files: equal cases not right and different ones right, by versions of the verifier."""
+    titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
+    heads = ["cases", *titles, "math-verify alone"]
+    named = [f"{kind}: {head}" for kind in ("equal, not right", "different, right") for head in heads]
+    yield f"| file | {' | '.join(named)} |"
+    yield "|---" * (len(named) + 1) + "|"
+    for file in [*dict.fromkeys(row["file"] for row in versions[-1]), ""]:
+        cells = []
+        for kind in ("equal", "different"):
+            own = [
+                [row for row in rows if row["kind"] == kind and row["file"] == (file or row["file"])]
+                for rows in versions
+            ]
+            cells.append(str(count_misses(own[-1])[1]))
+            cells += [write_share(*count_misses(rows)) for rows in own]
+            cells.append(write_share(*count_misses(own[-1], "math_verify_right")))
+        yield f"| {f'`{file}`' if file else 'all'} | {' | '.join(cells)} |"
+
+
+def rewrite_lines(*versions: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of the rewrites that any version misjudges, over all files."""
+    titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
+    yield f"| kind | rewrite | cases | {' | '.join(titles)} | math-verify alone |"
+    yield "|---" * (len(versions) + 4) + "|"
+    for kind, name in dict.fromkeys((row["kind"], row["rewrite"]) for row in versions[-1]):
+        own = [[row for row in rows if (row["kind"], row["rewrite"]) == (kind, name)] for rows in versions]
+        missed = [count_misses(rows)[0] for rows in own]
+        if any(missed):
+            alone, cases = count_misses(own[-1], "math_verify_right")
+            yield f"| {kind} | {name} | {cases} | {' | '.join(map(str, missed))} | {alone} |"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", help="one, or the one before and the one after a change")
+    parser.add_argument("--rewrites", action="store_true", help="also the rewrites that are misjudged")
+    args = parser.parse_args()
+    versions = [csv_rows.read(path) for path in args.files]
+    print("\n".join(lines(*versions)))
+    if args.rewrites:
+        print("\n" + "\n".join(rewrite_lines(*versions)))
+
+
+if __name__ == "__main__":
+    main()
