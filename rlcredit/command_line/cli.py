@@ -260,9 +260,9 @@ class CreditCLI(LightningCLI):
             self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
-        except Ended:
-            raise
         except Exception as error:  # noqa: BLE001  (constructors are anybody's, and raise anything)
+            if isinstance(error, Ended) and not isinstance(error, ValueError):
+                raise
             if isinstance(cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
                 self.parser.error(reason(error))
             self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
