@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from rlcredit.verification.answers import final_answer
@@ -476,6 +478,12 @@ def test_what_answers_something_else_is_not(reference):
 )
 def test_every_kind_of_reference_is_known(reference, kind):
     assert next(each.name for each in KINDS if each.describes(normal_form(reference))) == kind
+
+
+def test_the_page_has_a_row_for_each_kind_in_their_order():
+    page = Path("docs/reference/verification.md").read_text(encoding="utf-8")
+    rows = [row.split("|")[1].partition(":")[0].strip() for row in page.splitlines() if row.startswith("| ")]
+    assert rows[rows.index("option letter") :] == [kind.name for kind in KINDS]
 
 
 def test_the_kinds_above_are_all_kinds():
