@@ -65,7 +65,7 @@ def _after_phrase(text: str) -> str | None:
 
 
 def _sentence(line: str) -> str | None:
-    return re.split(r"\.(?=\s|$)", line, maxsplit=1)[0].strip(" *") or None
+    return re.split(r"\.(?=\s|$)", line, maxsplit=1)[0].strip(" *").strip() or None
 
 
 def _after_label(text: str) -> str | None:
