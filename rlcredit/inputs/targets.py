@@ -1,7 +1,11 @@
 """Whether a policy can be loaded and which layers of it get an adapter, found out without reading its weights."""
 
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from rlcredit.inputs.bounded import excess_of
 from rlcredit.inputs.loadable import refuse_logits, refuse_weights
 from rlcredit.inputs.strict_yaml import shown
 from rlcredit.loading import load_tokenizer
@@ -10,12 +14,10 @@ from rlcredit.memory.machine import ram
 from rlcredit.memory.parts import TRAINED
 from rlcredit.memory.skeleton import linear_layers, without_weights
 from rlcredit.policy import LoRA, Policy
+from rlcredit.prompt import turns
 
-UNUSABLE = (
-    *(OSError, ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, ImportError),
-    AssertionError,
-)
-"""What transformers raises where a folder or repository holds no usable model."""
+READING, WRITING = 20.0, 5.0
+"""Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
 
 
 def refuse_policy(policy: Policy) -> None:
@@ -26,21 +28,44 @@ def refuse_policy(policy: Policy) -> None:
             repair.
 
     """
-    from huggingface_hub.errors import StrictDataclassError  # noqa: PLC0415
-
     refuse_weights(policy)
+    if Path(policy.location).is_dir():  # a download takes as long as it takes
+        refuse_excess(policy, "Its tokenizer.json", READING, lambda: load_tokenizer(policy.location))
     try:
         tokenizer = load_tokenizer(policy.location)
         config, model = without_weights(policy.location)
-    except (*UNUSABLE, StrictDataclassError) as error:
+    except Exception as error:  # noqa: BLE001  (`tokenizers` raises Exception itself)
         cause = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
             f"model.policy.path: {shown(policy.path)!r} is not `tiny`, no folder with a tokenizer and a model, no hub "
             f"id in reach: {cause}"
         ) from None
     policy.prompt.check(tokenizer, policy.path)
+    asked = [turns("1 + 1 =")]
+    refuse_excess(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
     refuse_logits(policy, config, model)
     refuse_targets(policy, linear_layers(model))
+
+
+def refuse_excess(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
+    """Refuse a policy whose files make a library loop, or take all memory.
+
+    Args:
+        policy: whose files they are.
+        what: is likely to do so, for the message.
+        seconds: of processor time that it may take.
+        attempt: what the file is used for.
+
+    Raises:
+        ValueError: it takes too much.
+
+    """
+    if excess := excess_of(attempt, seconds):
+        raise ValueError(
+            f"model.policy.path: to write a prompt for {shown(policy.path)!r} takes {excess}. {what} is at fault: "
+            "repair that file, or take it from where the model was published. Without a template, "
+            "model.policy.prompt.chat must be false."
+        )
 
 
 def refuse_targets(policy: Policy, layers: dict[str, Linear]) -> dict[str, Linear]:

@@ -83,7 +83,9 @@ class ReasoningGym(Task):
         if evaluates(name, self.config):
             locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(admissible, name)
-        self.jury = Jury(scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget, alone=reference_alone)
+        self.jury = Jury(
+            scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget, alone=reference_alone
+        )
 
     @cached_property
     def source(self) -> Any:

@@ -77,7 +77,7 @@ class Batch:
         if isinstance(failure, OutOfTimeError):
             self.late.append(case)
         elif isinstance(failure, StoodStillError):
-            self.left -= worker.waited
+            self.left -= worker.still
             case.delays += 1
             if case.delays <= 1 and self.left > 0:
                 self.waiting.append(case)

@@ -10,12 +10,12 @@ from rlcredit.verification.serving import preload, warmed
 NEVER_ASKED = frozenset(
     re.findall(
         r"\w+",
-        """benchmarks biomechanics conftest continuum_mechanics control crypto galgebra hep interactive mechanics optics parsing plotting printing quantum release
-        sandbox sampling testing tests this vector_doc hyperexpand_doc meijerint_doc
-        compatibility trace pytest randtest runtests tmpfiles _compilation autowrap""",
+        """benchmarks biomechanics conftest continuum_mechanics control crypto galgebra hep interactive mechanics optics
+        parsing plotting printing quantum release sandbox sampling testing tests this vector_doc hyperexpand_doc
+        meijerint_doc compatibility trace pytest randtest runtests tmpfiles _compilation autowrap""",
     )
 )
-"""Modules of sympy that are no mathematics: printers, plots, tests, examples, what is deprecated or starts compilers."""
+"""Modules of sympy that are no mathematics: printers, plots, tests, examples, what is deprecated or compiles."""
 
 _WARM_UP = (("x+1", "1+x"), ("2", r"\frac{1}{2}"), (r"\sqrt{8}", r"2\sqrt{2}"), ("[1,2)", r"\{1,2\}"), ("x<1", "x>1"))
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from rlcredit.functional.choices import one_of
 from rlcredit.verification import sandbox
@@ -163,7 +163,7 @@ def looked_at(look: Callable[[str, R], S], completion: str, reference: R, statem
         statement: a completion that states the reference; if this one raises too, nobody can judge.
 
     """
-    found = judged(lambda: look(completion, reference), lambda: look(statement, reference))
+    found: Any = judged(lambda: look(completion, reference), lambda: look(statement, reference))
     return verdict(found) if found is None or isinstance(found, float) else found
 
 

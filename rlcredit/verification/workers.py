@@ -103,7 +103,7 @@ class Worker:
         Args:
             request: arguments of what ``make`` has returned.
             limit: seconds that it may compute or sleep.
-            patience: seconds that it may do neither.
+            patience: seconds that it may do neither at a stretch.
 
         """
         content = pickle.dumps(request)
@@ -116,7 +116,7 @@ class Worker:
     def _expect(self, number: int, limit: float, patience: float) -> None:
         self.number, self.limit, self.patience = number, limit, patience
         self.seen = time.monotonic()
-        self.waited = self.slept = 0.0
+        self.waited = self.slept = self.known = self.still = 0.0
         self.computed = self.process.computed()
         self.unsent = b""
         self.busy = True
@@ -168,9 +168,12 @@ class Worker:
         passed, self.seen = min(now - self.seen, _LONGEST_LOOK), now
         self.waited += passed
         self.slept += passed * asleep
-        if (used := self.used()) > self.limit:
+        used = self.used()
+        self.still = 0.0 if used > self.known else self.still + passed
+        self.known = used
+        if used > self.limit:
             raise OutOfTimeError
-        if self.waited > self.patience and used < self.waited / 10:
+        if self.still > self.patience:
             raise StoodStillError
 
     def _send(self) -> None:
