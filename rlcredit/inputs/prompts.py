@@ -1,7 +1,9 @@
 """Whether the prompts of a task can be written for a policy, found out without reading its weights."""
 
 import heapq
+from functools import partial
 
+from rlcredit.inputs.targets import WRITING, refuse_excess
 from rlcredit.loading import load_config, load_tokenizer
 from rlcredit.module import PolicyModule
 from rlcredit.prompt import PromptError, context_length, refuse_longer
@@ -28,7 +30,9 @@ def refuse_prompts(module: PolicyModule, task: Task) -> None:
         longest = heapq.nlargest(TRIED, [*asked.train_set, *asked.held_out_set], key=lambda example: len(example.text))
         if not longest:
             continue
-        encoded = policy.prompt.encoded(tokenizer, [asked.conversation(example) for example in longest])
+        said = [asked.conversation(example) for example in longest]
+        refuse_excess(policy, "Its chat template", WRITING, partial(policy.prompt.encoded, tokenizer, said))
+        encoded = policy.prompt.encoded(tokenizer, said)
         lengths = encoded["attention_mask"].sum(-1).tolist()
         refuse_longer(lengths, context, policy.path)
         if context is not None and (wanted := max(lengths) + most) > context:

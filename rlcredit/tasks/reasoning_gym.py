@@ -151,7 +151,7 @@ class ReasoningGym(Task):
         if self.own is not None:
             return super().judge(completions, examples)
         cases = list(zip(completions, examples, strict=True))
-        looks = [looked_at(self._look, text, each, self._statement(each)) for text, each in cases]
+        looks = [looked_at(self._look, text, each, self._statement) for text, each in cases]
         asked = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)

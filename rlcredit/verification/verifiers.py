@@ -114,7 +114,7 @@ class MathVerifier:
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
         cases = zip(completions, references, strict=True)
-        looks = [looked_at(self._look, text, reference, self._statement(reference)) for text, reference in cases]
+        looks = [looked_at(self._look, text, reference, self._statement) for text, reference in cases]
         undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
             locked_or_allowed("math-verify", self.unsafe)
@@ -153,17 +153,17 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-def looked_at(look: Callable[[str, R], S], completion: str, reference: R, statement: str) -> S | Verdict:
+def looked_at(look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]) -> S | Verdict:
     """Look at a completion in the trainer; one that makes ``look`` raise is wrong.
 
     Args:
         look: takes a completion and its reference.
         completion: of the policy.
         reference: what it is compared with.
-        statement: a completion that states the reference; if this one raises too, nobody can judge.
+        state: returns a completion that states the reference; if looking at this one raises too, nobody can judge.
 
     """
-    found: Any = judged(lambda: look(completion, reference), lambda: look(statement, reference))
+    found: Any = judged(lambda: look(completion, reference), lambda: look(state(reference), reference))
     return verdict(found) if found is None or isinstance(found, float) else found
 
 
