@@ -155,14 +155,13 @@ class Prompt:
         if not self.chat:
             return ["\n\n".join(filter(None, _blocks(conversation))) for conversation in conversations]
         self.check(tokenizer, tokenizer.name_or_path)
-        from jinja2 import TemplateError  # noqa: PLC0415
-
         options = {} if self.thinking is None else {"enable_thinking": self.thinking}
         try:
             return tokenizer.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False, **options)
-        except TemplateError as error:
+        except Exception as error:  # noqa: BLE001  (a template is a program of others)
+            cause = " ".join(str(error).split()) or type(error).__name__
             raise PromptError(
-                f"The chat template of {tokenizer.name_or_path} refuses a conversation: {error}. Some know no system "
+                f"The chat template of {tokenizer.name_or_path} refuses a conversation: {cause}. Some know no system "
                 "prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
 

@@ -260,7 +260,7 @@ class CreditCLI(LightningCLI):
             self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = loggers.made(self.described_loggers)
-        except Exception as error:  # noqa: BLE001  (constructors are anybody's, and raise anything)
+        except Exception as error:
             if isinstance(error, Ended) and not isinstance(error, ValueError):
                 raise
             if isinstance(cause(error), (ValueError, OSError)) and not isinstance(error, StackError):

@@ -2,10 +2,13 @@
 
 import heapq
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from rlcredit.inputs.targets import WRITING, refuse_excess
 from rlcredit.loading import load_config, load_tokenizer
 from rlcredit.module import PolicyModule
+from rlcredit.policy import Policy
 from rlcredit.prompt import Prompt, PromptError, context_length
 from rlcredit.tasks import Example, Task
 
@@ -34,14 +37,18 @@ def refuse_prompts(module: PolicyModule, task: Task) -> None:
     tokenizer, context = load_tokenizer(policy.location), context_length(load_config(policy.location))
     for name, asked in {"": task, **task.others}.items():
         try:
-            _refuse_longer(asked, policy.prompt, tokenizer, policy.path, context, most)
+            _refuse_longer(asked, policy, tokenizer, context, most)
         except PromptError as error:
             raise PromptError(f"data.held_out.{name}: {error}" if name else str(error)) from None
 
 
-def _refuse_longer(asked: Task, prompt: Prompt, tokenizer: Any, name: str, context: int | None, most: int) -> None:
+def _refuse_longer(asked: Task, policy: Policy, tokenizer: Any, context: int | None, most: int) -> None:
+    prompt, name = policy.prompt, policy.path
     examples = [*asked.train_set, *asked.held_out_set]
     tried = heapq.nlargest(TRIED, examples, key=lambda example: len(example.text))
+    if tried:
+        said = [asked.conversation(example) for example in tried]
+        refuse_excess(policy, "Its chat template", WRITING, partial(prompt.encoded, tokenizer, said))
     lengths = prompt_lengths(asked, tried, prompt, tokenizer)
     if context is None or not examples:
         return

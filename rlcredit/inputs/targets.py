@@ -2,10 +2,12 @@
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rlcredit.adapters import CONFIG, MERGE
+from rlcredit.inputs.bounded import excess_of
 from rlcredit.inputs.loadable import (
     refuse_another_kind,
     refuse_logits,
@@ -20,15 +22,13 @@ from rlcredit.memory.machine import ram
 from rlcredit.memory.parts import TRAINED
 from rlcredit.memory.skeleton import linear_layers, without_weights
 from rlcredit.policy import LoRA, Policy, with_lora
+from rlcredit.prompt import turns
 
 EMBEDDINGS = ("lm_head", "model.embed_tokens")
 """What the two embeddings are called in models of the Llama, Qwen2 and Qwen3 families."""
 
-UNUSABLE = (
-    *(OSError, ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, ImportError),
-    AssertionError,
-)
-"""What transformers raises where a folder or repository holds no usable model."""
+READING, WRITING = 20.0, 5.0
+"""Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
 
 
 class TargetError(ValueError):
@@ -66,10 +66,14 @@ def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
     with _explained(policy):
         config = load_config(policy.location)
     refuse_another_kind(policy, config)
+    if Path(policy.location).is_dir():  # a download takes as long as it takes
+        refuse_excess(policy, "Its tokenizer.json", READING, lambda: load_tokenizer(policy.location))
     with _explained(policy):
         tokenizer = load_tokenizer(policy.location)
         _, model = without_weights(policy.location)
     policy.prompt.check(tokenizer, policy.path)
+    asked = [turns("1 + 1 =")]
+    refuse_excess(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
     refuse_vocabulary(policy, tokenizer, model)
     refuse_logits(policy, config, model)
     layers = linear_layers(model)
@@ -88,16 +92,35 @@ def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
 @contextlib.contextmanager
 def _explained(policy: Policy) -> Iterator[None]:
     """Turn what transformers raises into one sentence about the path."""
-    from huggingface_hub.errors import StrictDataclassError  # noqa: PLC0415
-
     try:
         yield
-    except (*UNUSABLE, StrictDataclassError) as error:
+    except Exception as error:  # noqa: BLE001  (transformers raises anything, and `tokenizers` Exception itself)
         cause = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
             f"model.policy.path: {shown(policy.path)!r} is not `tiny`, no folder with a tokenizer and a model, no hub "
             f"id in reach: {cause}"
         ) from None
+
+
+def refuse_excess(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
+    """Refuse a policy whose files make a library loop, or take all memory.
+
+    Args:
+        policy: whose files they are.
+        what: is likely to do so, for the message.
+        seconds: of processor time that it may take.
+        attempt: what the file is used for.
+
+    Raises:
+        ValueError: it takes too much.
+
+    """
+    if excess := excess_of(attempt, seconds):
+        raise ValueError(
+            f"model.policy.path: to write a prompt for {shown(policy.path)!r} takes {excess}. {what} is at fault: "
+            "repair that file, or take it from where the model was published. Without a template, "
+            "model.policy.prompt.chat must be false."
+        )
 
 
 def refuse_targets(policy: Policy, layers: dict[str, Linear], others: Sequence[str] = EMBEDDINGS) -> dict[str, Linear]:

@@ -72,8 +72,9 @@ class Task(LightningDataModule):
         seed: of the order; the questions themselves do not depend on it.
         unsafe_scorers: let verifiers evaluate answers even where the system cannot lock the processes that do. Where it
             can (Linux), they are always locked.
-        verify_budget: seconds that a batch may lose to slow answers, those beyond a tenth of a second each; what is not
-            judged then counts as unjudged.
+        verify_budget: processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
+            answers share them, and what has had its share is wrong unless its reference alone takes as long; see
+            :class:`~rlcredit.verification.cases.Batch`.
         answer_formats: in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
             ``phrase``, ``hashes``, ``label``, and ``number`` and ``whole``, which count only where they are named; see
             :func:`~rlcredit.verification.answers.final_answer`. An answer in another of the first five is not judged,

@@ -26,10 +26,10 @@ from rlcredit.verification.answers import final_answer
 from rlcredit.verification.jury import Jury
 from rlcredit.verification.scorers import admissible, evaluates, scorer
 from rlcredit.verification.statements import statements
-from rlcredit.verification.verifiers import Verdict, bare, locked_or_allowed, unanswered, verdict
+from rlcredit.verification.verifiers import Verdict, bare, locked_or_allowed, looked_at, unanswered, verdict
 
 SCORE_TIMEOUT = 3.0
-"""Seconds that one scoring may take."""
+"""Processor seconds that one scoring may take."""
 
 PATIENCE, EVERY = 5.0, 15.0
 """Seconds after which the generation of questions is mentioned, and how often from then on."""
@@ -104,6 +104,11 @@ def refuse_endless(name: str, seed: int, config: Mapping[str, Any]) -> None:
         )
 
 
+def reference_alone(_: str, entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return what tells whether a scorer takes long because of the question."""
+    return [(entry["answer"], entry)]
+
+
 class ReasoningGym(Task):
     """Any data set of reasoning-gym.
 
@@ -153,7 +158,9 @@ class ReasoningGym(Task):
         if evaluates(name, self.config):
             locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(admissible, name)
-        self.jury = Jury(scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget)
+        self.jury = Jury(
+            scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget, alone=reference_alone
+        )
 
     @cached_property
     def source(self) -> Any:
@@ -218,16 +225,18 @@ class ReasoningGym(Task):
         """Score in locked processes: inadmissible answers are wrong, equal ones are scored once."""
         if self.own is not None:
             return super().judge(completions, examples)
-        stated = [final_answer(text, self.answer_formats) for text in completions]
-        answers = [each and bare(each, str(example.answer)) for each, example in zip(stated, examples, strict=True)]
-        keys = [(answer or "", id(example)) for answer, example in zip(answers, examples, strict=True)]
-        cases = {key: example._asdict() for key, example in zip(keys, examples, strict=True)}
-        admitted = [key for key, entry in cases.items() if key[0] and self.admissible(key[0], entry)]
-        scores = self.jury.answers([(answer, cases[answer, number]) for answer, number in admitted])
-        verdicts = dict(zip(admitted, (verdict(score, self.solved_at) for score in scores), strict=True))
+        cases = list(zip(completions, examples, strict=True))
+        looks = [looked_at(self._look, text, each, self._statement) for text, each in cases]
+        asked = {
+            (look, id(example)): (look, example._asdict())
+            for look, example in zip(looks, examples, strict=True)
+            if isinstance(look, str)
+        }
+        scores = self.jury.answers(list(asked.values()))
+        verdicts = dict(zip(asked, (verdict(score, self.solved_at) for score in scores), strict=True))
         return [
-            unanswered(text) if answer is None else verdicts.get(key, Verdict.WRONG)
-            for text, answer, key in zip(completions, answers, keys, strict=True)
+            verdicts[look, id(example)] if isinstance(look, str) else look
+            for look, example in zip(looks, examples, strict=True)
         ]
 
     def check_references(self) -> None:
@@ -253,6 +262,17 @@ class ReasoningGym(Task):
             return float(self._one.score_answer(answer, entry)) >= self.solved_at
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
             return False
+
+    def _look(self, completion: str, example: Example) -> str | Verdict:
+        """Return the answer that the scorer may see, or the verdict where there is none."""
+        stated = final_answer(completion, self.answer_formats)
+        if stated is None:
+            return unanswered(completion)
+        answer = bare(stated, str(example.answer))
+        return answer if answer and self.admissible(answer, example._asdict()) else Verdict.WRONG
+
+    def _statement(self, example: Example) -> str:
+        return statements(example.answer, self.answer_formats)[0]
 
     def start_verifier(self) -> None:
         """Start the process of the scorer, in the background."""

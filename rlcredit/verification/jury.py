@@ -1,11 +1,13 @@
 """Workers that share a batch of requests; one that hangs does not delay the others, and the batch only a little."""
 
+import pickle
 import select
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcredit.verification.cases import Batch, excess
-from rlcredit.verification.workers import LateWorkerError, Worker, WorkerError
+from rlcredit.notices import once
+from rlcredit.verification.cases import Batch
+from rlcredit.verification.workers import Template, Worker, WorkerError
 
 SIZE = 3
 """Workers, once a batch takes long: two that answer and one in reserve."""
@@ -15,16 +17,26 @@ HELP_AFTER = 0.5
 
 _TICK = 0.05
 
+Request = tuple[Any, ...]
+"""Arguments of what answers."""
+
+
+def nothing_alone(*_: Any) -> Sequence[Request]:
+    """Ask nothing of a reference alone: what runs out of time is to blame itself."""
+    return ()
+
 
 class Jury:
     """Answers to batches of requests, by workers that are replaced when they break.
 
     Args:
-        make: see :class:`~rlcredit.verification.workers.Worker`.
+        make: see :class:`~rlcredit.verification.workers.Template`.
         arguments: of ``make``.
-        timeout: seconds that one request may take.
-        budget: seconds that the requests of a batch may take together, beyond a tenth of a second each; what has no
-            answer then gets None.
+        timeout: seconds that one request may compute or sleep.
+        budget: seconds that the requests of a batch may compute or sleep together, beyond a tenth of a second each;
+            see :class:`~rlcredit.verification.cases.Batch`.
+        alone: returns requests about the reference of a request that has run out of time, the reference in front. If
+            one of them runs out of it too, the reference is to blame and the answer is None; it is 0 otherwise.
 
     """
 
@@ -34,21 +46,34 @@ class Jury:
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
+        alone: Callable[..., Sequence[Request]] = nothing_alone,
     ) -> None:
-        self.make, self.arguments = make, arguments
-        self.timeout, self.budget = timeout, budget
+        self.make = make
+        self.arguments = arguments
+        self.timeout = timeout
+        self.budget = budget
+        self.alone = alone
+        self.template: Template | None = None
         self.workers: list[Worker] = []
-        self.wanted, self.unstarted = 1, 0
+        self.wanted = 1
+        self.unstarted = 0
 
     def start(self) -> None:
         """Start the workers that are missing, in the background."""
+        if self.template is None or self.template.ended():
+            self.template = Template(self.make, *self.arguments)
         while len(self.workers) < self.wanted:
-            self.workers.append(Worker(self.make, *self.arguments))
+            self.workers.append(Worker(self.template))
 
-    def answers(self, requests: Sequence[tuple[Any, ...]]) -> list[float | None]:
+    def answers(self, requests: Sequence[Request]) -> list[float | None]:
         """Return an answer to each request, in their order; None where nobody can tell."""
-        batch = Batch(requests)
-        while batch.waiting or batch.asked:
+        batch = self._asked(Batch(requests, self.timeout, self.budget))
+        if batch.late:
+            self._blame(batch)
+        return batch.answers
+
+    def _asked(self, batch: Batch) -> Batch:
+        while batch.goes_on():
             self.start()
             self._assign(batch)
             self._wait()
@@ -56,13 +81,25 @@ class Jury:
                 self._listen(worker, batch)
             if batch.lasted() > HELP_AFTER:
                 self.wanted = SIZE
-            if batch.spent + sum(map(excess, batch.asked)) > self.budget:
-                break
-        for worker in batch.asked:
-            self._dismiss(worker)
-        if requests:
+        if batch.answers:
             self.start()  # before the next batch needs them
-        return batch.answers
+        return batch
+
+    def _blame(self, batch: Batch) -> None:
+        """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
+        alone = [{pickle.dumps(request): request for request in self.alone(*case.request)} for case in batch.late]
+        distinct = {key: request for requests in alone for key, request in requests.items()}
+        asked = self._asked(Batch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        known = dict(zip(distinct, asked.answers, strict=True))
+        for case, requests in zip(batch.late, alone, strict=True):
+            if all(known[key] is not None for key in requests):
+                batch.answers[case.place] = 0.0
+            elif batch.limit == self.timeout:
+                reference = next(iter(requests.values()))[0]
+                once(
+                    f"to judge an answer can take longer than {self.timeout:g} s where the reference is "
+                    f"{str(reference)!r:.200}. Answers that do are not judged; leave the question out."
+                )
 
     def _assign(self, batch: Batch) -> None:
         idle = [worker for worker in self.workers if not worker.busy]
@@ -70,7 +107,7 @@ class Jury:
             if not worker.intact():
                 self._dismiss(worker)
             elif batch.waiting and len(batch.asked) < SIZE - 1:
-                batch.ask(worker, self.timeout)
+                batch.ask(worker)
 
     def _wait(self) -> None:
         poll = select.poll()
@@ -83,20 +120,19 @@ class Jury:
         try:
             answer = worker.answer()
         except WorkerError as failure:
-            # Late without having computed: it stood still.
-            stood_still = isinstance(failure, LateWorkerError) and worker.computing() < self.timeout / 10
-            self._dismiss(worker)
             if worker in batch.asked:
-                batch.reconsider(batch.close(worker), stood_still)
+                batch.reconsider(worker, failure)
             else:
-                self._unstarted()
+                self._count_unstarted(worker)
+            self._dismiss(worker)
             return
         if answer and worker in batch.asked:
-            batch.answers[batch.close(worker).place] = answer[0]
+            batch.close(worker, answer[0])
         self.unstarted *= not answer
 
-    def _unstarted(self) -> None:
-        self.unstarted += 1
+    def _count_unstarted(self, worker: Worker) -> None:
+        self.unstarted += worker.template is self.template  # several workers may fail with one template
+        self.template = None
         if self.unstarted > 1:
             raise RuntimeError(
                 f"The process of {self.make.__module__}.{self.make.__name__} ended before it was ready, twice. What it "

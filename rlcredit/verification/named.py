@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from rlcredit.verification.faults import judged
+
 SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 
@@ -64,15 +66,9 @@ def own_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) 
     verifier = named(path, folder)
     score(verifier(*example))
 
-    def judged(completion: str, answer: str, metadata: dict[str, Any]) -> float | None:
-        try:
-            return score(verifier(completion, answer, metadata))
-        except Exception:  # noqa: BLE001  (by other hands)
-            pass
-        try:
-            score(verifier(answer, answer, metadata))
-        except Exception:  # noqa: BLE001  (the verifier is at fault)
-            return None
-        return 0.0
+    def judge(completion: str, answer: str, metadata: dict[str, Any]) -> float | None:
+        return judged(
+            lambda: score(verifier(completion, answer, metadata)), lambda: score(verifier(answer, answer, metadata))
+        )
 
-    return judged
+    return judge

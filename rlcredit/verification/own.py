@@ -15,21 +15,27 @@ from rlcredit.verification.verifiers import Verdict, locked_or_allowed, verdict
 from rlcredit.verification.workers import START_TIMEOUT, environment
 
 SECONDS = 3.0
-"""That one completion may take."""
+"""That one completion may compute or sleep."""
 
 Case = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
+def reference_alone(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
+    """Return what tells whether a verifier takes long because of the question."""
+    return [(answer, answer, metadata)]
+
+
 class OwnVerifier:
     """A function, or an object of a class, that says of one completion whether it is right.
 
-    Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion is wrong;
-    what raises with the reference as completion too, or finds no time, is unjudged.
+    Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion, or takes too
+    long because of it, is wrong; what does so with the reference as completion too is unjudged.
 
     Args:
         path: dotted, of the function or class, in the working directory or wherever Python finds it.
-        budget: seconds that a batch may lose to slow completions; what is left then is not judged.
+        budget: seconds that a batch may lose to slow completions, which share them; see
+            :class:`~rlcredit.verification.cases.Batch`.
         unsafe: ask it even where the system cannot lock the process that does.
 
     Raises:
@@ -69,7 +75,12 @@ class OwnVerifier:
             example = (answer, answer, metadata)
             if complaint := self._complaint(example):
                 raise ValueError(f"data.verifier: {self.path}: {complaint}.")
-            self.jury = Jury(own_judge, self.path, self.folder, example, timeout=SECONDS, budget=self.budget)
+            self.jury = Jury(
+                *(own_judge, self.path, self.folder, example),
+                timeout=SECONDS,
+                budget=self.budget,
+                alone=reference_alone,
+            )
             self.jury.start()
 
     def judge(self, cases: Sequence[Case]) -> list[Verdict]:

@@ -70,8 +70,8 @@ def plain_expression(answer: str, variables: Collection[str] = (), functions: Co
         if token is None:
             return False
         tokens, end = tokens + [token] * (token.lastgroup is not None), token.end()
-    followers = [token[0] for token in tokens[1:]] + [""]
-    return all(
+    followers = [*(token[0] for token in tokens[1:]), ""]
+    return bool(tokens) and all(
         token[0] in (functions if follower == "(" else variables)
         for token, follower in zip(tokens, followers, strict=True)
         if token.lastgroup == "name"

@@ -1,69 +1,103 @@
-"""The worker's side: make the judge, lock the process, answer requests. Nothing else is imported before."""
+"""The other side: make the judge, then copy the process; each copy is locked and answers requests."""
 
+import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import pickle
+import pkgutil
 import resource
 import signal
+import socket
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.abc import MetaPathFinder
 from typing import Any
 
 from rlcredit.verification import sandbox
 
 REQUEST = struct.Struct("<QdI")
-"""Number, seconds it may take, bytes that follow; those are pickled, by the trainer and for the worker only."""
+"""Number, processor seconds it may take, bytes that follow; those are pickled, by the trainer for the worker only."""
 
 ANSWER = struct.Struct("<Q?d")
 """Number, whether there is an answer, the answer. Nothing that a worker says is ever unpickled."""
 
 GRACE = 1.0
-"""Seconds after its timeout at which a worker ends itself, if nothing else has ended it."""
+"""Processor seconds after its time at which a worker ends itself, if nothing else has ended it."""
+
+
+class LateImportError(Exception):
+    """A module is imported in the middle of an answer; a locked process cannot read it from disk.
+
+    No ImportError: a library would take the module for missing, and go another way than it does elsewhere.
+    """
 
 
 class LateImports(MetaPathFinder):
-    """Note imports that a locked process cannot read from disk: its answer is then not used."""
-
-    def __init__(self) -> None:
-        self.missed = False
+    """Refuse the imports of a locked process, so that they are treated like whatever else an answer raises."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: object = None) -> None:
-        """Note the module if it is likely to exist: part of a package that is there, or of Python."""
+        """Refuse the module if it is likely to exist: part of a package that is there, or of Python."""
         top = fullname.partition(".")[0]
-        self.missed |= (top != fullname and top in sys.modules) or top in sys.stdlib_module_names
+        if (top != fullname and top in sys.modules) or top in sys.stdlib_module_names:
+            raise LateImportError(fullname)
 
 
-def serve(descriptor: int, parent: int) -> None:
-    """Receive a factory, make the judge, and answer until the other end closes; runs in the main thread."""
+def copy_on_demand(descriptor: int, parent: int) -> None:
+    """Receive a factory, make the judge, and become a worker on every socket that is sent; runs in the main thread.
+
+    The process itself never sees an answer. A copy takes milliseconds, where imports take seconds.
+    """
+    _end_with(parent)
+    make, arguments = pickle.loads(_bytes(descriptor, REQUEST.unpack(_bytes(descriptor, REQUEST.size))[2]))
+    answer = make(*arguments)
+    gc.collect()
+    gc.freeze()  # what collections do not touch stays shared
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for copies that have ended
+    control, own = socket.socket(fileno=descriptor), os.getpid()
+    while True:
+        sent, workers, _, _ = socket.recv_fds(control, 1, 1)
+        if not sent:
+            os._exit(0)  # the trainer is gone
+        if not os.fork():
+            _end_with(own)
+            os.dup2(workers[0], descriptor)
+            os.close(workers[0])
+            serve(descriptor, answer)
+        os.close(workers[0])
+
+
+def _end_with(parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not outlive the thread that started it
         if os.getppid() != parent:
-            sys.exit()  # the parent died before the line above
-    number, _, (make, arguments) = _request(descriptor)
-    answer = make(*arguments)
-    late = LateImports()
+            os._exit(0)  # the parent died before the line above
+
+
+def serve(descriptor: int, answer: Callable[..., float | None]) -> None:
+    """Say who this is, lock the process, and answer until the other end closes."""
+    _say(descriptor, 0, float(os.getpid()))
     if sandbox.available():
         sandbox.lock(descriptor)
-        sys.meta_path.insert(0, late)
+        sys.meta_path.insert(0, LateImports())
     elif sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (sandbox.MEMORY, sandbox.MEMORY))
-    os.write(descriptor, ANSWER.pack(number, True, 1.0))
     while True:
-        number, seconds, arguments = _request(descriptor)
-        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
-        late.missed = False
+        number, seconds, size = REQUEST.unpack(_bytes(descriptor, REQUEST.size))
+        arguments = pickle.loads(_bytes(descriptor, size))
+        signal.setitimer(signal.ITIMER_PROF, seconds + GRACE)
         score = answer(*arguments)
-        has_score = score is not None and not late.missed
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        os.write(descriptor, ANSWER.pack(number, has_score, score if has_score else 0.0))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        _say(descriptor, number, score)
 
 
-def _request(descriptor: int) -> tuple[int, float, Any]:
-    number, seconds, size = REQUEST.unpack(_bytes(descriptor, REQUEST.size))
-    return number, seconds, pickle.loads(_bytes(descriptor, size))
+def _say(descriptor: int, number: int, score: float | None) -> None:
+    try:
+        os.write(descriptor, ANSWER.pack(number, score is not None, score or 0.0))
+    except BrokenPipeError:
+        os._exit(0)  # the trainer is gone
 
 
 def _bytes(descriptor: int, size: int) -> bytes:
@@ -71,18 +105,24 @@ def _bytes(descriptor: int, size: int) -> bytes:
     while len(received) < size:
         part = os.read(descriptor, size - len(received))
         if not part:
-            os._exit(0)  # the parent is gone
+            os._exit(0)  # the trainer is gone
         received += part
     return bytes(received)
 
 
-def preload(modules: Sequence[str]) -> None:
-    """Import what a library would import in the middle of an answer, as far as this version of it has it."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            continue
+def preload(package: str, leave_out: Collection[str]) -> None:
+    """Import all of a package that a library would import in the middle of an answer.
+
+    Args:
+        package: dotted; it exists.
+        leave_out: last names of modules, and of packages with all that is in them, that no answer needs.
+
+    """
+    found = importlib.import_module(package)
+    for module in pkgutil.iter_modules(getattr(found, "__path__", ())):
+        if module.name not in leave_out:
+            with contextlib.suppress(ImportError):
+                preload(f"{package}.{module.name}", leave_out)
 
 
 def warmed(answer: Callable[..., Any], requests: Sequence[tuple[Any, ...]]) -> Callable[..., Any]:
@@ -93,4 +133,4 @@ def warmed(answer: Callable[..., Any], requests: Sequence[tuple[Any, ...]]) -> C
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]))
+    copy_on_demand(int(sys.argv[1]), int(sys.argv[2]))

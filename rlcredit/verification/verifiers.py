@@ -1,12 +1,13 @@
 """Verifiers: is the final answer right, wrong, or could nobody tell?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 from rlcredit.functional.choices import one_of
 from rlcredit.verification import sandbox
 from rlcredit.verification.answers import FORMATS, AnswerFormat, final_answer
+from rlcredit.verification.faults import judged
 from rlcredit.verification.jury import Jury
 from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
 from rlcredit.verification.mathematics.expressions import ExactValues
@@ -17,6 +18,7 @@ from rlcredit.verification.mathematics.numbers import number, number_in_normal_f
 from rlcredit.verification.mathematics.symbolic import symbolic_judge
 from rlcredit.verification.mathematics.units import read_quantity
 from rlcredit.verification.plain import plain_latex
+from rlcredit.verification.statements import statements
 
 
 class Verdict(Enum):
@@ -69,14 +71,14 @@ class MathVerifier:
     """Exact comparison first; what it cannot decide goes to math-verify, in processes that can do nothing else.
 
     What fails because of the answer is wrong: it cannot be read, is no plain mathematics
-    (:mod:`rlcredit.verification.plain`), or takes two workers down. What fails because of the
-    reference, the judge or the machine is not judged, and so is an answer that is stated in a known format which does
-    not count.
+    (:mod:`rlcredit.verification.plain`), takes too long where the reference alone does not, or takes two workers down.
+    What fails because of the reference, the judge or the machine is not judged, and so is an answer that is stated in a
+    known format which does not count.
 
     Args:
-        timeout: seconds that one comparison may take.
-        budget: seconds that a batch may lose to slow comparisons; what is left then is not judged. See
-            :class:`~rlcredit.verification.jury.Jury`.
+        timeout: processor seconds that one comparison may take.
+        budget: processor seconds that a batch may lose to slow comparisons, which share them; see
+            :class:`~rlcredit.verification.cases.Batch`.
         unsafe: compare even where the system cannot lock the processes that do.
         formats: in which an answer counts, the most binding first; see :func:`final_answer`.
         tolerance: how far two numbers may differ, as a share of the reference.
@@ -100,27 +102,31 @@ class MathVerifier:
             )
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
         self.formats = accepted(formats)
-        self.jury = Jury(symbolic_judge, timeout=timeout, budget=budget)
+        self.jury = Jury(symbolic_judge, timeout=timeout, budget=budget, alone=reference_alone)
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
-        answers = [final_answer(text, self.formats) for text in completions]
-        cases = list(zip(completions, answers, references, strict=True))
-        pairs = dict.fromkeys((answer, reference) for _, answer, reference in cases if answer is not None)
-        verdicts = {pair: self._at_once(*pair) for pair in pairs}
-        undecided = [pair for pair, verdict in verdicts.items() if verdict is None]
+        cases = zip(completions, references, strict=True)
+        looks = [looked_at(self._look, text, reference, self._statement) for text, reference in cases]
+        undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
             locked_or_allowed("math-verify", self.unsafe)
-            scores = self.jury.answers([(*pair, self.tolerance) for pair in undecided])
-            verdicts.update(zip(undecided, (verdict(score) for score in scores), strict=True))
-        return [
-            unanswered(text) if answer is None else verdicts[answer, reference] or Verdict.UNJUDGED
-            for text, answer, reference in cases
-        ]
+        verdicts = dict(zip(undecided, map(verdict, self.jury.answers(undecided)), strict=True))
+        return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
     def verdict(self, completion: str, reference: str) -> Verdict:
         """Judge one completion."""
         return self.judge([completion], [reference])[0]
+
+    def _statement(self, reference: str) -> str:
+        return statements(reference, self.formats)[0]
+
+    def _look(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
+        """Return the verdict if comparing exactly decides, and else what the jury is asked."""
+        answer = final_answer(completion, self.formats)
+        if answer is None:
+            return unanswered(completion)
+        return self._at_once(answer, reference) or (answer, reference, self.tolerance)
 
     def _at_once(self, answer: str, reference: str) -> Verdict | None:
         if not reference.strip() or not answer:
@@ -130,6 +136,29 @@ class MathVerifier:
         if not plain_latex(answer, reference):
             return Verdict.WRONG
         return exact_verdict(answer, reference, self.tolerance)
+
+
+def reference_alone(_: str, reference: str, tolerance: float) -> list[tuple[str, str, float]]:
+    """Return what tells whether a comparison takes long because of its reference: beside itself, and beside 0."""
+    return [(reference, reference, tolerance), ("0", reference, tolerance)]
+
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def looked_at(look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]) -> S | Verdict:
+    """Look at a completion in the trainer; one that makes ``look`` raise is wrong.
+
+    Args:
+        look: takes a completion and its reference.
+        completion: of the policy.
+        reference: what it is compared with.
+        state: returns a completion that states the reference; if looking at this one raises too, nobody can judge.
+
+    """
+    found: Any = judged(lambda: look(completion, reference), lambda: look(state(reference), reference))
+    return verdict(found) if found is None or isinstance(found, float) else found
 
 
 def accepted(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:

@@ -4,12 +4,15 @@ import contextlib
 import os
 import pickle
 import secrets
+import select
+import signal
 import socket
 import subprocess
 import sys
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from rlcredit.verification.serving import ANSWER, REQUEST
@@ -22,20 +25,26 @@ PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONHOME")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+_LONGEST_LOOK = 0.5
+"""Seconds between two looks at a worker that count as waiting; beyond them the trainer itself stood still."""
+
 
 class WorkerError(Exception):
-    """The process died, is late, or sent something else than an answer."""
+    """The process died, or sent something else than an answer."""
 
 
-class LateWorkerError(WorkerError):
-    """The process ran out of time."""
+class OutOfTimeError(WorkerError):
+    """The process has used the time that its request may take, computing or asleep."""
 
 
-class Worker:
-    """A process that answers one request at a time, with a number or None.
+class StoodStillError(WorkerError):
+    """The system has stopped the process, or gives it no processor."""
 
-    It starts when it is made, in the background, and before the first request it is locked
-    (:mod:`rlcredit.verification.sandbox`).
+
+class Template:
+    """A process that has made a judge, and of which every worker is a copy.
+
+    It starts when it is made, in the background, and never sees an answer.
 
     Args:
         make: importable function; called in the process with ``arguments``, it returns what answers requests.
@@ -45,7 +54,7 @@ class Worker:
 
     def __init__(self, make: Callable[..., Callable[..., float | None]], *arguments: Any) -> None:
         self.socket, child = socket.socketpair()
-        self.socket.setblocking(False)
+        self.socket.settimeout(START_TIMEOUT)
         # -P: nothing is imported from the folder where the trainer happens to run.
         command = [sys.executable, "-P", "-m", "rlcredit.verification.serving", str(child.fileno()), str(os.getpid())]
         with child:
@@ -53,19 +62,64 @@ class Worker:
                 command, pass_fds=[child.fileno()], env=environment(), stdin=subprocess.DEVNULL
             )
         self.stop = weakref.finalize(self, _end, self.process, self.socket)
-        self.ready = False
-        self.ask(make, arguments, timeout=START_TIMEOUT)
+        content = pickle.dumps((make, arguments))
+        with contextlib.suppress(OSError):  # it has died; whoever wants a copy will notice
+            self.socket.sendall(REQUEST.pack(0, 0.0, len(content)) + content)
 
-    def ask(self, *request: Any, timeout: float) -> None:
-        """Send a request, or as much of it as fits; :meth:`answer` sends the rest."""
+    def copied(self) -> socket.socket:
+        """Ask for a copy, and return the connection to it; closed at the other end if there will be none."""
+        connection, child = socket.socketpair()
+        with child, contextlib.suppress(OSError):
+            socket.send_fds(self.socket, [b"\0"], [child.fileno()])
+        return connection
+
+    def ended(self) -> bool:
+        """Whether it can copy itself no more."""
+        return self.process.poll() is not None
+
+
+class Worker:
+    """A process that answers one request at a time, with a number or None.
+
+    Before its first request it is locked (:mod:`rlcredit.verification.sandbox`).
+
+    Args:
+        template: of which it is a copy.
+
+    """
+
+    def __init__(self, template: Template) -> None:
+        self.template = template  # a copy does not outlive it
+        self.socket = template.copied()
+        self.socket.setblocking(False)
+        self.process = Copy()
+        self.stop = weakref.finalize(self, _end, self.process, self.socket)
+        self.ready = False
+        self._expect(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
+
+    def ask(self, *request: Any, limit: float, patience: float) -> None:
+        """Send a request, or as much of it as fits; :meth:`answer` sends the rest.
+
+        Args:
+            request: arguments of what ``make`` has returned.
+            limit: seconds that it may compute or sleep.
+            patience: seconds that it may do neither at a stretch.
+
+        """
         content = pickle.dumps(request)
         # A random number: a worker cannot answer a request before it has received it.
-        self.number = secrets.randbits(64)
-        self.timeout, self.asked, self.computed = timeout, time.monotonic(), self._computed()
-        self.busy = True
-        self.unsent = REQUEST.pack(self.number, timeout, len(content)) + content
+        self._expect(secrets.randbits(64), limit, patience)
+        self.unsent = REQUEST.pack(self.number, limit, len(content)) + content
         with contextlib.suppress(WorkerError):  # raised again by `answer`
             self._send()
+
+    def _expect(self, number: int, limit: float, patience: float) -> None:
+        self.number, self.limit, self.patience = number, limit, patience
+        self.seen = time.monotonic()
+        self.waited = self.slept = self.known = self.still = 0.0
+        self.computed = self.process.computed()
+        self.unsent = b""
+        self.busy = True
 
     def answer(self) -> tuple[float | None] | None:
         """Return the answer if it has come, as a tuple of one; None before.
@@ -75,11 +129,12 @@ class Worker:
 
         """
         self._send()
+        # Before anything is received: one that has answered sleeps too.
+        asleep = not self.unsent and self.process.asleep()
         try:
             content = self.socket.recv(2 * ANSWER.size)
         except BlockingIOError:
-            if time.monotonic() - self.asked > self.timeout:
-                raise LateWorkerError from None
+            self._note(asleep)
             return None
         except OSError:
             raise WorkerError from None
@@ -88,6 +143,8 @@ class Worker:
         number, has_score, score = ANSWER.unpack(content)
         if number != self.number or not self.busy:
             raise WorkerError
+        if not self.ready:
+            self.process.open(int(score))
         self.busy, self.ready = False, True
         return (score if has_score else None,)
 
@@ -101,15 +158,23 @@ class Worker:
             return False
         return False
 
-    def computing(self) -> float:
-        """Return the processor seconds spent on the request; infinity where the system does not tell."""
-        return self._computed() - self.computed if sys.platform == "linux" else float("inf")
+    def used(self) -> float:
+        """Return the seconds that it has computed or slept over the request; its clock where the system tells none."""
+        return (self.process.computed() - self.computed) + self.slept if sys.platform == "linux" else self.waited
 
-    def _computed(self) -> float:
-        try:
-            return time.clock_gettime((~self.process.pid << 3) | 2)  # clock_getcpuclockid(3)
-        except OSError:
-            return 0.0
+    def _note(self, asleep: bool) -> None:
+        """Note what a busy worker does, and give it up when it has done so for too long."""
+        now = time.monotonic()
+        passed, self.seen = min(now - self.seen, _LONGEST_LOOK), now
+        self.waited += passed
+        self.slept += passed * asleep
+        used = self.used()
+        self.still = 0.0 if used > self.known else self.still + passed
+        self.known = used
+        if used > self.limit:
+            raise OutOfTimeError
+        if self.still > self.patience:
+            raise StoodStillError
 
     def _send(self) -> None:
         while self.unsent:
@@ -121,6 +186,50 @@ class Worker:
                 raise WorkerError from None
 
 
+class Copy:
+    """The process of a worker, which is a child of its template: known by what it says before it is locked."""
+
+    def __init__(self) -> None:
+        self.pid = self.descriptor = 0
+
+    def open(self, pid: int) -> None:
+        """Hold on to a process; its number may be another's once it has ended."""
+        self.pid = pid
+        with contextlib.suppress(AttributeError, OSError):  # no Linux, or one that has ended
+            self.descriptor = os.pidfd_open(pid)
+
+    def computed(self) -> float:
+        """Return its processor seconds; 0 where the system does not tell."""
+        try:
+            return time.clock_gettime((~self.pid << 3) | 2) if self.pid else 0.0  # clock_getcpuclockid(3)
+        except OSError:
+            return 0.0
+
+    def asleep(self) -> bool:
+        """Whether it waits of its own accord: neither running, nor ready to, nor stopped, nor waiting for a disk."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.descriptor:
+                signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+            elif self.pid:
+                os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until it has ended, at most a second."""
+        if self.descriptor:
+            ended = select.poll()
+            ended.register(self.descriptor, select.POLLIN)
+            ended.poll(1000)
+            os.close(self.descriptor)
+        self.descriptor = self.pid = 0
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a worker."""
     variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -128,7 +237,7 @@ def environment() -> dict[str, str]:
     return {**variables, **ONE_THREAD, "PYTHONPATH": path}
 
 
-def _end(process: subprocess.Popen[bytes], parent: socket.socket) -> None:
+def _end(process: "subprocess.Popen[bytes] | Copy", parent: socket.socket) -> None:
     process.kill()
     process.wait()
     parent.close()

@@ -87,13 +87,13 @@ def test_an_answer_that_the_scorer_stumbles_over_is_wrong():
 
 def test_a_batch_of_hostile_answers_cannot_stop_training():
     # Each of them within the grammar, and each too long for the computer algebra system.
-    task = ReasoningGym("intermediate_integration", **SIZES, verify_budget=4.0)
+    task = ReasoningGym("intermediate_integration", **SIZES, verify_budget=2.0)
     task.setup()
-    slow = [f"sqrt(sin(x)+cos(x)**{k % 90 + 9}+exp(sqrt(x)))**{k + 9}/tan(log(x)+{k})**9" for k in range(128)]
+    slow = [f"sqrt(sin(x)+cos(x)**{k % 90 + 9}+exp(sqrt(x)))**{k + 9}/tan(log(x)+{k})**9" for k in range(24)]
     assert all(plain_expression(text, "x", ["sin", "cos", "tan", "exp", "log", "sqrt"]) for text in slow)
     started = time.monotonic()
-    verdicts = task.judge([rf"\boxed{{{text}}}" for text in slow], [task.train_set[0]] * 128)
-    assert Verdict.RIGHT not in verdicts
+    verdicts = task.judge([rf"\boxed{{{text}}}" for text in slow], [task.train_set[0]] * len(slow))
+    assert verdicts == [Verdict.WRONG] * len(slow)
     assert time.monotonic() - started < 34
 
 

@@ -1,10 +1,12 @@
 import os
 import signal
+import time
 
 import pytest
 
 from rlcredit.verification.answers import final_answer
 from rlcredit.verification.mathematics import symbolic
+from rlcredit.verification.serving import LateImportError, LateImports
 from rlcredit.verification.verifiers import MathVerifier, Verdict, exact_verdict
 
 RIGHT, WRONG, UNJUDGED, NO_ANSWER = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED, Verdict.NO_ANSWER
@@ -145,8 +147,10 @@ def test_a_stopped_comparison_is_killed_and_asked_again():
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     assert verifier.verdict(r"\boxed{x+1}", "1+x") is RIGHT
-    with pytest.raises(ProcessLookupError):
-        os.kill(stopped[0], 0)
+    assert stopped[0] not in [worker.process.pid for worker in verifier.jury.workers]
+    end = time.monotonic() + 10
+    while os.path.exists(f"/proc/{stopped[0]}"):
+        assert time.monotonic() < end
 
 
 def test_what_raises_because_of_the_reference_is_not_judged(monkeypatch):
@@ -247,3 +251,34 @@ def test_two_formats_count_only_where_they_are_named():
         *("-1,000.5", "5", "5%"),
         None,
     ]
+
+
+@pytest.mark.parametrize("answer", [r"\int x^x dx", r"\int_0^1 x^x dx", r"\int f(x)dx"])
+def test_what_a_computer_algebra_system_imports_late_leaves_no_answer_unjudged(verifier, answer):
+    assert verifier.verdict(rf"\boxed{{{answer}}}", "5") is WRONG
+
+
+def test_a_module_that_a_locked_process_cannot_read_is_the_fault_of_the_answer():
+    # `sympy.plotting` is there and not loaded: the reference compares without it.
+    late = LateImports()
+    with pytest.raises(LateImportError, match=r"sympy\.plotting"):
+        late.find_spec("sympy.plotting")
+    assert late.find_spec("no_such_package") is None
+    assert symbolic.fault(lambda: True) == 0.0
+
+
+STALLING = [rf"\int \sin(x)^{{{k + 7}}} \cos(x)^{{{k + 9}}} \sqrt{{x+{k}}} dx" for k in range(3)]
+
+
+def test_stalling_pays_nobody_and_costs_nobody_else():
+    quick = [f"x+{k}" for k in range(20)]
+    answers = [quick[0], *STALLING, *quick[1:]]
+    verdicts = MathVerifier(timeout=1.0, budget=1.0).judge([rf"\boxed{{{each}}}" for each in answers], ["7+x"] * 23)
+    assert verdicts == [RIGHT if each == "x+7" else WRONG for each in answers]
+
+
+def test_a_reference_that_takes_too_long_itself_is_told_once_and_not_judged(capsys):
+    for _ in range(2):
+        assert MathVerifier(timeout=0.5).verdict(r"\boxed{x+1}", STALLING[0]) is UNJUDGED
+    told = capsys.readouterr().err
+    assert told.count("to judge an answer can take longer than 0.5 s where the reference is ") == 1

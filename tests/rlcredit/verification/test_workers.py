@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rlcredit.verification.jury import Jury
-from rlcredit.verification.workers import environment
+from rlcredit.verification.workers import Worker, environment
 from tests.rlcredit.verification.suspects import FORGED, deeds, sayings, stillborn
 
 
@@ -38,8 +38,20 @@ def test_what_computes_for_ever_is_wrong(jury):
     assert jury.answers([("compute", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
 
 
-def test_a_worker_that_stands_still_says_nothing_about_the_question(jury):
-    assert jury.answers([("sleep", 100.0), ("answer", 0.5)]) == [None, 0.5]
+def test_what_sleeps_for_ever_is_wrong_as_what_computes(jury):
+    assert jury.answers([("sleep", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
+
+
+def test_a_worker_that_stands_still_says_nothing_about_the_question(jury, monkeypatch):
+    # Every process that is asked is stopped at once, as a system without memory or processors would.
+    ask = Worker.ask
+
+    def ask_and_stop(worker, *request, **limits):
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        ask(worker, *request, **limits)
+
+    monkeypatch.setattr(Worker, "ask", ask_and_stop)
+    assert jury.answers([("answer", 0.5)]) == [None]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
@@ -58,13 +70,36 @@ def test_a_stopped_worker_that_reads_nothing_does_not_block_the_trainer(jury):
     assert time.monotonic() - started < 10
 
 
-def test_a_budget_ends_a_batch():
+def test_a_batch_of_nothing_but_slow_requests_ends_and_all_are_wrong():
     jury = Jury(deeds, timeout=5.0, budget=1.0)
     started = time.monotonic()
-    answers = jury.answers([("answer", 0.5), *[("compute", 100.0 + number) for number in range(50)]])
-    assert answers == [0.5] + 50 * [None]
-    assert time.monotonic() - started < 8
+    answers = jury.answers([("answer", 0.5), *[("compute", 100.0 + number) for number in range(30)]])
+    assert answers == [0.5] + 30 * [0.0]
+    assert time.monotonic() - started < 20, "30 tenths of a second, and a second of the budget, on busy processors"
     assert jury.answers([("answer", 0.5)]) == [0.5]
+
+
+QUICK, SLOW = [("answer", 0.5)] * 30, [("compute", 100.0)] * 6
+
+
+@pytest.mark.parametrize("order", [QUICK + SLOW, SLOW + QUICK, QUICK[:15] + SLOW + QUICK[15:]])
+def test_the_quick_never_pay_for_the_slow(order):
+    answers = Jury(deeds, timeout=1.0, budget=1.2).answers(order)
+    assert answers == [0.5 if request in QUICK else 0.0 for request in order]
+
+
+def test_what_needs_more_than_its_first_share_gets_what_the_others_leave():
+    # A share of 0.1 s each at first; then 1.9 s for the two that are late, of which one needs half a second.
+    requests = [*[("answer", 0.5)] * 30, ("compute", 0.5), ("compute", 100.0)]
+    assert Jury(deeds, timeout=3.0, budget=2.0).answers(requests) == [*[0.5] * 30, 1.0, 0.0]
+
+
+def test_the_reference_is_to_blame_if_it_takes_as_long(capsys):
+    def alone(_, seconds):
+        return [("compute", seconds - 100)]
+
+    jury = Jury(deeds, timeout=0.5, alone=alone)
+    assert jury.answers([("compute", 100.0), ("compute", 200.0), ("answer", 0.5)]) == [0.0, None, 0.5]
 
 
 def test_workers_in_reserve_start_as_soon_as_a_batch_lasts(jury):
@@ -90,14 +125,15 @@ def test_a_worker_that_cannot_start_is_an_error():
 
 ORPHANS = """
 import os, signal, sys
-from rlcredit.verification.workers import Worker
+from rlcredit.verification.workers import Template, Worker
 from tests.rlcredit.verification.suspects import deeds
-idle, busy = Worker(deeds), Worker(deeds)
+template = Template(deeds)
+idle, busy = Worker(template), Worker(template)
 for worker in (idle, busy):
     while not worker.ready:
         worker.answer()
-busy.ask("compute", 60.0, timeout=90)
-print(idle.process.pid, busy.process.pid, flush=True)
+busy.ask("compute", 60.0, limit=90, patience=90)
+print(template.process.pid, idle.process.pid, busy.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 

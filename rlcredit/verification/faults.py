@@ -1,0 +1,33 @@
+"""Who is at fault when judging raises: the answer, unless the reference makes it raise too."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def judged(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
+    """Return what ``judge`` returns; if it raises, 0 where the answer is at fault and None where the reference is.
+
+    Whatever reads a completion does so in here, in the trainer as in a worker, so that no completion ends a run.
+
+    Args:
+        judge: judges the answer.
+        judge_reference: does the same with the reference as the answer.
+
+    Example:
+        >>> judged(lambda: int("5") == 5, lambda: int("5")), judged(lambda: int("five") == 5, lambda: int("5"))
+        (True, 0.0)
+        >>> judged(lambda: int("5") == int("five"), lambda: int("five")) is None
+        True
+
+    """
+    try:
+        return judge()
+    except Exception:  # noqa: BLE001  (a completion may make a parser raise anything)
+        pass
+    try:
+        judge_reference()
+    except Exception:  # noqa: BLE001  (so may a reference)
+        return None
+    return 0.0
