@@ -6,11 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 from rlcredit.verification.faults import judged
-from rlcredit.verification.mathematics.comparison import UnreadableError
-from rlcredit.verification.mathematics.expressions import is_expression
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.expressions import ExactValues
 from rlcredit.verification.mathematics.kinds import is_equal
-from rlcredit.verification.mathematics.numbers import close, number_in_normal_form
-from rlcredit.verification.mathematics.structure import squeezed
 from rlcredit.verification.serving import preload, warmed
 
 NEVER_ASKED = frozenset(
@@ -64,7 +62,7 @@ def symbolic_score(answer: str, reference: str, tolerance: float = 0.0) -> float
 
 
 class SymbolicValues:
-    """Comparison of values by math-verify's parser and by sympy.
+    """Comparison of values by math-verify's parser and by sympy, where comparing exactly decides nothing.
 
     Args:
         tolerance: how far two numbers may differ, as a share of the reference.
@@ -72,7 +70,7 @@ class SymbolicValues:
     """
 
     def __init__(self, tolerance: float = 0.0) -> None:
-        self.tolerance = tolerance
+        self.exact = ExactValues(tolerance)
 
     def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference.
@@ -81,21 +79,13 @@ class SymbolicValues:
             UnreadableError: the reference is no value.
 
         """
-        if not answer:
-            return False
-        if factor == 1 and squeezed(answer) == squeezed(reference):
-            return True
-        value, expected = number_in_normal_form(answer), number_in_normal_form(reference)
-        if value is not None and expected is not None:
-            return close(value * factor, expected, self.tolerance)
-        theirs, ours = _reference_of(reference), _expression_of(answer, reference)
-        if ours is None:
-            return False
-        if factor != 1:
-            import sympy  # noqa: PLC0415
-
-            ours = ours * sympy.Rational(factor.numerator, factor.denominator)
-        return is_same_value(ours, theirs) or (self.tolerance > 0 and _is_near(ours, theirs, self.tolerance))
+        try:
+            return self.exact.equal(answer, reference, factor)
+        except UndecidedError:
+            theirs, ours = _parsed_reference(reference), _parsed(answer)
+        tolerance = self.exact.tolerance
+        ours = ours if factor == 1 else ours * factor.numerator / factor.denominator
+        return is_same_value(ours, theirs) or (tolerance > 0 and _is_near(ours, theirs, tolerance))
 
     def proportional(self, answer: str, reference: str, positive: bool) -> bool:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
@@ -104,30 +94,17 @@ class SymbolicValues:
             UnreadableError: the reference is no value.
 
         """
-        theirs, ours = _reference_of(reference), _expression_of(answer, reference)
-        return ours is not None and _is_proportional(ours, theirs, positive)
-
-
-def _reference_of(text: str) -> Any:
-    expression = None
-    if is_expression(text, text):
         try:
-            expression = _parsed(text)
-        except Exception:  # noqa: BLE001  (whatever a parser may raise, the reference caused it)
-            expression = None
-    if expression is None:
-        raise UnreadableError(text)
-    return expression
+            return self.exact.proportional(answer, reference, positive)
+        except UndecidedError:
+            return _is_proportional(_parsed(answer), _parsed_reference(reference), positive)
 
 
-def _expression_of(answer: str, reference: str) -> Any:
-    """Return an answer as sympy has it; None if it is no value."""
-    if not is_expression(answer, reference):
-        return None
+def _parsed_reference(text: str) -> Any:
     try:
-        return _parsed(answer)
-    except Exception:  # noqa: BLE001  (the answer caused it)
-        return None
+        return _parsed(text)
+    except Exception:  # noqa: BLE001  (whatever a parser may raise, the reference caused it)
+        raise UnreadableError(text) from None
 
 
 _REWRITTEN = (
