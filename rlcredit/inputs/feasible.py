@@ -33,11 +33,12 @@ def reason(error: Exception) -> str:
         ('limit must be positive.', "KeyError: 'x'")
 
     """
+    told = (ValueError, OSError, MisconfigurationException)
     first = cause(error)
-    if isinstance(first, ValueError | OSError | MisconfigurationException):
-        return str(error)
     named = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
-    return f"`{named[1]}` raises {described(first)}." if named else described(first)
+    if named and not isinstance(first, told):
+        return f"`{named[1]}` raises {described(first)}."
+    return str(error) if isinstance(error, told) else described(first)
 
 
 def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> None:
