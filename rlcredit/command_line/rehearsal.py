@@ -112,7 +112,7 @@ def open_local_data(task: Task) -> str | None:
     if elsewhere:
         return f"data: {', '.join(dict.fromkeys(elsewhere))} may lie on the hub, and was not opened"
     if isinstance(task, Records):
-        task.setup("fit")
+        task.setup("fit" if task.trains else "validate")
     return None
 
 

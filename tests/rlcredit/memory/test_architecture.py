@@ -48,7 +48,8 @@ def of_transformers(config):
 
 def same(config):
     ours, theirs = architecture(config), of_transformers(config)
-    layers = {name: layer for name, layer in theirs.named_modules() if isinstance(layer, nn.Linear)}
+    linear = {name: layer for name, layer in theirs.named_modules() if isinstance(layer, nn.Linear)}
+    layers = {name: layer for name, layer in linear.items() if layer is not theirs.get_output_embeddings()}
     assert ours.parameters == sum(weight.numel() for weight in theirs.parameters())
     assert {name: tuple(layer) for name, layer in ours.linear().items()} == {
         name: (layer.in_features, layer.out_features, layer.bias is not None) for name, layer in layers.items()

@@ -49,6 +49,9 @@ class Chain:
     def texts(self, ids, mask):
         return ["".join("-AB."[token] for token in row[kept].tolist()) for row, kept in zip(ids, mask)]
 
+    def stated(self, completions):
+        return completions
+
 
 class Judge:
     """Right is what ends, and holds as many A as B, some at least; or, if that is asked, more B than A."""
