@@ -15,7 +15,9 @@ _NAME = re.compile(
     rf"(?:\^\{{(?:-1|\(\w\))\}}(?=\s*\())?(?:\s*{_ARGUMENT})?"
 )
 _OPERATION = re.compile(r"\\(?:lim|sum|prod|int|iint|oint|max|min|sup|inf|log|ln|gcd|lcm)(?![A-Za-z])[^<>]{1,80}")
-_MEASURE = re.compile(r"\[[A-Z]{3,6}\]|\|[^|]{1,20}\||\\\|[^|]{1,20}\\\||\(?[a-z]\s*\\circ\s*[a-z]\)?\s*\([a-z\d]\)")
+_MEASURE = re.compile(
+    r"\[[A-Z]{3,6}\]|\|[^|]{1,20}\||\\\|[^|]{1,20}\\\||\(?[a-z]\s*\^\{\\circ\}\s*[a-z]\)?\s*\([a-z\d]\)"
+)
 _SETS = re.compile(r"[A-Z]'?(?:\s*\\(?:cup|cap|setminus)\s*[A-Z]'?){1,3}")
 _RATIO = re.compile(r"\\frac\{([A-Za-z]{1,3})\}\{[A-Za-z]{1,3}\}|[A-Za-z]{1,3}\s*/\s*[A-Za-z]{1,3}")
 _SUM_OF_NAMES = re.compile(r"[A-Za-z](?:_\{\w+\})?(?:\s*(?:[-+]|\\cdot )?\s*\d*\s*[A-Za-z](?:_\{\w+\})?){1,6}")

@@ -147,6 +147,7 @@ _SAME = (
     (re.compile(r"(?<=[(\[])([^()\[\]]*[,;][^()\[\]]*)\[(?=\s*(?:$|\\cup))"), r"\1)"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
     (re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"(?<=\d) X (?=10\s*\^)"), r"\\times "),
     (re.compile(r"\\(?:leq|leqslant|leqq|le)(?![A-Za-z])|<=|=<"), r"\\le "),
     (re.compile(r"\\(?:geq|geqslant|geqq|ge)(?![A-Za-z])|>=(?!>)"), r"\\ge "),
     (re.compile(r"\\(?:neq|ne)(?![A-Za-z])|\\not\s*=|!=|<>"), r"\\ne "),
@@ -232,6 +233,9 @@ _STRESSING = (
 _SWITCHES = r"\\(?:bf|rm|it|bfseries|itshape)(?![A-Za-z])\s*"
 _INNERMOST = r"((?:[^{}\\]|\\.)*)"
 _WRAPPED = re.compile(rf"\\(?:{_STRESSING})\s*\{{{_INNERMOST}\}}|\{{\s*{_SWITCHES}{_INNERMOST}\}}")
+_UPRIGHT_POWERS = re.compile(r"\\(?:mathrm|text|rm)\{(?:[^{}^]|\^\{-?\d\}){1,80}\}")
+_POWER = re.compile(r"\^\{(-?\d)\}")
+_COMMAND_END = re.compile(r"\\[A-Za-z]+$")
 _STRESS = re.compile(rf"\\(?:{_STRESSING})\s*\{{")
 FUNCTIONS = (
     *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln"),
@@ -272,7 +276,9 @@ def plain_texts(text: str) -> str:
         if wrapped[0].startswith((r"\mathbf", r"\boldsymbol", r"\bm", r"\mathit")) and word in UNIT_LETTERS:
             return word
         if not upright or "\0" in content:
-            return f" {content} " if "\\" in content else content.strip() if len(word) == 1 else content
+            if len(word) == 1:
+                return " " * (_COMMAND_END.search(wrapped.string, 0, wrapped.start()) is not None) + word
+            return f" {content} " if "\\" in content else content
         if re.search(r"\d", content):
             return _WORDS.sub(lambda words: hidden(words[0]), content)
         return hidden(content)
@@ -281,6 +287,7 @@ def plain_texts(text: str) -> str:
         texts.append(" ".join(content.replace("\\", " ").split()))
         return f"\0{len(texts) - 1}\0"
 
+    text = _UPRIGHT_POWERS.sub(lambda unit: _POWER.sub(r"}^{\1}\\mathrm{", unit[0]).replace(r"\mathrm{}", ""), text)
     for _ in range(8):
         text, changed = _WRAPPED.subn(hide, text)
         if not changed:

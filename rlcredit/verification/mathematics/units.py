@@ -86,6 +86,7 @@ _WORD = (
     r"|(?<![\\A-Za-z])[A-Za-z]+\s*/\s*[A-Za-z]+|\^\{\\circ\}\s*[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
+_UNIT_FRACTION = re.compile(r"\\frac\{\s*\\text\{([A-Za-z]+)\}\s*\}\{\s*\\text\{([A-Za-z]+)\}(?:\^\{(\d)\})?\s*\}$")
 _TAIL = re.compile(rf"(?:\s*(?:/|\\cdot)?\s*{_WORD}{_RAISED})+\s*$")
 _LEADING_CURRENCY = re.compile(rf"([+-]?)\s*(?:{_CURRENCY}|{_CODE}(?=\s*[\d.(+-]))\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
@@ -95,8 +96,8 @@ _NOT_ALONE = re.compile(
 )
 """What a value with a unit has not: further words, values or relations."""
 
-PERCENT = "percent"
-"""Name of the unit that is a hundredth."""
+PERCENT, DEGREES = "percent", "deg"
+"""Names of the units that are a hundredth, and a part of pi."""
 
 
 class Quantity(NamedTuple):
@@ -125,6 +126,9 @@ def read_quantity(text: str) -> Quantity:
 
     """
     currency = ""
+    text = _UNIT_FRACTION.sub(
+        lambda unit: rf"\text{{{unit[1]}/{unit[2]}}}" + (f"^{{{unit[3]}}}" if unit[3] else ""), text
+    )
     if leading := _LEADING_CURRENCY.match(text):
         currency = _currency(leading[0])
         text = leading[1] + leading[2] + text[leading.end() :].strip()
@@ -210,7 +214,7 @@ def _unit(pieces: list[str], value: str) -> str | None:
 def _noun(piece: str, head: bool, value: str) -> str | None:
     """Return the name of a word of a unit; None if it is none."""
     word = piece.lower()
-    if word in _NO_UNITS:
+    if word in _NO_UNITS and word not in _CANONICAL:
         return None
     if piece in UNIT_LETTERS or piece.startswith("\\") or len(word) == 1:
         return _CANONICAL.get(word, piece) if piece in UNIT_LETTERS or piece.startswith("\\") else None

@@ -179,6 +179,9 @@ EQUAL = {
         "\\boxed{C. A rectangle}",
         "\\boxed{c}",
         "\\boxed{\\textbf{C}}",
+        "\\boxed{[C]}",
+        "\\boxed{\\text{Option } C}",
+        "\\boxed{C) 5}",
     ],
     "m": [
         "\\boxed{m}",
@@ -212,6 +215,8 @@ EQUAL = {
         "\\boxed{y=2x+1}",
         "\\boxed{2x+1}",
         "\\boxed{2x-y+1=0}",
+        "\\boxed{f(x)=2x+1}",
+        "\\boxed{y(x) = 2x+1}",
     ],
     "\\text{all real numbers}": [
         "\\boxed{\\mathbb{R}}",
@@ -305,6 +310,8 @@ EQUAL = {
         "\\boxed{90\\text{°}}",
         "\\boxed{\\measuredangle ABC = 90^\\circ}",
         "\\boxed{m\\angle ABC = 90^\\circ}",
+        "\\boxed{\\frac{\\pi}{2}}",
+        "\\boxed{\\frac{\\pi}{2}\\text{ radians}}",
     ],
     "€5": [
         "\\boxed{EUR 5}",
@@ -314,13 +321,69 @@ EQUAL = {
     "£5": [
         "\\boxed{\\pounds5}",
         "\\boxed{GBP 5}",
+        "\\boxed{5 pounds}",
     ],
     "12\\pi": [
         "\\boxed{12𝜋}",
+        "\\boxed{12\\pi \\text{ cm}^2}",
+        "\\boxed{12\\pi\\ \\text{in}^3}",
+        "\\boxed{12π}",
     ],
     "(1,2)": [
         "\\boxed{]1,2[}",
         "\\boxed{x \\in (1,2)}",
+    ],
+    "2\\sqrt{3}": [
+        "\\boxed{2\\sqrt{3} \\text{ cm}}",
+        "\\boxed{2\\sqrt{3}\\text{ square units}}",
+        "\\boxed{2\\sqrt{3} units}",
+        "\\boxed{\\sqrt{12}=2\\sqrt{3}}",
+        "\\boxed{2*3^(1/2)}",
+    ],
+    "\\left(3,\\frac{\\pi}{2}\\right)": [
+        "\\boxed{(3, 90^\\circ)}",
+        "\\boxed{r=3, \\theta=\\frac{\\pi}{2}}",
+    ],
+    "1000": [
+        "\\boxed{1000 \\frac{\\text{m}}{\\text{s}}}",
+    ],
+    "4.5e33": [
+        "\\boxed{4.5\\times 10^{33}\\frac{\\mathrm{erg}}{\\mathrm{s}}}",
+        "\\boxed{4.5 X 10^33 erg/s}",
+        "\\boxed{4.5 \\times 10^{33} \\mathrm{erg} / \\mathrm{s}}",
+    ],
+    "ice cream": [
+        "\\boxed{ice-cream}",
+        "\\boxed{Ice Cream}",
+        "\\boxed{the ice cream}",
+    ],
+    "St. Louis": [
+        "\\boxed{St Louis}",
+        "\\boxed{St. Louis}",
+    ],
+    "[1,2)": [
+        "\\boxed{x \\ge 1 \\text{ and } x < 2}",
+        "\\boxed{[1;2)}",
+        "\\boxed{[1,2[}",
+    ],
+    "\\mathbb{R}\\setminus\\{2\\}": [
+        "\\boxed{\\text{all real numbers except }2}",
+        "\\boxed{x\\in\\mathbb{R}, x\\ne 2}",
+        "\\boxed{\\R \\setminus \\{2\\}}",
+        "\\boxed{ℝ∖{2}}",
+        "\\boxed{x \\ne 2}",
+    ],
+    "x+1": [
+        "\\boxed{(f \\circ g)(x) = x+1}",
+        "\\boxed{f(g(x)) = x+1}",
+        "\\boxed{\\mathbf{v}\\cdot\\mathbf{w} = x+1}",
+    ],
+    "\\binom{5}{2}": [
+        "\\boxed{\\frac{5!}{2!3!}}",
+    ],
+    "\\log_2 3": [
+        "\\boxed{\\ln 3/\\ln 2}",
+        "\\boxed{\\frac{\\ln 3}{\\ln 2}}",
     ],
 }
 """Reference: completions that answer the same."""
@@ -471,6 +534,12 @@ DIFFERENT = {
         "\\boxed{CD}",
         "\\boxed{C. D}",
         "\\boxed{A, C}",
+        "\\boxed{(C}",
+        "\\boxed{c. d}",
+        "\\boxed{(C) d)}",
+        "\\boxed{C: b}",
+        "\\boxed{C. a}",
+        "\\boxed{C.orD}",
     ],
     "5m": [
         "\\boxed{5}",
@@ -527,6 +596,33 @@ DIFFERENT = {
     ],
     "x+1": [
         "\\boxed{x = x+1}",
+    ],
+    "(-\\infty,1)\\cup(2,\\infty)": [
+        "\\boxed{x<1 or y>2}",
+        "\\boxed{x<1 \\text{ and } x>2}",
+    ],
+    "[1,2)": [
+        "\\boxed{x \\ge 1 \\text{ or } x < 2}",
+        "\\boxed{x \\ge 1 \\text{ and } y < 2}",
+        "\\boxed{x \\ge 2 \\text{ and } x < 1}",
+    ],
+    "90^\\circ": [
+        "\\boxed{90\\text{ radians}}",
+        "\\boxed{\\pi}",
+        "\\boxed{\\frac{\\pi}{3}}",
+    ],
+    "2\\sqrt{3}": [
+        "\\boxed{2\\sqrt{3}\\text{ million}}",
+        "\\boxed{2\\sqrt{3}\\%}",
+        "\\boxed{2\\sqrt{3}\\text{ or }4}",
+    ],
+    "y = 2x+1": [
+        "\\boxed{f(x)=2x-1}",
+        "\\boxed{z=2x+1}",
+    ],
+    "ice cream": [
+        "\\boxed{icecream}",
+        "\\boxed{cream ice}",
     ],
 }
 """Reference: completions that answer something else, more than one thing, or nothing."""
