@@ -18,12 +18,14 @@ _LABEL = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ANY_NUMBER = re.compile(r"(?:(?<![\w)\]}.])[-\u2212])?(?<![\d.])\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?%?")
-_MARKED = re.compile(r"\*\*([^*]+)\*\*|`([^`]+)`|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\]", re.DOTALL)
+_MARKED = re.compile(
+    r"\*\*([^*]+)\*\*|\*([^*]+)\*|_([^_]+)_|`([^`]+)`|\\\(((?:(?!\\\)).)+)\\\)|\\\[((?:(?!\\\]).)+)\\\]", re.DOTALL
+)
 _PHRASE = re.compile(
     r"the (?:final |correct |right )?answer(?: (?:to|for) (?:the|this|your)(?: \w{1,20}){1,4})? is|final answer:",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"\.(?=\s|$)")
+_SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\bcf)(?<!\bviz)(?<!\bresp)(?<!\bi\.e)(?<!\be\.g)(?<!\bRs)(?<!\bSt)\.(?=\s|$)")
 _DISPLAYS = {"$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"}
 """Beginnings of mathematics that may go on over several lines, and their ends."""
 

@@ -17,7 +17,7 @@ from rlcredit.verification.mathematics.notation import normal_form
 from rlcredit.verification.mathematics.numbers import number, number_in_normal_form
 from rlcredit.verification.mathematics.symbolic import symbolic_judge
 from rlcredit.verification.mathematics.units import read_quantity
-from rlcredit.verification.plain import plain_latex
+from rlcredit.verification.plain import LONGEST_EXPRESSION, plain_latex
 from rlcredit.verification.statements import statements
 
 
@@ -60,7 +60,7 @@ def bare(answer: str, reference: str) -> str:
         ('5', '5 apples', '5 or 6')
 
     """
-    if number(reference) is None or "%" in reference:
+    if len(answer) > LONGEST_EXPRESSION or number(reference) is None or "%" in reference:
         return answer
     quantity = read_quantity(without_name(normal_form(answer)))
     value = number_in_normal_form(quantity.value)

@@ -12,7 +12,9 @@ _CHOICE = re.compile(
     r"(?P<open>\()?\s*(?:\\text\{)?(?P<letter>[A-Za-z])\}?\s*(?P<close>\))?\s*(?P<mark>[.:)])?\}?(?P<rest>.*)",
     re.DOTALL,
 )
-_OTHER_CHOICE = re.compile(r"(?<![A-Za-z\\])(?:[B-J]|A(?! ?[a-z]))(?![A-Za-z])")
+_OTHER_CHOICE = re.compile(
+    r"(?<![A-Z])[B-J](?![A-Za-z])|(?<![A-Za-z\\])A(?! ?[a-z])(?![A-Za-z])|^\W*[a-j]\W*$|^\W*[a-j]\s*[).]"
+)
 _DENIAL = re.compile(
     r"(?<![A-Za-z])(?:not|no|or|nor|wrong|incorrect|false|isn|either|neither|maybe)(?![A-Za-z])", re.IGNORECASE
 )
@@ -26,8 +28,11 @@ def is_letter(reference: str) -> bool:
 def is_same_letter(answer: str, reference: str, compare: Comparison) -> bool:
     """Whether an answer chooses this letter and no other: ``C.``, ``(C) 5``, but not ``A or C``."""
     expected = _LETTER.fullmatch(reference)
-    chosen = _CHOICE.fullmatch(answer.strip())
+    answer = re.sub(r"^\\text\{\s*((?i:option|choice|answer))\s*\}", r"\1 ", answer.strip())
+    chosen = _CHOICE.fullmatch(re.sub(r"^\[\s*([A-Z])\s*\]$", r"\1", answer))
     if expected is None or chosen is None or chosen["letter"].upper() != expected[1]:
+        return False
+    if chosen["open"] and not chosen["close"]:
         return False
     rest = re.sub(r"[{}]", " ", chosen["rest"]).strip()
     if not rest or re.fullmatch(r"[).\s]*", rest):

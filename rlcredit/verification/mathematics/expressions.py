@@ -114,7 +114,7 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
             return False
         if next_value == "'" and value != "'" and kind != "letter":
             return False
-        if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]")) or before == "number"):
+        if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]", "!")) or before == "number"):
             return False
         if kind in ("sign", "operator", "script", "open") and following in ("operator", "script", "after"):
             return False

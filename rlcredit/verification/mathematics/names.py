@@ -7,18 +7,28 @@ from rlcredit.verification.mathematics.expressions import is_expression
 from rlcredit.verification.mathematics.structure import split_outside
 from rlcredit.verification.mathematics.units import read_quantity
 
+_ARGUMENT = r"(?:\((?:[^()=]|=(?=\s*\w)|\([^()=]{1,20}\)){1,40}\)|\[[^\[\]=]{1,20}\])"
 _NAME = re.compile(
-    r"(?:\\(?:angle|triangle|vec|overline|hat|bar|mathcal|mathbb|widehat|Delta|text)\s*)?"
-    r"(?:\{[A-Za-z ]{1,20}\}|\\?[A-Za-z]{1,12})'*(?:_\{[\w, \\]+\})?'*"
-    r"(?:\s*\([\w\s,.+\-\\{}^|]{1,20}\))?"
+    r"(?:m\s*(?=\\angle))?"
+    r"(?:\\(?:angle|triangle|vec|overline|hat|bar|mathcal|mathbb|widehat|Delta|text|det|dot|ddot|sin|cos|tan|cot)\s*){0,2}"
+    r"(?:\{[A-Za-z ]{1,20}\}|\\?[A-Za-z]{1,12})'*(?:_\{(?:[\w, \\+-]|\\text\{[\w ]*\}){1,30}\})?'*"
+    rf"(?:\^\{{(?:-1|\(\w\))\}}(?=\s*\())?(?:\s*{_ARGUMENT})?"
 )
+_OPERATION = re.compile(r"\\(?:lim|sum|prod|int|iint|oint|max|min|sup|inf|log|ln|gcd|lcm)(?![A-Za-z])[^<>]{1,80}")
+_MEASURE = re.compile(
+    r"\[[A-Z]{3,6}\]|\|[^|]{1,20}\||\\\|[^|]{1,20}\\\||\(?[a-z]\s*\^\{\\circ\}\s*[a-z]\)?\s*\([a-z\d]\)"
+)
+_SETS = re.compile(r"[A-Z]'?(?:\s*\\(?:cup|cap|setminus)\s*[A-Z]'?){1,3}")
+_RATIO = re.compile(r"\\frac\{([A-Za-z]{1,3})\}\{[A-Za-z]{1,3}\}|[A-Za-z]{1,3}\s*/\s*[A-Za-z]{1,3}")
 _SUM_OF_NAMES = re.compile(r"[A-Za-z](?:_\{\w+\})?(?:\s*(?:[-+]|\\cdot )?\s*\d*\s*[A-Za-z](?:_\{\w+\})?){1,6}")
 _DERIVATIVE = re.compile(
     r"\\frac\{(?:d|\\partial)(?:\^\{\d\})?\s*[a-z]?\}\{(?:d|\\partial)\s*[a-z](?:\^\{\d\})?\}(?:\s*[a-z](?:\([a-z]\))?)?"
 )
-_NAMED_TUPLE = re.compile(r"\(\s*[A-Za-z](?:_\{\w+\})?'*(?:\s*,\s*[A-Za-z](?:_\{\w+\})?'*){1,6}\s*\)")
+_ONE = r"(?:[A-Za-z]|\\[a-z]{2,8})(?:_\{\w+\})?'*"
+_NAMED_TUPLE = re.compile(rf"\(\s*{_ONE}(?:\s*[,;]\s*{_ONE}){{1,6}}\s*\)")
 
 
+_NAMES = (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE, _OPERATION, _MEASURE, _SETS, _RATIO)
 _DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|never|isn|neither|or|wrong)(?![A-Za-z])", re.IGNORECASE)
 
 
@@ -30,10 +40,10 @@ def is_name(text: str) -> bool:
         [True, True, True, True, True, True, False, False, False]
 
     """
-    text = text.strip().strip("|").strip()
+    text = text.strip()
     if _DENIAL.search(text):
         return False
-    return any(each.fullmatch(text) for each in (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE))
+    return any(each.fullmatch(text) for each in _NAMES)
 
 
 def is_variable(text: str) -> bool:
@@ -48,7 +58,7 @@ def is_variable(text: str) -> bool:
 
 
 _WORK = re.compile(r"\d{2}")
-_COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\frac.*", re.DOTALL)
+_COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\(?:frac|sqrt).*", re.DOTALL)
 
 
 def sides(text: str) -> list[str]:
@@ -65,7 +75,12 @@ def sides(text: str) -> list[str]:
 def without_name(text: str) -> str:
     """Return the value of ``name = value``; any other text as it is."""
     both = sides(text)
-    return both[1] if len(both) == 2 and is_name(both[0]) else text
+    return both[1] if len(both) == 2 and is_name(both[0]) and not _in_itself(*both) else text
+
+
+def _in_itself(name: str, value: str) -> bool:
+    """Whether a value has the name that it is said to have: ``x = x + 1`` is an equation."""
+    return re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_'(])", value) is not None
 
 
 def without_names(answer: str, compare: Comparison) -> str:
@@ -78,6 +93,8 @@ def without_names(answer: str, compare: Comparison) -> str:
     if len(parts) == 1:
         return answer
     named, last = is_name(parts[0]), parts[-1]
+    if named and _in_itself(parts[0], last):
+        return ""
     between = parts[1:-1] if named else parts[:-1]
     computed = all(_COMPUTATION.fullmatch(part) and _WORK.search(part) for part in between)
     if not all(is_expression(part) or is_name(part) for part in between) or not last or not (named or computed):

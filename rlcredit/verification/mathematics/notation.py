@@ -27,7 +27,16 @@ _SIGNS = {
     **{"\u27e8": r"\langle ", "\u27e9": r"\rangle ", "\u230a": r"\lfloor ", "\u230b": r"\rfloor "},
     **{"\u2308": r"\lceil ", "\u2309": r"\rceil ", "\u2223": "|", "\u2216": r"\setminus ", "\u00ac": r"\neg "},
     **{"\u211d": r"\mathbb{R}", "\u2124": r"\mathbb{Z}", "\u2115": r"\mathbb{N}", "\u211a": r"\mathbb{Q}"},
-    **{"\u2102": r"\mathbb{C}", "\u212f": "e", "\u2148": "i", "\u3002": ".", "\u3001": ",", "\uffe5": "\u00a5"},
+    **{
+        "\u0000": " ",
+        "\u066c": ",",
+        "\u2102": r"\mathbb{C}",
+        "\u212f": "e",
+        "\u2148": "i",
+        "\u3002": ".",
+        "\u3001": ",",
+        "\uffe5": "\u00a5",
+    },
     **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if code != 0xFF0D},
 }
 _GREEK = (
@@ -45,6 +54,8 @@ _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋ₙₓ", "01234567
 _RAISED_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ]+")
 _LOWERED_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₙₓ]+")
 _FRACTION_SIGN = re.compile("[¼-¾⅐-⅞↉]")
+_STYLED = re.compile("[\U0001d400-\U0001d7ff]")
+_SLASHED = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+)[\u2044/]([₀₁₂₃₄₅₆₇₈₉]+)")
 _OVERLINED = re.compile("((?:[0-9]\u0305)+)")
 _ROOT_SIGN = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|\\?[A-Za-z]+(?: |\b)|\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\})")
 _DEGREES = {"√": "", "∛": "[3]", "∜": "[4]"}
@@ -59,6 +70,8 @@ def unicode_as_latex(text: str) -> str:
 
     """
     text = unicodedata.normalize("NFC", text).translate(_INVISIBLE)
+    text = _STYLED.sub(lambda letter: unicodedata.normalize("NFKC", letter[0]), text)
+    text = _SLASHED.sub(lambda each: rf"\frac{{{each[1].translate(_RAISED)}}}{{{each[2].translate(_LOWERED)}}}", text)
     text = _OVERLINED.sub(lambda run: rf"\overline{{{run[1].replace(chr(0x305), '')}}}", text)
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
@@ -109,13 +122,32 @@ def without_dollars(text: str) -> str:
 
 
 _LOOKS = re.compile(
-    r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|left\s*\.|right\s*\.|left|right|middle|bigg?[lrm]?|Bigg?[lrm]?)"
+    r"\\(?:displaystyle|textstyle|scriptstyle|large|Large|LARGE|huge|Huge|small|normalsize|limits|nolimits|left\s*\.|right\s*\.|left|right|middle|bigg?[lrm]?|Bigg?[lrm]?)"
     r"(?![A-Za-z])"
 )
 _SAME = (
-    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\(?:text)?color\s*\{[A-Za-z]+\}"), ""),
+    (re.compile(r"\\(?:[dtc]|nice|s)frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\{([^{}\\]*)\\over(?![A-Za-z])([^{}]*)\}"), r"{\\frac{\1}{\2}}"),
+    (re.compile(r"^([^{}\\]*)\\over(?![A-Za-z])([^{}]*)$"), r"\\frac{\1}{\2}"),
+    (re.compile(r"\\R(?![A-Za-z])|\\mathbf\{R\}"), r"\\mathbb{R}"),
+    (re.compile(r"\\smallsetminus(?![A-Za-z])"), r"\\setminus "),
+    (re.compile(r"\\\\\*|\\(?:cr|newline)(?![A-Za-z])"), r"\\\\"),
+    (re.compile(r"\\ast(?![A-Za-z])"), "*"),
+    (re.compile(r"(?<![\^_\\A-Za-z}])\{\s*([-+])\s*\}"), r"\1"),
+    (re.compile(r"\{\}(?=\s*\^)"), ""),
+    (re.compile(r"(?<![\w\\}\]^_ ])\{(\d+(?:\.\d+)?)\}(?=\s*\^)"), r"\1"),
+    (re.compile(r"(?<=\d)\s*\^\s*\{?o(?![A-Za-z])\}?"), r"^{\\circ}"),
+    (re.compile(r"\\(?:text|mathrm)\s*\{\s*\^\{\\circ\}\s*\}"), r"^{\\circ}"),
+    (re.compile(r"\\(?:measured|spherical)angle(?![A-Za-z])"), r"\\angle "),
+    (re.compile(r"\\euro(?![A-Za-z])(?:\{\})?"), "€"),
+    (re.compile(r"\\(?:pounds|textsterling)(?![A-Za-z])(?:\{\})?"), "£"),
+    (re.compile(r"\\(?:textdollar|mathdollar)(?![A-Za-z])(?:\{\})?|(?<![A-Za-z])\{\\\$\}"), r"\\$"),
+    (re.compile(r"(^|\\(?:cup|in)(?![A-Za-z])\s*|=\s*)\]([^\[\]]*[,;][^\[\]]*)(?=[\[\]])"), r"\1(\2"),
+    (re.compile(r"(?<=[(\[])([^()\[\]]*[,;][^()\[\]]*)\[(?=\s*(?:$|\\cup))"), r"\1)"),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
     (re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"(?<=\d) X (?=10\s*\^)"), r"\\times "),
     (re.compile(r"\\(?:leq|leqslant|leqq|le)(?![A-Za-z])|<=|=<"), r"\\le "),
     (re.compile(r"\\(?:geq|geqslant|geqq|ge)(?![A-Za-z])|>=(?!>)"), r"\\ge "),
     (re.compile(r"\\(?:neq|ne)(?![A-Za-z])|\\not\s*=|!=|<>"), r"\\ne "),
@@ -137,10 +169,15 @@ _SAME = (
     (re.compile(r"\^\s*\{\s*((?:\\prime\s*)+)\}|\^\s*\\prime(?![A-Za-z])"), "'"),
     (re.compile(r"\\%"), "%"),
     (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\^\s*\(([^()]*)\)"), r"^{\1}"),
+    (re.compile(r"^\s*~"), r"\\sim "),
     (re.compile(r"\*"), r"\\cdot "),
 )
-_SEPARATOR = r"\{,\}|,(?:\\[,;: ]|~|\s)*\\!(?:\\[,;:! ]|~|\s)*|\{,\\!\}|\\[,;:! ]|~| "
-_GROUPED = re.compile(rf"(?<![\d.,])(\d{{1,3}})((?:(?:{_SEPARATOR}|,)\d{{3}})+)(?!\d|,\d|\s*/\s*\d)")
+_SEPARATOR = (
+    r"\{,\}|\{\\,\}|\s*\\,|\\thinspace(?![A-Za-z])\s*|'(?!')|_"
+    r"|,(?:\\[,;: ]|~|\s)*\\!(?:\\[,;:! ]|~|\s)*|\{,\\!\}|\\[,;:! ]|~| "
+)
+_GROUPED = re.compile(rf"(?<![\d.,_])(\d{{1,3}})((?:(?:{_SEPARATOR}|,)\d{{3}})+)(?!\d|,\d|\s*/\s*\d)")
 _OPENED, _CLOSED = re.compile(r"[(\[]|\\\{|\\begin"), re.compile(r"[)\]]|\\\}|\\end")
 _GROUP = re.compile(r"\D+")
 _SPACES = re.compile(
@@ -148,7 +185,9 @@ _SPACES = re.compile(
     r"|negthinspace(?![A-Za-z])|medspace(?![A-Za-z])|[hm]space\*?\{[^{}]*\})|~|\s+"
 )
 _UNARY_PLUS = re.compile(r"(^|[(\[{,=])\s*\+\s*(?=[\d.A-Za-z\\(])")
-_REPEATING = re.compile(r"(\d*)\.(\d*)(?:\\(?:overline|bar|dot)\s*\{?\s*|\()(\d+)\s*[})]?")
+_REPEATING = re.compile(r"(?<!\d)(\d*)\.(\d*)(?:\{?\\(?:overline|bar|dot)\s*\{?\s*|\()(\d+)\s*[})]?\}?")
+_DOTTED = re.compile(r"(?<=\d|\.)\\dot\s*\{?(\d)\}?\s*(\d*)\s*\\dot\s*\{?(\d)\}?")
+_GOING_ON = re.compile(r"(?<![\d.])(\d+\.\d*?)((\d)\3{2,}|(\d{2,9}?)\4+)\s*\\ldots\s*$")
 _LONGEST_NUMBER = 60
 
 
@@ -167,7 +206,8 @@ def uniform_latex(text: str) -> str:
         text = pattern.sub(replacement, text)
     text = _GROUPED.sub(_joined, text)
     text = _UNARY_PLUS.sub(r"\1", _SPACES.sub(lambda space: space[1] or " ", text))
-    return _REPEATING.sub(_fraction_of_decimal, text).strip()
+    text = _GOING_ON.sub(lambda each: rf"{each[1]}\overline{{{each[3] or each[4]}}}", text)
+    return _REPEATING.sub(_fraction_of_decimal, _DOTTED.sub(r"\\overline{\1\2\3}", text)).strip()
 
 
 def _joined(number: re.Match[str]) -> str:
@@ -187,12 +227,15 @@ def _fraction_of_decimal(decimal: re.Match[str]) -> str:
 
 
 _STRESSING = (
-    r"text(?:bf|it|rm|sf|tt|normal|up)?|emph|[mh]box|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|pmb|operatorname\*?|"
+    r"text(?:bf|it|rm|sf|tt|sc|normal|up)?|emph|[mh]box|math(?:rm|bf|it|sf|tt|normal)|boldsymbol|bm|pmb|operatorname\*?|"
     "underline|boxed|fbox|ensuremath"
 )
 _SWITCHES = r"\\(?:bf|rm|it|bfseries|itshape)(?![A-Za-z])\s*"
 _INNERMOST = r"((?:[^{}\\]|\\.)*)"
 _WRAPPED = re.compile(rf"\\(?:{_STRESSING})\s*\{{{_INNERMOST}\}}|\{{\s*{_SWITCHES}{_INNERMOST}\}}")
+_UPRIGHT_POWERS = re.compile(r"\\(?:mathrm|text|rm)\{(?:[^{}^]|\^\{-?\d\}){1,80}\}")
+_POWER = re.compile(r"\^\{(-?\d)\}")
+_COMMAND_END = re.compile(r"\\[A-Za-z]+$")
 _STRESS = re.compile(rf"\\(?:{_STRESSING})\s*\{{")
 FUNCTIONS = (
     *("sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln"),
@@ -230,8 +273,12 @@ def plain_texts(text: str) -> str:
         upright = _INNER_WORDS.search(re.sub(r"\\[A-Za-z]+", "", content)) or word in UNIT_LETTERS
         if word and not re.search(r"[\w,;.:%$\\\0]", word):
             return hidden(content)
+        if wrapped[0].startswith((r"\mathbf", r"\boldsymbol", r"\bm", r"\mathit")) and word in UNIT_LETTERS:
+            return word
         if not upright or "\0" in content:
-            return f" {content} " if "\\" in content else content.strip() if len(word) == 1 else content
+            if len(word) == 1:
+                return " " * (_COMMAND_END.search(wrapped.string, 0, wrapped.start()) is not None) + word
+            return f" {content} " if "\\" in content else content
         if re.search(r"\d", content):
             return _WORDS.sub(lambda words: hidden(words[0]), content)
         return hidden(content)
@@ -240,6 +287,7 @@ def plain_texts(text: str) -> str:
         texts.append(" ".join(content.replace("\\", " ").split()))
         return f"\0{len(texts) - 1}\0"
 
+    text = _UPRIGHT_POWERS.sub(lambda unit: _POWER.sub(r"}^{\1}\\mathrm{", unit[0]).replace(r"\mathrm{}", ""), text)
     for _ in range(8):
         text, changed = _WRAPPED.subn(hide, text)
         if not changed:
@@ -281,19 +329,21 @@ def braced_arguments(text: str) -> str:
         end = command.end()
         for _ in range(_ARGUMENTS[command[1]]):
             argument, end = _argument(text, end)
+            if end < 0:
+                return written + text[command.end() :]
             written += argument
     return written + text[end:]
 
 
 def _argument(text: str, start: int) -> tuple[str, int]:
-    """Return the argument of a command in braces, and where it ends; nothing where there is none."""
+    """Return the argument of a command in braces, and where it ends: at -1 if it never does."""
     single = _ARGUMENT.match(text, start)
     if single:
         return f"{{{single[1]}}}", single.end()
     opening = start + len(text[start:]) - len(text[start:].lstrip())
     closing = closing_brace(text, opening)
     if closing is None:
-        return "", start
+        return "", -1 if text[opening : opening + 1] == "{" else start
     return f"{{{braced_arguments(text[opening + 1 : closing])}}}", closing + 1
 
 

@@ -6,7 +6,11 @@ from fractions import Fraction
 from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.names import without_names
 from rlcredit.verification.mathematics.numbers import number_in_normal_form
-from rlcredit.verification.mathematics.units import PERCENT, Quantity, read_quantity
+from rlcredit.verification.mathematics.units import DEGREES, PERCENT, Quantity, read_quantity
+
+_LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|rho|sigma|phi|omega)")
+_ALIKE = {"lb": "gbp"}
+"""Units of one name: a pound is a weight and a coin."""
 
 
 def is_quantity(reference: str) -> bool:
@@ -24,13 +28,18 @@ def is_same_quantity(answer: str, reference: str, compare: Comparison) -> bool:
     theirs = read_quantity(reference)
     answer = without_names(answer, compare)
     ours = read_quantity(answer)
-    if ours.unit and not theirs.unit and number_in_normal_form(reference) is None:
-        # An upright letter is a unit beside a number, and a name in a reference that has it.
+    named = number_in_normal_form(reference) is None and _LETTERS.search(reference) is not None
+    in_radians = ours.unit == DEGREES and r"\pi" in reference
+    if ours.unit and not theirs.unit and (named or in_radians):
+        # An upright letter is a unit beside a constant, and a name in a reference that has names.
         ours = Quantity(answer)
+    if theirs.unit == DEGREES and (ours.unit == "rad" or (not ours.unit and r"\pi" in ours.value)):
+        return compare.values.equal(ours.value, rf"\frac{{{theirs.value} \pi}}{{180}}")
     if not ours.unit and len(theirs.unit) == 1:
         # "5 m" is a product of two letters but beside a reference in metres.
         ours = ours._replace(value=re.sub(rf"(?<=[\d}}\s])\s*{theirs.unit}$", "", ours.value))
-    if ours.unit and theirs.unit and ours.unit != theirs.unit and PERCENT not in (ours.unit, theirs.unit):
+    units = [_ALIKE.get(unit, unit) for unit in (ours.unit, theirs.unit)]
+    if all(units) and units[0] != units[1] and PERCENT not in units:
         return False
     factors = [ours.factor / theirs.factor]
     if theirs.unit == PERCENT and not ours.unit and ours.factor == 1:

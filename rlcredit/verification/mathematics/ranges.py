@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.names import is_variable, without_name
 from rlcredit.verification.mathematics.numbers import number_in_normal_form
-from rlcredit.verification.mathematics.structure import in_brackets, joined_by_words, listed, split_outside
+from rlcredit.verification.mathematics.structure import BOTH, in_brackets, joined_by_words, listed, split_outside
 
 _REALS = re.compile(r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?", re.IGNORECASE)
 ORDER = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
 FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 MEMBER = re.compile(r"\\?[A-Za-z](?:_\{\w+\})?\s*\\in(?![A-Za-z])\s*(.+)", re.DOTALL)
 _BUILDER = re.compile(r"\\\{\s*\\?[A-Za-z]\s*(?:\\in\s*\\mathbb\s*\{?R\}?\s*)?(?:\\mid|\||:)\s*(.+)\\\}", re.DOTALL)
-_WITHOUT = re.compile(r"(.+?)\s*(?:\\setminus|\\backslash|(?<=\})\s*-)\s*(\\\{.+\\\})", re.DOTALL)
+_WITHOUT = re.compile(r"(.+?)\s*(?:\\setminus|\\backslash|(?<=\})\s*-)\s*(\\?\{.+\})", re.DOTALL)
+_EXCEPT = re.compile(
+    r"^(?:\\text\{)?\s*all real numbers(?: x)?,? (?:except|but)(?: for)?\s*\}?\s*([^\\{}]+|-?\\frac\{\d+\}\{\d+\})$",
+    re.IGNORECASE,
+)
+_REAL_NAME = re.compile(r"^\\?[A-Za-z]\s*\\in\s*\\mathbb\s*\{?R\}?\s*[,:]\s*(?=\\?[A-Za-z]\s*(?:\\|<|>))")
 
 Piece = tuple[str, str, str, str]
 """Opening bracket, ends, closing bracket of an interval; of a finite set its elements as one end."""
@@ -30,15 +35,16 @@ def read_pieces(text: str) -> list[Piece] | None:
         ([('(', '-\\infty', '2', ')'), ('(', '2', '\\infty', ')')], None)
 
     """
+    text = _REAL_NAME.sub("", text)
     if member := MEMBER.fullmatch(text):
         text = member[1].strip()
     if builder := _BUILDER.fullmatch(text):
         text = builder[1].strip()
-    if without := _WITHOUT.fullmatch(text):
-        left_out = listed(without[2][2:-2])
+    if without := _WITHOUT.fullmatch(_EXCEPT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)):
+        left_out = listed(re.sub(r"^\\?\{|\\?\}$", "", without[2]))
         return _all_but(left_out) if _REALS.fullmatch(without[1].strip()) else None
     pieces = list[Piece]()
-    for part in split_outside(joined_by_words(text), [r"\cup", r"\text{or}"]):
+    for part in split_outside(joined_by_words(text), [r"\cup", r"\text{or}", r"\text{, or}"]):
         piece = _piece(part)
         if piece is None:
             return None
@@ -49,18 +55,34 @@ def read_pieces(text: str) -> list[Piece] | None:
 def _piece(text: str) -> list[Piece] | None:
     if _REALS.fullmatch(text):
         return [("(", r"-\infty", r"\infty", ")")]
+    both = split_outside(text, BOTH)
+    if len(both) == 2:
+        return _common(*map(_piece, both)) if len(_order_names(both[0]) | _order_names(both[1])) == 1 else None
+    if builder := _BUILDER.fullmatch(text):
+        text = builder[1].strip()
     if ORDER.search(text):
         return _piece_of_inequality(text)
     brackets = in_brackets(text)
     if brackets is None:
         return None
     opening, inside, closing = brackets
-    ends = split_outside(inside, ",")
+    ends = split_outside(inside, ",;")
     if opening == r"\{":
         return [(opening, element, "", closing) for element in listed(inside)]
     if len(ends) != 2 or opening not in "([" or closing not in ")]":
         return None
     return [(opening, ends[0].removeprefix("+"), ends[1].removeprefix("+").strip(), closing)]
+
+
+def _common(ours: list[Piece] | None, theirs: list[Piece] | None) -> list[Piece] | None:
+    """Return what lies above one number and below another; None where that is not what two inequalities say."""
+    if not ours or not theirs or len(ours) + len(theirs) != 2:
+        return None
+    above, below = (ours[0], theirs[0]) if ours[0][2] == r"\infty" else (theirs[0], ours[0])
+    low, high = number_in_normal_form(above[1]), number_in_normal_form(below[2])
+    if (above[2], below[1]) != (r"\infty", r"-\infty") or low is None or high is None or low >= high:
+        return None
+    return [(above[0], above[1], below[2], below[3])]
 
 
 def _piece_of_inequality(text: str) -> list[Piece] | None:
@@ -115,9 +137,8 @@ def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
     ours, theirs = read_pieces(without_name(answer)), read_pieces(reference)
     if ours is None or theirs is None or len(ours) != len(theirs):
         return False
-    if all(len(_order_names(text)) == 1 for text in (answer, reference)) and _order_names(answer) != _order_names(
-        reference
-    ):
+    our_names, their_names = _order_names(answer), _order_names(reference)
+    if len(our_names) > max(1, len(their_names)) or (our_names and their_names and our_names != their_names):
         return False
     left = list(ours)
     for their in theirs:
@@ -129,7 +150,11 @@ def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
 
 
 def _order_names(text: str) -> set[str]:
-    return {side.strip() for side in ORDER.split(text)[::2] if is_variable(side)} if ORDER.search(text) else set()
+    names = set[str]()
+    for part in split_outside(joined_by_words(text), [r"\text{or}", r"\text{, or}", *BOTH]):
+        sides = [side.strip() for side in ORDER.split(part)[::2]]
+        names |= {side for side in sides if is_variable(side) and side != r"\infty"} if len(sides) > 1 else set()
+    return names
 
 
 def _same_piece(ours: Piece, theirs: Piece, compare: Comparison) -> bool:

@@ -9,6 +9,8 @@ from rlcredit.verification.mathematics.names import is_name, sides
 from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
 from rlcredit.verification.mathematics.structure import split_outside, squeezed
 
+_FUNCTION = re.compile(r"[fghy]\s*\(\s*x\s*\)")
+
 
 def is_equation(reference: str) -> bool:
     """Whether a reference has an equality sign, or several: a name with its value, or a curve."""
@@ -22,6 +24,8 @@ def is_same_equation(answer: str, reference: str, compare: Comparison) -> bool:
     Of a reference of several steps (``i^5 = i^4 i = i``) the last one counts.
     """
     theirs, ours = sides(reference), sides(answer)
+    if theirs[0] == "y" and _FUNCTION.fullmatch(ours[0]) and ours[0] not in reference:
+        ours[0] = "y"
     if len(ours) == 1:
         return (is_name(theirs[0]) or len(theirs) > 2) and compare.equal(answer, theirs[-1])
     if not all(ours):

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.names import is_name, sides, without_name
 from rlcredit.verification.mathematics.ranges import MEMBER, ORDER, is_same_range
-from rlcredit.verification.mathematics.structure import in_brackets, in_order, listed, matched, split_outside
+from rlcredit.verification.mathematics.structure import (
+    BOTH,
+    in_brackets,
+    in_order,
+    joined_by_words,
+    listed,
+    matched,
+    split_outside,
+)
 
 
 def is_set(reference: str) -> bool:
@@ -24,7 +32,7 @@ def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
     if _empty(answer) or _empty(reference):
         return _empty(answer) and _empty(reference)
     brackets = in_brackets(answer)
-    if brackets is not None and brackets[0] != r"\{":
+    if _of_two_names(answer) or (brackets is not None and brackets[0] != r"\{"):
         return False
     ours, theirs = (listed(_inside(text)) for text in (answer, reference))
     if brackets is None and len(ours) < 2 and len(theirs) > 1:
@@ -49,24 +57,58 @@ def is_same_tuple(answer: str, reference: str, compare: Comparison) -> bool:
     expected = in_brackets(reference)
     assert expected is not None
     theirs = split_outside(expected[1], ",;")
-    answer = without_name(answer)
-    if ORDER.search(answer):
+    if ORDER.search(answer) or MEMBER.fullmatch(answer):
         return is_same_range(answer, reference, compare)
+    named = _named_tuple(answer)
+    answer = re.sub(r"^(?:[A-Z]|\\text\{[A-Z]\})\s*(?=\()", "", without_name(answer))
     found = in_brackets(answer)
-    if found is None or len(split_outside(answer, ",;")) > 1:
-        return in_order(_namedin_order(split_outside(answer, ",;")), theirs, compare)
+    if named or found is None or len(split_outside(answer, ",;")) > 1:
+        parts = split_outside(joined_by_words(answer), [",", ";", *BOTH])
+        return in_order(_in_order_of_names(named or [part for part in parts if part]), theirs, compare)
     rounded = {"(", r"\langle"}
     same = found[0] == expected[0] or {found[0], expected[0]} <= rounded
     same &= found[2] == expected[2] or {found[2], expected[2]} <= {")", r"\rangle"}
     return same and in_order(split_outside(found[1], ",;"), theirs, compare)
 
 
-def _namedin_order(parts: Sequence[str]) -> list[str]:
-    """Return the values of ``x=3, y=4``, by the order of their names, or the parts as they are."""
+def _named_tuple(answer: str) -> list[str]:
+    """Return ``(y, x) = (3, 4)`` as ``y=3, x=4``; nothing for any other text."""
+    both = [in_brackets(side) for side in sides(answer)]
+    if len(both) != 2 or both[0] is None or both[1] is None or (both[1][0], both[1][2]) != ("(", ")"):
+        return []
+    names, values = (split_outside(side[1], ",;") for side in both if side)
+    fit = is_name(sides(answer)[0]) and len(names) == len(values)
+    return [f"{name}={value}" for name, value in zip(names, values, strict=True)] if fit else []
+
+
+_ALPHABETS = ("abcdefgh", "klmn", "pqrst", "uvwxyz")
+
+
+def _in_order_of_names(parts: Sequence[str]) -> list[str]:
+    """Return the values of ``y=4, x=3`` by the alphabet, those of ``m=3, b=4`` as they stand; other parts as they are.
+
+    Two values of one name are alternatives, and no sequence.
+    """
     pairs = [sides(part) for part in parts]
-    if all(len(pair) == 2 and is_name(pair[0]) for pair in pairs) and len({pair[0] for pair in pairs}) == len(pairs):
-        return [pair[1] for pair in sorted(pairs)]
-    return list(parts)
+    if not all(len(pair) == 2 and is_name(pair[0]) for pair in pairs):
+        return list(parts)
+    names = [pair[0] for pair in pairs]
+    if len(set(names)) < len(names):
+        return []
+    first = {name[0] for name in names}
+    alike = len(first) == 1 or any(first <= set(letters) for letters in _ALPHABETS)
+    return [pair[1] for pair in (sorted(pairs, key=_by_index) if alike else pairs)]
+
+
+def _by_index(pair: Sequence[str]) -> tuple[str, int, str]:
+    number = re.search(r"\d+", pair[0])
+    return (pair[0][0], int(number[0]) if number else 0, pair[0])
+
+
+def _of_two_names(answer: str) -> bool:
+    """Whether a list gives values to names of two letters: ``x=1, y=2`` are no two values of one name."""
+    pairs = [sides(part) for part in listed(answer)]
+    return len({pair[0].strip("\\")[:1] for pair in pairs if len(pair) == 2}) > 1
 
 
 def is_list(reference: str) -> bool:
@@ -83,6 +125,8 @@ def is_same_list(answer: str, reference: str, compare: Comparison) -> bool:
             return False
         answer = found[1]
     ours, theirs = listed(answer), listed(reference)
+    if _of_two_names(answer):
+        return in_order(ours, theirs, compare)
     return all(ours) and matched(ours, theirs, compare)
 
 

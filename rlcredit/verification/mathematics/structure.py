@@ -64,6 +64,7 @@ def in_brackets(text: str) -> tuple[str, str, str] | None:
 
 
 _JOINTS = {r"\text{and}", r"\text{or}", r"\text{, and}", r"\text{, or}"}
+BOTH = (r"\text{and}", r"\text{, and}")
 _BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
 
 

@@ -113,6 +113,8 @@ _REWRITTEN = (
     (re.compile(r"(\d+(?:\.\d+)?|[A-Za-z]|\\[a-z]+ ?)\s*\^\{\\circ\}"), r"(\1 \\cdot \\frac{\\pi}{180})"),
     (re.compile(r"\\imath(?![A-Za-z])"), "i"),
     (re.compile(r"\\lg(?![A-Za-z])"), r"\\log_{10}"),
+    (re.compile(r"(\\(?:ln|log)(?:_\{\w+\})?)\s*(\d+|[a-z])\s*/"), r"(\1 \2)/"),
+    (re.compile(r"!\s*(?=\d)"), r"! \\cdot "),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
     (re.compile(r"\^\{\+"), "^{"),
     (re.compile(r"(?<![A-Za-z\\])([ei])\s*\("), r"\1 \\cdot ("),

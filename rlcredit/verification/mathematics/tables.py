@@ -6,12 +6,12 @@ from rlcredit.verification.mathematics.comparison import Comparison
 from rlcredit.verification.mathematics.structure import in_order
 
 _TABLE = re.compile(
-    r"(?P<name>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>[pbvVB]?matrix|smallmatrix|array|cases)\}"
-    r"\s*(?:\{[lcr| ]+\})?(?P<body>(?:(?!\\begin|\\end).)*)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
+    r"(?P<name>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>(?:[pbvVB]?matrix|smallmatrix|array|cases)\*?)\}"
+    r"\s*(?:\{[lcr| ]+\}|\[[lcr]\])?(?P<body>(?:(?!\\begin|\\end).)*)\\end\s*\{(?P=kind)\}\s*(?P<close>[)\]|]|\\\})?",
     re.DOTALL,
 )
 _NAMED = re.compile(
-    r"(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*"
+    r"(?![\d-])(?!.*\\(?:equiv|quad|text))(?!.*\b(?:not|or|and|isn)\b)(?=[^=]*[A-Za-z])[A-Za-z\\^_{}()'\s0-9-]+=\s*|\s*"
 )
 
 

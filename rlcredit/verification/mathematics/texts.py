@@ -27,5 +27,11 @@ def is_text(reference: str) -> bool:
 
 def is_same_text(answer: str, reference: str, compare: Comparison) -> bool:
     """Whether an answer has the same words, case and articles aside."""
-    ours, theirs = (re.sub(r"^(?:the|a|an) ", "", as_words(text).casefold()) for text in (answer, reference))
+    ours, theirs = map(_spelled, (answer, reference))
     return bool(ours) and ours == theirs
+
+
+def _spelled(text: str) -> str:
+    """Return the words of a text without case, article, hyphens between words and full stops of abbreviations."""
+    words = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", as_words(text).casefold())
+    return re.sub(r"^(?:the|a|an) ", "", re.sub(r"(?<=[^\W\d_])\.(?= [^\W\d_])", "", words))

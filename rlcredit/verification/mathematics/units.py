@@ -34,7 +34,9 @@ _CANONICAL = {
     for name in names
 }
 _CURRENCIES = {r"\$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won"}
+_CODES = {"USD": "dollar", "EUR": "euro", "GBP": "gbp", "JPY": "yen", "INR": "rupee", "Rs": "rupee", "CNY": "yuan"}
 _CURRENCY = r"(?:(?:US|CA|AU|HK|NZ)?\s*\\\$|[€£¥₹₽₩])"
+_CODE = rf"(?:\\text\{{\s*)?(?:{'|'.join(_CODES)})\.?\s*\}}?"
 
 _ILLIONS = {"million": 6, "billion": 9, "trillion": 12, "quadrillion": 15, "milliard": 9, "thousand": 3, "hundred": 2}
 _SCALES = {
@@ -67,7 +69,7 @@ _NO_UNITS = frozenset(
         should sin since so some sometimes sqrt squared squares st tan than that the their theirs then
         there therefore these they this those though times to too true truths twice two unless up versus
         via vs wait was we when where whereas which while with without would wrong yes you yours zeros
-        perhaps always digits base mistakes errors plusminus
+        perhaps always digits base basis mistakes errors plusminus cf viz resp points bps ppm ppb ish approx
         """,
     )
 )
@@ -84,8 +86,9 @@ _WORD = (
     r"|(?<![\\A-Za-z])[A-Za-z]+\s*/\s*[A-Za-z]+|\^\{\\circ\}\s*[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
+_UNIT_FRACTION = re.compile(r"\\frac\{\s*\\text\{([A-Za-z]+)\}\s*\}\{\s*\\text\{([A-Za-z]+)\}(?:\^\{(\d)\})?\s*\}$")
 _TAIL = re.compile(rf"(?:\s*(?:/|\\cdot)?\s*{_WORD}{_RAISED})+\s*$")
-_LEADING_CURRENCY = re.compile(rf"([+-]?)\s*{_CURRENCY}\s*([+-]?)\s*")
+_LEADING_CURRENCY = re.compile(rf"([+-]?)\s*(?:{_CURRENCY}|{_CODE}(?=\s*[\d.(+-]))\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
 _MOST_WORDS = 8
 _NOT_ALONE = re.compile(
@@ -93,8 +96,8 @@ _NOT_ALONE = re.compile(
 )
 """What a value with a unit has not: further words, values or relations."""
 
-PERCENT = "percent"
-"""Name of the unit that is a hundredth."""
+PERCENT, DEGREES = "percent", "deg"
+"""Names of the units that are a hundredth, and a part of pi."""
 
 
 class Quantity(NamedTuple):
@@ -123,6 +126,9 @@ def read_quantity(text: str) -> Quantity:
 
     """
     currency = ""
+    text = _UNIT_FRACTION.sub(
+        lambda unit: rf"\text{{{unit[1]}/{unit[2]}}}" + (f"^{{{unit[3]}}}" if unit[3] else ""), text
+    )
     if leading := _LEADING_CURRENCY.match(text):
         currency = _currency(leading[0])
         text = leading[1] + leading[2] + text[leading.end() :].strip()
@@ -138,7 +144,7 @@ def read_quantity(text: str) -> Quantity:
 
 
 def _currency(text: str) -> str:
-    return next(name for sign, name in _CURRENCIES.items() if sign in text)
+    return next(name for sign, name in {**_CURRENCIES, **_CODES}.items() if sign in text)
 
 
 def _without_words(text: str) -> tuple[str, Fraction, str]:
@@ -208,16 +214,14 @@ def _unit(pieces: list[str], value: str) -> str | None:
 def _noun(piece: str, head: bool, value: str) -> str | None:
     """Return the name of a word of a unit; None if it is none."""
     word = piece.lower()
+    if word in _NO_UNITS and word not in _CANONICAL:
+        return None
     if piece in UNIT_LETTERS or piece.startswith("\\") or len(word) == 1:
         return _CANONICAL.get(word, piece) if piece in UNIT_LETTERS or piece.startswith("\\") else None
     for name in (word, word.removesuffix("s"), word.removesuffix("es")):
         if name in _CANONICAL:
             return _CANONICAL[name]
-    if (
-        word in _NO_UNITS
-        or word.removesuffix("s") in {**_SCALES, **_SHARES}
-        or re.search(r"(?:illions?|ieths?|eenths?)$", word)
-    ):
+    if word.removesuffix("s") in {**_SCALES, **_SHARES} or _NUMBER_WORD.search(word):
         return None
     plural = word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3
     single = re.fullmatch(r"-?(?:1|0?\.\d+|\\frac\{\d\}\{\d+\})", value) is not None

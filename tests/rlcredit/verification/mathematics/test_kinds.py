@@ -38,6 +38,22 @@ EQUAL = {
         "\\boxed{\\textbf{5}}",
         "\\boxed{5 \\text{ people}}",
         "\\boxed{5\\ \\text{ways}}",
+        "\\boxed{f^{-1}(3) = 5}",
+        "\\boxed{\\lim_{x \\to 0} f(x) = 5}",
+        "\\boxed{\\|v\\| = 5}",
+        "\\boxed{\\sqrt{25} = 5}",
+        "\\boxed{Rs. 5}",
+        "\\boxed{USD 5}",
+        "\\boxed{\\large 5}",
+        "\\boxed{\\color{red}{5}}",
+        "\\boxed{\\textcolor{red}{5}}",
+        "\\boxed{E[X] = 5}",
+        "\\boxed{P(X=2) = 5}",
+        "\\boxed{a_{n+1} = 5}",
+        "\\boxed{[ABC] = 5}",
+        "\\boxed{\\frac{AB}{BC} = 5}",
+        "\\boxed{\\tan\\theta = 5}",
+        "\\boxed{A_{\\text{total}} = 5}",
     ],
     "Evelyn": [
         "\\boxed{Evelyn.}",
@@ -45,6 +61,8 @@ EQUAL = {
         "\\boxed{evelyn}",
         "The answer is Evelyn.",
         "The answer is **Evelyn**.",
+        "\\boxed{*Evelyn*}",
+        "\\boxed{\\textsc{Evelyn}}",
     ],
     "no": [
         "\\boxed{No}",
@@ -64,6 +82,12 @@ EQUAL = {
         "\\boxed{\\left(3,4\\right)}",
         "\\boxed{y=4, x=3}",
         "\\boxed{(3.0, 4)}",
+        "\\boxed{x=3 and y=4}",
+        "\\boxed{$x=3$ and $y=4$}",
+        "\\boxed{P(3,4)}",
+        "\\boxed{(x;y)=(3;4)}",
+        "\\boxed{(r, \\theta) = (3,4)}",
+        "\\boxed{m=3, b=4}",
     ],
     "x>2": [
         "\\boxed{(2,\\infty)}",
@@ -78,6 +102,7 @@ EQUAL = {
         "\\boxed{x≥2}",
         "\\boxed{[2, +\\infty)}",
         "\\boxed{2 \\le x}",
+        "\\boxed{[2,\\infty[}",
     ],
     "(-\\infty,1)\\cup(2,3]": [
         "\\boxed{x<1 \\text{ or } 2<x\\le 3}",
@@ -95,6 +120,11 @@ EQUAL = {
         "\\boxed{\\$10,000}",
         "\\boxed{10\\text{ thousand}}",
         "\\boxed{0.01\\text{ million}}",
+        "\\boxed{10'000}",
+        "\\boxed{10_000}",
+        "\\boxed{10{\\,}000}",
+        "\\boxed{10 \\,000}",
+        "\\boxed{10\\thinspace 000}",
     ],
     "\\$18.90": [
         "\\boxed{18.9}",
@@ -129,6 +159,8 @@ EQUAL = {
         "\\boxed{\\left(\\begin{array}{cc}1 & 2\\\\ 3 & 4\\end{array}\\right)}",
         "\\boxed{A = \\begin{pmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{pmatrix}}",
         "The answer is $\\begin{pmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{pmatrix}$.",
+        "\\boxed{\\mathbf{A} = \\begin{pmatrix}1&2\\\\*3&4\\end{pmatrix}}",
+        "\\boxed{\\begin{pmatrix}1&2\\cr 3&4\\end{pmatrix}}",
     ],
     "7:30": [
         "\\boxed{7:30}",
@@ -147,6 +179,9 @@ EQUAL = {
         "\\boxed{C. A rectangle}",
         "\\boxed{c}",
         "\\boxed{\\textbf{C}}",
+        "\\boxed{[C]}",
+        "\\boxed{\\text{Option } C}",
+        "\\boxed{C) 5}",
     ],
     "m": [
         "\\boxed{m}",
@@ -168,6 +203,7 @@ EQUAL = {
         "\\boxed{\\{2,1\\}}",
         "\\boxed{1,2}",
         "\\boxed{\\{1,2\\}}",
+        "\\boxed{A \\cup B = \\{1,2\\}}",
     ],
     "x^2+2x+1": [
         "\\boxed{x²+2x+1}",
@@ -179,6 +215,8 @@ EQUAL = {
         "\\boxed{y=2x+1}",
         "\\boxed{2x+1}",
         "\\boxed{2x-y+1=0}",
+        "\\boxed{f(x)=2x+1}",
+        "\\boxed{y(x) = 2x+1}",
     ],
     "\\text{all real numbers}": [
         "\\boxed{\\mathbb{R}}",
@@ -218,6 +256,9 @@ EQUAL = {
     "0.\\overline{3}": [
         "\\boxed{\\frac13}",
         "\\boxed{0.(3)}",
+        "\\boxed{0.333\\ldots}",
+        "\\boxed{0.333…}",
+        "\\boxed{0.{\\overline{3}}}",
     ],
     "f(x)=\\begin{cases}1 & x>0 \\\\ 2 & x\\le 0\\end{cases}": [
         "\\boxed{f(x)=\\left\\{\\begin{array}{ll}1 & x>0 \\\\ 2 & 0 \\ge x\\end{array}\\right.}",
@@ -244,6 +285,105 @@ EQUAL = {
     "3 \\pm \\sqrt{2}": [
         "\\boxed{3-\\sqrt2, 3+\\sqrt2}",
         "\\boxed{x = 3 \\pm \\sqrt{2}}",
+    ],
+    "0.5": [
+        "\\boxed{1\\over2}",
+        "\\boxed{{1\\over 2}}",
+        "\\boxed{\\nicefrac{1}{2}}",
+        "\\boxed{¹⁄₂}",
+        "\\boxed{2^(-1)}",
+    ],
+    "-\\frac{3}{2}": [
+        "\\boxed{{-}\\frac{3}{2}}",
+        "\\boxed{-1½}",
+        "\\boxed{-1 1/2}",
+        "\\boxed{\\frac{3}{-2}}",
+    ],
+    "\\frac{1}{7}": [
+        "\\boxed{0.\\overline{142857}}",
+        "\\boxed{0.\\dot{1}4285\\dot{7}}",
+    ],
+    "90^\\circ": [
+        "\\boxed{90^o}",
+        "\\boxed{{90}^{\\circ}}",
+        "\\boxed{90{}^{\\circ}}",
+        "\\boxed{90\\text{°}}",
+        "\\boxed{\\measuredangle ABC = 90^\\circ}",
+        "\\boxed{m\\angle ABC = 90^\\circ}",
+        "\\boxed{\\frac{\\pi}{2}}",
+        "\\boxed{\\frac{\\pi}{2}\\text{ radians}}",
+    ],
+    "€5": [
+        "\\boxed{EUR 5}",
+        "\\boxed{\\euro 5}",
+        "\\boxed{5 euros}",
+    ],
+    "£5": [
+        "\\boxed{\\pounds5}",
+        "\\boxed{GBP 5}",
+        "\\boxed{5 pounds}",
+    ],
+    "12\\pi": [
+        "\\boxed{12𝜋}",
+        "\\boxed{12\\pi \\text{ cm}^2}",
+        "\\boxed{12\\pi\\ \\text{in}^3}",
+        "\\boxed{12π}",
+    ],
+    "(1,2)": [
+        "\\boxed{]1,2[}",
+        "\\boxed{x \\in (1,2)}",
+    ],
+    "2\\sqrt{3}": [
+        "\\boxed{2\\sqrt{3} \\text{ cm}}",
+        "\\boxed{2\\sqrt{3}\\text{ square units}}",
+        "\\boxed{2\\sqrt{3} units}",
+        "\\boxed{\\sqrt{12}=2\\sqrt{3}}",
+        "\\boxed{2*3^(1/2)}",
+    ],
+    "\\left(3,\\frac{\\pi}{2}\\right)": [
+        "\\boxed{(3, 90^\\circ)}",
+        "\\boxed{r=3, \\theta=\\frac{\\pi}{2}}",
+    ],
+    "1000": [
+        "\\boxed{1000 \\frac{\\text{m}}{\\text{s}}}",
+    ],
+    "4.5e33": [
+        "\\boxed{4.5\\times 10^{33}\\frac{\\mathrm{erg}}{\\mathrm{s}}}",
+        "\\boxed{4.5 X 10^33 erg/s}",
+        "\\boxed{4.5 \\times 10^{33} \\mathrm{erg} / \\mathrm{s}}",
+    ],
+    "ice cream": [
+        "\\boxed{ice-cream}",
+        "\\boxed{Ice Cream}",
+        "\\boxed{the ice cream}",
+    ],
+    "St. Louis": [
+        "\\boxed{St Louis}",
+        "\\boxed{St. Louis}",
+    ],
+    "[1,2)": [
+        "\\boxed{x \\ge 1 \\text{ and } x < 2}",
+        "\\boxed{[1;2)}",
+        "\\boxed{[1,2[}",
+    ],
+    "\\mathbb{R}\\setminus\\{2\\}": [
+        "\\boxed{\\text{all real numbers except }2}",
+        "\\boxed{x\\in\\mathbb{R}, x\\ne 2}",
+        "\\boxed{\\R \\setminus \\{2\\}}",
+        "\\boxed{ℝ∖{2}}",
+        "\\boxed{x \\ne 2}",
+    ],
+    "x+1": [
+        "\\boxed{(f \\circ g)(x) = x+1}",
+        "\\boxed{f(g(x)) = x+1}",
+        "\\boxed{\\mathbf{v}\\cdot\\mathbf{w} = x+1}",
+    ],
+    "\\binom{5}{2}": [
+        "\\boxed{\\frac{5!}{2!3!}}",
+    ],
+    "\\log_2 3": [
+        "\\boxed{\\ln 3/\\ln 2}",
+        "\\boxed{\\frac{\\ln 3}{\\ln 2}}",
     ],
 }
 """Reference: completions that answer the same."""
@@ -336,12 +476,19 @@ DIFFERENT = {
         "\\boxed{x \\ne 5}",
         "\\boxed{x > 5}",
         "\\boxed{5<6}",
+        "\\boxed{5 basis points}",
+        "\\boxed{~5}",
+        "The answer is 5 vs. 6.",
+        "\\boxed{5 cf. 6}",
+        "\\boxed{5 viz 6}",
+        "\\boxed{x = x + 5}",
     ],
     "34": [
         "\\boxed{3 4}",
         "\\boxed{3$4}",
         "\\boxed{3\\ 4}",
         "\\boxed{3\\text{ }4}",
+        "\\boxed{3\u00004}",
     ],
     "7": [
         "\\boxed{3 4}",
@@ -361,6 +508,7 @@ DIFFERENT = {
         "\\boxed{1,-2,3}",
         "\\boxed{(1,-2)}",
         "\\boxed{1,1}",
+        "\\boxed{x=-2, y=1}",
     ],
     "1-\\mathrm{i}": [
         "\\boxed{1}",
@@ -369,6 +517,7 @@ DIFFERENT = {
     "\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}": [
         "\\boxed{\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix}}",
         "\\boxed{\\begin{pmatrix}1&3\\\\2&4\\end{pmatrix}}",
+        "\\boxed{2A = \\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}}",
     ],
     "7:30": [
         "\\boxed{7/30}",
@@ -385,6 +534,12 @@ DIFFERENT = {
         "\\boxed{CD}",
         "\\boxed{C. D}",
         "\\boxed{A, C}",
+        "\\boxed{(C}",
+        "\\boxed{c. d}",
+        "\\boxed{(C) d)}",
+        "\\boxed{C: b}",
+        "\\boxed{C. a}",
+        "\\boxed{C.orD}",
     ],
     "5m": [
         "\\boxed{5}",
@@ -430,6 +585,44 @@ DIFFERENT = {
     ],
     "3 \\pm \\sqrt{2}": [
         "\\boxed{3+\\sqrt{2}}",
+    ],
+    "(3,4)": [
+        "\\boxed{x=3, x=4}",
+        "\\boxed{(y,x)=(3,4)}",
+        "\\boxed{x=4, y=3}",
+    ],
+    "\\{1,2\\}": [
+        "\\boxed{x=1, y=2}",
+    ],
+    "x+1": [
+        "\\boxed{x = x+1}",
+    ],
+    "(-\\infty,1)\\cup(2,\\infty)": [
+        "\\boxed{x<1 or y>2}",
+        "\\boxed{x<1 \\text{ and } x>2}",
+    ],
+    "[1,2)": [
+        "\\boxed{x \\ge 1 \\text{ or } x < 2}",
+        "\\boxed{x \\ge 1 \\text{ and } y < 2}",
+        "\\boxed{x \\ge 2 \\text{ and } x < 1}",
+    ],
+    "90^\\circ": [
+        "\\boxed{90\\text{ radians}}",
+        "\\boxed{\\pi}",
+        "\\boxed{\\frac{\\pi}{3}}",
+    ],
+    "2\\sqrt{3}": [
+        "\\boxed{2\\sqrt{3}\\text{ million}}",
+        "\\boxed{2\\sqrt{3}\\%}",
+        "\\boxed{2\\sqrt{3}\\text{ or }4}",
+    ],
+    "y = 2x+1": [
+        "\\boxed{f(x)=2x-1}",
+        "\\boxed{z=2x+1}",
+    ],
+    "ice cream": [
+        "\\boxed{icecream}",
+        "\\boxed{cream ice}",
     ],
 }
 """Reference: completions that answer something else, more than one thing, or nothing."""
