@@ -187,7 +187,7 @@ _SPACES = re.compile(
 _UNARY_PLUS = re.compile(r"(^|[(\[{,=])\s*\+\s*(?=[\d.A-Za-z\\(])")
 _REPEATING = re.compile(r"(?<!\d)(\d*)\.(\d*)(?:\{?\\(?:overline|bar|dot)\s*\{?\s*|\()(\d+)\s*[})]?\}?")
 _DOTTED = re.compile(r"(?<=\d|\.)\\dot\s*\{?(\d)\}?\s*(\d*)\s*\\dot\s*\{?(\d)\}?")
-_GOING_ON = re.compile(r"(?<![\d.])(\d+\.\d*?)((\d)\3{2,}|(\d{2,9}?)\4+)\s*\\ldots\s*$")
+_GOING_ON = re.compile(r"(?<![\d.])(\d+\.\d*?)((\d)\3{2,}|(\d{2,9}?)\4{2,})\s*\\ldots\s*$")
 _LONGEST_NUMBER = 60
 
 
@@ -233,8 +233,8 @@ _STRESSING = (
 _SWITCHES = r"\\(?:bf|rm|it|bfseries|itshape)(?![A-Za-z])\s*"
 _INNERMOST = r"((?:[^{}\\]|\\.)*)"
 _WRAPPED = re.compile(rf"\\(?:{_STRESSING})\s*\{{{_INNERMOST}\}}|\{{\s*{_SWITCHES}{_INNERMOST}\}}")
-_UPRIGHT_POWERS = re.compile(r"\\(?:mathrm|text|rm)\{(?:[^{}^]|\^\{-?\d\}){1,80}\}")
-_POWER = re.compile(r"\^\{(-?\d)\}")
+_UPRIGHT_UNITS = re.compile(r"\\(?:mathrm|text|rm)\{\s*((?:[A-Za-z/\s]|\\cdot|\^(?:\{-?\d\}|-?\d)){1,80})\}")
+_JOINED_UNITS = re.compile(r"\^|/|\\cdot")
 _COMMAND_END = re.compile(r"\\[A-Za-z]+$")
 _STRESS = re.compile(rf"\\(?:{_STRESSING})\s*\{{")
 FUNCTIONS = (
@@ -251,6 +251,14 @@ _WORD_SIGNS = (
     (re.compile(rf"(?<![A-Za-z\\])({'|'.join(FUNCTIONS)})(?=[\s({{^_]|\d|$)"), r"\\\1 "),
     (re.compile(r"\\sqrt\s*\(((?:[^()]|\([^()]*\))*)\)"), r"\\sqrt{\1}"),
 )
+
+
+def _separate_units(upright: re.Match[str]) -> str:
+    """Return each unit of an upright product as a text of its own, so that its power stands beside it."""
+    units = re.findall(r"(?<!\\)\b[A-Za-z]+", upright[1])
+    if not (units and (_JOINED_UNITS.search(upright[1]) or UNIT_LETTERS.issuperset(units))):
+        return upright[0]
+    return re.sub(r"(?<!\\)\b[A-Za-z]+", r"\\text{\g<0>}", upright[1])
 
 
 def plain_texts(text: str) -> str:
@@ -287,7 +295,7 @@ def plain_texts(text: str) -> str:
         texts.append(" ".join(content.replace("\\", " ").split()))
         return f"\0{len(texts) - 1}\0"
 
-    text = _UPRIGHT_POWERS.sub(lambda unit: _POWER.sub(r"}^{\1}\\mathrm{", unit[0]).replace(r"\mathrm{}", ""), text)
+    text = _UPRIGHT_UNITS.sub(_separate_units, text)
     for _ in range(8):
         text, changed = _WRAPPED.subn(hide, text)
         if not changed:

@@ -8,6 +8,8 @@ from rlcredit.verification.mathematics.notation import normal_form
 from rlcredit.verification.mathematics.symbolic import symbolic_score
 
 EQUAL = {
+    "3e8": [r"\boxed{3\times10^8\ \mathrm{m\,s^{-1}}}", r"\boxed{3 \times 10^{8} \text{ m/s}}"],
+    "7": [r"\boxed{7\ \mathrm{kg\cdot m^2}}"],
     "5": [
         "\\boxed{5\\,}",
         "\\boxed{5\\text{ cm}^2}",
