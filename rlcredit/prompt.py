@@ -159,10 +159,10 @@ class Prompt:
         try:
             return tokenizer.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False, **options)
         except Exception as error:  # noqa: BLE001  (a template is a program of others)
-            cause = " ".join(str(error).split()) or type(error).__name__
+            cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             raise PromptError(
-                f"The chat template of {tokenizer.name_or_path} refuses a conversation: {cause}. Some know no system "
-                "prompt (data.init_args.system), some want the turns of user and assistant to alternate."
+                f"The chat template of {tokenizer.name_or_path} refuses a conversation: {cause}. Some know no "
+                "system prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
 
     def encoded(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:

@@ -15,6 +15,7 @@ from rlcredit.exits import FAILED, FINISHED, REFUSED
 from rlcredit.inputs.arguments import Parser, path
 from rlcredit.inputs.passwords import redacted, refuse_passwords
 from rlcredit.inputs.shapes import stored
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.record.belongings import refuse_what_lies_outside
 from rlcredit.record.delivery import Delivery
 from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, Destination, placed
@@ -50,7 +51,8 @@ def main(args: Sequence[str]) -> int:
     silent: set[str] = set()
     statuses = [_delivered(run, options, silent) for folder in options.runs for run in _runs(folder)]
     if not statuses:
-        print("error: there is no run with a record for MLflow in these folders.", file=sys.stderr)
+        named = ", ".join(shown(str(run)) for run in options.runs)
+        print(f"error: there is no run with a record for MLflow in {named}.", file=sys.stderr)
         return REFUSED
     return max(statuses)
 

@@ -28,6 +28,8 @@ _BOILERPLATE = re.compile(
     r"^\W*(Given value|Subtypes|Parser key|Expected a dict-like)"
 )
 
+_CHOICE = re.compile(r"Expected an? typing\.Literal\[([^\]]*)\]")
+
 
 class ReadableParser(LightningArgumentParser):
     """A parser whose errors are one message, not a page of usage."""
@@ -147,7 +149,7 @@ def _essence(key: str, message: str) -> str:
     """Return the most informative line of a message: a full sentence of the refusing class if there is one."""
     lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
     sentences = [line for line in lines if line.endswith(".")]
-    sentence = (sentences or lines or [re.sub(r"\s+", " ", message)])[0]
+    sentence = _CHOICE.sub(_either_of, (sentences or lines or [re.sub(r"\s+", " ", message)])[0])
     value = match[1] if (match := re.search(r"Given value: (.*)", message)) else ""
     if "Namespace(" in value or " object at 0x" in value:
         value = ""
@@ -155,6 +157,11 @@ def _essence(key: str, message: str) -> str:
     if not lines and value:
         text = f"cannot be {value}."
     return f"{key}: {text}" if key else text
+
+
+def _either_of(choice: re.Match[str]) -> str:
+    """Write what a parser calls a literal as people do."""
+    return f"expected {choice[1].replace(', ', ' or ').replace(chr(39), '')}"
 
 
 def _full_name(key: str, config: Mapping[str, Any], value: str | None = None) -> str:

@@ -15,6 +15,7 @@ from rlcredit.inputs.failures import described
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import Task
 from rlcredit.tasks.records import Records
+from rlcredit.tasks.sources import Source
 
 LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
 """Tokens of the made-up completions, by turns."""
@@ -106,18 +107,18 @@ def open_local_data(task: Task) -> str | None:
         ValueError: the data cannot be read, or is no task; with file and line.
 
     """
-    elsewhere = [
-        str(path) for each in (task, *task.others.values()) for path in _paths(each) if not Path(path).exists()
-    ]
-    if elsewhere:
-        return f"data: {', '.join(dict.fromkeys(elsewhere))} may lie on the hub, and was not opened"
+    sources = [source for each in (task, *task.others.values()) for source in _sources(each)]
+    if elsewhere := dict.fromkeys(source.path for source in sources if source.elsewhere):
+        return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened"
     if isinstance(task, Records):
         task.setup("fit" if task.trains else "validate")
     return None
 
 
-def _paths(task: Task) -> list[Path | str]:
-    return [path for path in (task.path, task.validation) if path] if isinstance(task, Records) else []
+def _sources(task: Task) -> list[Source]:
+    return (
+        [task.source(path, None) for path in (task.path, task.validation) if path] if isinstance(task, Records) else []
+    )
 
 
 def refuse_unwritable(folder: Path) -> None:

@@ -11,13 +11,15 @@ from rlcredit.command_line.quiet import quiet
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED
 from rlcredit.files import write_atomically
-from rlcredit.inputs.arguments import Parser
+from rlcredit.inputs.arguments import Parser, path
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.inspection.completions import Completion, completions
 from rlcredit.inspection.page import page
 from rlcredit.inspection.shown_prompt import prompt_text
 from rlcredit.inspection.terminal import Terminal, coloured
 from rlcredit.inspection.visible import harmless
 from rlcredit.prompt import Conversation
+from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks.conversation import conversation
 from rlcredit.verification.answers import final_answer
 from rlcredit.verification.verifiers import MathVerifier
@@ -45,9 +47,19 @@ def add_drawing_arguments(command_parser: argparse.ArgumentParser, completions: 
     drawn.add_argument("--temperature", type=float, help="the configuration's, or 0.7")
     drawn.add_argument("--max_tokens", type=int, help="the configuration's, or 128")
     drawn.add_argument("--seed", type=int, default=0, help="of the noise; 0 by default")
-    shown = command_parser.add_argument_group("output")
-    shown.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="in a terminal, if auto")
-    shown.add_argument("--html", type=Path, metavar="FILE", help="write a page that loads nothing")
+    output = command_parser.add_argument_group("output")
+    output.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="in a terminal, if auto")
+    output.add_argument("--html", type=page_path, metavar="FILE", help="write a page that loads nothing")
+
+
+def page_path(text: str) -> Path:
+    """Return where a page is written: another page may be there, but nothing else, and nothing of a run."""
+    page = path(text)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise argparse.ArgumentTypeError(f"a page is a file that ends in .html, got {shown(text)}.")
+    if page.exists() and any(RunFolder(folder).used for folder in page.absolute().parents):
+        raise argparse.ArgumentTypeError(f"{shown(text)} belongs to a run. Name another file.")
+    return page
 
 
 def main(args: Sequence[str]) -> int:

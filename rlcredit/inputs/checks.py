@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys whose value is a mapping of settings, or a file that holds one."""
 
 
+_NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
+"""What YAML may read as a number, be it in base sixty."""
+
+
 def given(args: Sequence[str]) -> dict[str, Any]:
     """Return what files and flags configure, merged; afterwards class paths and texts are checked when read.
 
@@ -36,7 +41,7 @@ def given(args: Sequence[str]) -> dict[str, Any]:
     for flag, value in itertools.pairwise(["", *words(args)]):
         refuse_passwords(value, flag)
         refuse_special(value, flag)
-        if value.startswith(("{", "[")):
+        if value.startswith(("{", "[")) or _NUMBER.fullmatch(value):
             with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
                 strict_yaml.loaded(value, flag)
     merged = merged_configs(args)

@@ -90,4 +90,4 @@ def _refuse_optimizer(trainer: Trainer, module: PolicyModule) -> None:
             if scheduler:
                 scheduler.step()
     except REFUSALS as error:
-        raise ValueError(f"{key}: {reason(error)}") from error
+        raise ValueError(f"{key}: {reason(error)}") from None  # the key is part of what is said

@@ -85,23 +85,30 @@ def refuse_weights(policy: Policy) -> None:
 
 
 def _refuse_incomplete(policy: Policy, folder: Path) -> None:
-    """Refuse a folder that lacks its configuration, or files of its weights."""
-    index = folder / f"{WEIGHTS}.index.json"
-    if not (folder / "config.json").is_file():
-        missing = "config.json"
-    elif index.is_file() and not (folder / WEIGHTS).is_file():
+    """Refuse a folder that lacks its configuration or files of its weights, or holds only the beginning of one."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+    index, files = folder / f"{WEIGHTS}.index.json", [WEIGHTS]
+    if index.is_file() and not (folder / WEIGHTS).is_file():
         try:
-            files = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            files = sorted(map(str, set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             raise ValueError(f"model.policy.path: {shown(index)} cannot be read as an index of weights.") from None
-        missing = next((file for file in files if not (folder / str(file)).is_file()), None)
-    else:
-        missing = None if (folder / WEIGHTS).is_file() else WEIGHTS
+    missing = next((file for file in ("config.json", *files) if not (folder / file).is_file()), None)
     if missing:
         raise ValueError(
             f"model.policy.path: {shown(policy.path)!r} holds no whole model, {shown(missing)} is missing. Name a "
             "folder that `save_pretrained` has written, with its tokenizer."
         )
+    for file in files:
+        try:
+            with safe_open(folder / file, framework="pt"):  # reads the table of contents alone
+                pass
+        except SafetensorError as error:
+            raise ValueError(
+                f"model.policy.path: {shown(file)} of {shown(policy.path)!r} is damaged, or no whole file "
+                f"({shown(str(error))}). Copy or download it again."
+            ) from None
 
 
 def _gguf(policy: Policy, file: Path) -> str:

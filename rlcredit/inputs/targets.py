@@ -74,6 +74,12 @@ def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
     policy.prompt.check(tokenizer, policy.path)
     asked = [turns("1 + 1 =")]
     refuse_excess(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
+    if len(set(policy.prompt.written(tokenizer, [*asked, turns("2 + 3 =")]))) == 1:
+        raise ValueError(
+            f"model.policy.path: the chat template of {shown(policy.path)!r} leaves out the question, so that all "
+            "prompts are the same. Repair that file, take it from where the model was published, or set "
+            "model.policy.prompt.chat to false."
+        )
     refuse_vocabulary(policy, tokenizer, model)
     refuse_logits(policy, config, model)
     layers = linear_layers(model)
@@ -96,10 +102,11 @@ def _explained(policy: Policy) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001  (transformers raises anything, and `tokenizers` Exception itself)
         cause = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} is not `tiny`, no folder with a tokenizer and a model, no hub "
-            f"id in reach: {cause}"
-        ) from None
+        if Path(policy.location).is_dir():
+            what = "is a folder whose tokenizer and model cannot be made out"
+        else:
+            what = "is not `tiny`, no folder with a tokenizer and a model, no hub id in reach"
+        raise ValueError(f"model.policy.path: {shown(policy.path)!r} {what}: {cause}") from None
 
 
 def refuse_excess(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:

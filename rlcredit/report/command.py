@@ -9,7 +9,7 @@ from rlcredit.campaign.declaration import read
 from rlcredit.inputs.arguments import Parser, path
 from rlcredit.inputs.passwords import redacted
 from rlcredit.report.evidence import collected
-from rlcredit.report.page import written
+from rlcredit.report.page import refuse_another_folder, written
 from rlcredit.report.training import store, training_curves
 
 
@@ -32,11 +32,13 @@ def main(args: Sequence[str]) -> int:
     options = parser().parse_args(args)
     try:
         root = options.folder / read(options.campaign).name if options.campaign.is_file() else options.campaign
+        out = options.out or root / "report"
+        refuse_another_folder(out)
         evidence = collected(root)
     except ValueError as error:
         print(f"error: {redacted(str(error))}", file=sys.stderr)
         return 2
-    out, mlflow = options.out or root / "report", store(evidence)
+    mlflow = store(evidence)
     compared = written(evidence, training_curves(evidence, mlflow), out)
     for comparison in compared:
         print(f"{comparison.family}: {comparison.condition} against {comparison.baseline}: {comparison.verdict}")

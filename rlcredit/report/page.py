@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.files import write_atomically
+from rlcredit.inputs.strict_yaml import shown
 from rlcredit.inspection.visible import plain_markdown
 from rlcredit.report import tables
 from rlcredit.report.comparison import Comparison, comparisons
@@ -22,6 +24,10 @@ from rlcredit.report.variance import decompositions
 
 REACH = 6
 """The strip beside a verdict shows differences up to this many margins."""
+
+
+_WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png")
+"""What the files of a report are called."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +50,20 @@ class Section:
     pictures: Mapping[str, str]
 
 
+def refuse_another_folder(out: Path) -> None:
+    """Refuse a folder with anything in it that no report writes.
+
+    Raises:
+        ValueError: with what that is.
+
+    """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out: {shown(out)} is a file. Name a new folder.")
+    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
+        raise ValueError(f"--out: {shown(out)} holds something else, {shown(others[0])}. Name a new folder.")
+
+
 def written(evidence: Evidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path) -> list[Comparison]:
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
@@ -52,7 +72,11 @@ def written(evidence: Evidence, curves: Mapping[tuple[str, int], Mapping[str, Cu
         curves: of training, by condition and seed; may be empty.
         out: made if need be; tables and pictures of an earlier report are removed.
 
+    Raises:
+        ValueError: it holds something else, or cannot be written to.
+
     """
+    refuse_another_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     for earlier in [*out.glob("*.csv"), *out.glob("family*.png")]:
         earlier.unlink()

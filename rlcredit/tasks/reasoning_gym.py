@@ -16,6 +16,7 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.memory.machine import ram
 from rlcredit.notices import tell
 from rlcredit.tasks import question_cache
 from rlcredit.tasks.base import Task, positive
@@ -43,6 +44,9 @@ WORTH_KEEPING = 3.0
 
 LARGE = 1000
 """From which number in a configuration on one question is made for trial: its digits may be as many."""
+
+QUESTION = 1000
+"""Bytes of memory that a question takes at least."""
 
 SOON, MEMORY = 5.0, 4 * 2**30
 """Seconds and bytes that one question may take."""
@@ -144,6 +148,11 @@ class ReasoningGym(Task):
 
         self.name, self.config, self.train_size, self.solved_at = name, config or {}, train_size, solved_at
         positive("data.train_size", train_size)
+        if train_size * QUESTION > ram():
+            raise ValueError(
+                f"data.train_size: {train_size:,} questions take more than the {ram() / 2**30:,.0f} GiB of this "
+                "machine. Lower it."
+            )
         if name not in DATASETS:
             close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"
             raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")

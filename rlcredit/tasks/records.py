@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -22,11 +23,14 @@ from rlcredit.tasks.record_answers import (
 from rlcredit.tasks.record_reader import RecordReader
 from rlcredit.tasks.sources import Source
 from rlcredit.tasks.split import disjoint, least, separate_alike, split
-from rlcredit.tasks.values import column, has, names, within
+from rlcredit.tasks.values import USUAL, column, has, names, within
 from rlcredit.verification.answers import AnswerFormat
 
 LONGEST = 2**20
 """Characters of a question; a prompt of a hundred thousand tokens has fewer."""
+
+HEAD = 100
+"""Records among which one with a column of the answer is looked for; lines of JSON may lack it."""
 
 
 class Records(Task):
@@ -227,10 +231,14 @@ class Records(Task):
             ValueError: names the first of them, their number, and the ways on.
 
         """
-        reader: RecordReader | None = None
         unanswered, unsaid, longer, total = list[str](), list[str](), list[str](), 0
-        for where, record in source.records():
-            reader = reader or self._reader(record, where)
+        records = source.records()
+        head = list(islice(records, HEAD))
+        if not head:
+            return
+        place, sample = next((located for located in head if self._has_answer(located[1])), head[0])
+        reader = self._reader(sample, place)
+        for where, record in chain(head, records):
             total += 1
             try:
                 example = reader.example(record, where)
@@ -259,7 +267,7 @@ class Records(Task):
             tell(f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out.")
 
     def _reader(self, record: dict[str, Any], where: str) -> RecordReader:
-        """Return what reads the records of a source, given the first one.
+        """Return what reads the records of a source, given one that has the columns.
 
         Raises:
             ValueError: a column is missing, or cannot be told from others.
@@ -282,6 +290,10 @@ class Records(Task):
         self._warn_of_braces(record, answer, columns)
         answers = AnswerColumn(answer, self.list_meaning, self.reference, self.has_decimal_commas)
         return RecordReader(question, answers, template, columns)
+
+    def _has_answer(self, record: dict[str, Any]) -> bool:
+        """Whether a record has a column that the answer may be in."""
+        return any(has(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
 
     def _first(self, role: str, record: dict[str, Any]) -> str | None:
         """Return the column that is taken where another might be meant too."""

@@ -81,6 +81,11 @@ class Source(NamedTuple):
         """Whether it is a file of text, which somebody may mend."""
         return self.suffix in FILES
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it may lie on the hub: nothing of its name lies here, and no file is called so."""
+        return self.suffix not in FORMS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
+
     def __str__(self) -> str:
         """Name it in messages."""
         return shown(self.path) if self.split is None or self.suffix in FORMS else f"{shown(self.path)}, {self.split}"

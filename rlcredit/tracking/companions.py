@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import torch.distributed as dist
+from lightning.fabric.strategies.launchers import subprocess_script
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rlcredit.exits import NoCompanion
@@ -28,6 +29,24 @@ WAY_ON = (
 )
 
 
+LEAVE = 20.0
+"""Seconds in which the first process may find out by itself that one it has started has ended."""
+
+
+def end_with_children(observer: Any) -> None:
+    """End a run one of whose processes has failed; Lightning would kill the first one without a word.
+
+    Args:
+        observer: Lightning's, of the processes that the first one has started.
+
+    """
+    time.sleep(LEAVE)  # an exchange that fails meanwhile names the step
+    for child in observer._child_processes:
+        child.kill()
+    tell(f"error: Another process of this run has ended. {WAY_ON}")
+    os._exit(NoCompanion.status)
+
+
 class Companions(Callback):
     """Watch the other processes of a run; one alone has none.
 
@@ -37,6 +56,7 @@ class Companions(Callback):
 
     def __init__(self) -> None:
         self.watch: Watch | None = None
+        subprocess_script._ChildProcessObserver._terminate_all = end_with_children  # pyright: ignore[reportAttributeAccessIssue]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Begin to watch."""

@@ -133,7 +133,7 @@ def test_a_locked_database_holds_nobody_up(tmp_path, database):
 def test_nothing_to_deliver_is_an_error(tmp_path):
     status, _, err = delivered(tmp_path, ".")
     assert status == 2
-    assert err == "error: there is no run with a record for MLflow in these folders.\n"
+    assert err == "error: there is no run with a record for MLflow in ..\n"
 
 
 def test_an_mlflow_without_room_costs_no_step(tmp_path, database):

@@ -238,7 +238,13 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
             "data.init_args.path: ReasoningGym has no parameter `path`. GSM8K, HubDataset, JSONL, MATH, Records have",
         ),
         (["--data=Records"], "data.init_args.path: missing, and Records needs it."),
+        (
+            ["--data=Records", "--data.path=q.jsonl", "--data.answers=some"],
+            "data.answers: expected any or all, got some",
+        ),
         (["--data=sums.csv"], "data: sums.csv is a table, no task. Say --data Records --data.init_args.path sums.csv"),
+        (["--data=Records", "--data.path=q.jsonl"], "data: q.jsonl cannot be read (No such file or directory)."),
+        (["--data=Records", "--data.path=~/q.jsonl"], "q.jsonl cannot be read (No such file or directory)."),
         (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
         (["--data.init_args.config.min_term=4"], "data.config: chain_sum has no parameter ['min_term']. It accepts"),
         (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step must be at least 1, got 0."),

@@ -86,6 +86,22 @@ def test_a_refusal_is_one_line_and_status_2(capsys, args, message):
     assert said.out == ""
 
 
+def test_a_page_replaces_nothing_but_a_page(policy, tmp_path, capsys):
+    run = made(policy, tmp_path / "run")
+    run.record.touch()
+    (run.path / "tokens").mkdir()
+    (run.path / "tokens" / "step_000001.html").write_text("kept")
+    for page, why in {
+        "run/config.yaml": "a page is a file that ends in .html, got run/config.yaml.",
+        "run/tokens/step_000001.html": "run/tokens/step_000001.html belongs to a run. Name another file.",
+    }.items():
+        with pytest.raises(SystemExit) as refused:
+            main(["--ckpt=run", "--question=4 + 3", f"--html={page}"])
+        assert refused.value.code == 2
+        assert why in capsys.readouterr().err
+    assert (run.path / "tokens" / "step_000001.html").read_text() == "kept"
+
+
 def test_a_checkpoint_without_its_configuration_asks_for_it(policy, tmp_path, capsys):
     run = made(policy, tmp_path / "run")
     run.config.unlink()

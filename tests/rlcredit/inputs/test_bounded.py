@@ -51,7 +51,7 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_sentence(model):
         described = json.load(content)
     with open(file, "w") as content:
         json.dump({**described, "model": {"type": "Nothing"}}, content)
-    with pytest.raises(ValueError, match=r"model.policy.path: .* no folder with a tokenizer and a model"):
+    with pytest.raises(ValueError, match=r"model.policy.path: .* a folder whose tokenizer and model cannot"):
         targets.refuse_policy(policy)
 
 

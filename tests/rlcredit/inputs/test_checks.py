@@ -33,6 +33,12 @@ def elsewhere(tmp_path, monkeypatch):
             "--config={seed_everything: true}",
             "seed_everything: expected a number; a seed that nobody knows cannot be used again.",
         ),
+        ("--trainer.max_steps=1:59:59", "YAML reads 1:59:59 as a number in base sixty."),
+        (f"--trainer.max_steps={'9' * 400}", "a number of 400 digits; none needs more than 60. Shorten it."),
+        (
+            "--data.init_args.train_size=1000000000000",
+            "data.train_size: 1,000,000,000,000 questions take more than the ",
+        ),
         ("--threads=0", "threads: expected a number from 1 to 1024, or null for torch's choice, got 0."),
         (
             f"--threads={2**31}",

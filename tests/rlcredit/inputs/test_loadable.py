@@ -178,6 +178,15 @@ def without_a_shard(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
 
 
+def cut_off(folder):
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+
+
+def with_template(text):
+    return lambda folder: (folder / "chat_template.jinja").write_text(text)
+
+
 SMALLER = another(Qwen3ForCausalLM, Qwen3Config(**{**COMMON, "vocab_size": 380}, head_dim=8))
 
 
@@ -209,6 +218,9 @@ SMALLER = another(Qwen3ForCausalLM, Qwen3Config(**{**COMMON, "vocab_size": 380},
         (with_a_token_more, "is larger than its model: of its tokens 1 lie beyond the 384 that have an embedding, '[P"),
         (SMALLER, "is larger than its model: of its tokens 4 lie beyond the 380 that have an embedding, "),
         (NANOCHAT, "scales, caps or biases its logits (final_logit_softcapping is 15). "),
+        (cut_off, "model.safetensors of 'odd' is damaged, or no whole file ("),
+        (with_template("{{ messages[0].role }}"), "leaves out the question, so that all prompts are the same."),
+        (lambda folder: (folder / "config.json").write_text("{"), "is a folder whose tokenizer and model cannot be "),
     ],
 )
 def test_what_is_no_model_that_can_be_trained_is_refused_in_one_sentence(change, message, tmp_path, monkeypatch):

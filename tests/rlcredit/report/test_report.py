@@ -416,6 +416,17 @@ def test_a_second_report_leaves_nothing_of_the_first(left):
     assert not (out / "variance.csv").exists()
 
 
+def test_a_folder_of_something_else_is_no_place_for_a_report(left, tmp_path, capsys):
+    kept, campaign = tmp_path / "kept", str(left().write())
+    kept.mkdir()
+    (kept / "mine.csv").write_text("1")
+    assert main([campaign, f"--out={kept}"]) == 2
+    assert capsys.readouterr().err == f"error: --out: {kept} holds something else, mine.csv. Name a new folder.\n"
+    assert [path.name for path in kept.iterdir()] == ["mine.csv"]
+    assert main([campaign, f"--out={kept / 'mine.csv'}"]) == 2
+    assert "is a file. Name a new folder." in capsys.readouterr().err
+
+
 def test_sources_and_configurations_are_told_apart(left):
     campaign = left()
     campaign.ledger["cells"]["good/seed0"]["versions"]["git_commit"] = "1" * 40 + "-dirty"

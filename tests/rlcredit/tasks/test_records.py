@@ -453,6 +453,15 @@ def test_records_without_an_answer_are_counted_and_may_be_left_out(tmp_path, cap
     assert f"q.jsonl: 3 of 43 records have no answer and are left out. {path}, line 41: " in capsys.readouterr().err
 
 
+def test_the_first_record_may_be_the_one_that_lacks_its_answer(tmp_path):
+    path = lines(tmp_path / "q.jsonl", {"question": "b"}, *ROWS)
+    with pytest.raises(ValueError, match=r"line 1: column `answer` is missing; .* 1 of 41 records have no answer\."):
+        every(path)
+    assert len(every(path, skip_unanswered=True)) == len(ROWS)
+    with pytest.raises(ValueError, match=r"line 1: no column is called `answer`"):
+        every(lines(tmp_path / "none.jsonl", {"question": "b"}, {"question": "c"}))
+
+
 def test_questions_beyond_a_length_are_left_out_and_counted(tmp_path, capsys):
     path = lines(tmp_path / "q.jsonl", *ROWS, {"question": "a" * 100, "answer": 1})
     assert len(every(path, max_question_characters=99)) == len(ROWS)

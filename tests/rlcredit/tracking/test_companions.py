@@ -1,6 +1,8 @@
 """A process of a run that is lost ends the others."""
 
 import os
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -72,3 +74,21 @@ def test_other_errors_stay_what_they_are():
     watched.watch = SimpleNamespace(end=lambda: None)
     watched.on_exception(None, None, RuntimeError("CUDA out of memory"))
     watched.on_exception(None, None, ValueError(GLOO))
+
+
+CHILD = """
+import subprocess, sys
+from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
+from rlcredit.tracking import companions
+companions.LEAVE = 0.0
+companions.Companions()
+child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(9)"])
+child.wait()
+_ChildProcessObserver(main_pid=0, child_processes=[child])._run()
+"""
+
+
+def test_a_child_that_has_failed_ends_the_first_process_with_a_message_and_status_7():
+    ended = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 7
+    assert "error: Another process of this run has ended. " in ended.stderr
