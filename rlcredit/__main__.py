@@ -31,8 +31,9 @@ LIGHTNING = ("fit", "validate", "explain")
 def main() -> None:
     """Run the command line of this process; a signal that no command takes over ends it with a line and its status."""
     guard_output()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
             signal.signal(number, _stop)
     try:
         _run()
@@ -40,6 +41,9 @@ def main() -> None:
         number = next(iter(stopped.args), signal.SIGINT)
         print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
         sys.exit(signalled(number))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -113,12 +113,13 @@ def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]],
     source = reasoning_gym.create_dataset(name, seed=0, **{"size": 1, **config})
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
-        if not has_shape(_part(name, entry), answer, entry):
-            return 0.0
+        part, reference = _part(name, entry), str(entry["answer"])
+        shown = reference != "None"  # a puzzle with many solutions shows none that could be scored
+        if not has_shape(part, answer, entry):
+            return None if shown and not has_shape(part, reference, entry) else 0.0
         try:
             return float(source.score_answer(answer, entry))
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            shown = str(entry["answer"]) != "None"  # a puzzle with many solutions shows none that could be scored
             return fault(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
 
     if evaluates(name, config):

@@ -66,7 +66,7 @@ def test_partial_credit_is_no_verdict(task):
 
 
 def test_a_scorer_that_raises_is_counted_not_zeroed(task):
-    broken = task.train_set[0]._replace(answer=5)  # no text
+    broken = task.train_set[0]._replace(answer=[])  # no text
     assert task.judge(["the answer is 1."], [broken]) == [Verdict.UNJUDGED]
 
 
