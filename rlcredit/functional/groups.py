@@ -21,6 +21,7 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
         ``(P, 1)``; float64.
 
     Example:
+        >>> import torch
         >>> deviations, means = group_deviations(torch.tensor([1.0, 0.0, 0.0, torch.nan, 0.0]), group_size=5)
         >>> deviations.tolist(), means.tolist()
         ([[0.75, -0.25, -0.25, 0.0, -0.25]], [[0.25]])
@@ -36,6 +37,7 @@ def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
     """Return how many completions of each group were judged, shape ``(P, 1)`` float64; arguments as above.
 
     Example:
+        >>> import torch
         >>> judged_counts(torch.tensor([1.0, torch.nan, 0.0, 0.0]), group_size=2)
         tensor([[1.],
                 [2.]], dtype=torch.float64)
@@ -48,6 +50,7 @@ def group_std(rewards: Tensor, group_size: int) -> Tensor:
     """Return the unbiased deviation of each group's judged rewards, shape ``(P, 1)`` float64; arguments as above.
 
     Example:
+        >>> import torch
         >>> group_std(torch.tensor([1.0, 0.0, torch.nan, torch.nan]), group_size=4)
         tensor([[0.7071]], dtype=torch.float64)
 
@@ -70,6 +73,7 @@ def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
         Shape ``(B,)``; zero in a group in which none is known.
 
     Example:
+        >>> import torch
         >>> group_filled(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
         tensor([1.0000, 0.0000, 0.5000])
 
@@ -89,6 +93,7 @@ def unanimous(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
         Two of shape ``(P,)`` bool; a group without any verdict is in neither.
 
     Example:
+        >>> import torch
         >>> unanimous(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
         (tensor([ True, False, False]), tensor([False,  True, False]))
 
@@ -110,6 +115,7 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
         Shape ``(B, T)``; zero where a group's values do not vary, and outside the mask.
 
     Example:
+        >>> import torch
         >>> group_standardized(torch.tensor([[0.0, 2.0]]), torch.tensor([[True, True]]), group_size=1)
         tensor([[-1.,  1.]])
 
