@@ -20,7 +20,7 @@ from reasoning_gym.composite import DatasetSpec
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Example
-from rlcredit.verification.mathematics.numbers import number
+from rlcredit.verification.mathematics.numbers import read_number
 from rlcredit.verification.verifiers import Verdict, bare
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +163,7 @@ def same(answer: str, gold: str) -> bool:
     """Whether an answer is the reference but for spaces, case, quotes, brackets, its name or its unit."""
     ours, theirs = ("".join(text.split()).casefold().strip("\"'[]()") for text in (bare(answer, gold), gold))
     ours = re.sub(r"\+c\d$", "+c", ours)  # a constant of integration may have a number
-    return ours == theirs or (number(ours) is not None and number(ours) == number(theirs))
+    return ours == theirs or (read_number(ours) is not None and read_number(ours) == read_number(theirs))
 
 
 def wrong_answers(entries: list[dict[str, Any]]) -> Iterator[Case]:
@@ -171,7 +171,11 @@ def wrong_answers(entries: list[dict[str, Any]]) -> Iterator[Case]:
     for place, entry in enumerate(entries):
         gold = entry["solution"]
         others = [each["solution"] for each in entries[place + 1 :] + entries[:place]]
-        alike = [each for each in others if not same(each, gold) and (number(each) is None) == (number(gold) is None)]
+        alike = [
+            each
+            for each in others
+            if not same(each, gold) and (read_number(each) is None) == (read_number(gold) is None)
+        ]
         other = (alike or ["7"])[0]
         yield from (Case("constant", answer, entry) for answer in CONSTANTS if not same(answer, gold))
         for kind, templates in TEMPLATES.items():

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from rlcredit.verification.mathematics.numbers import number
+from rlcredit.verification.mathematics.numbers import read_number
 from rlcredit.verification.verifiers import Verdict
 
 RIGHT = Verdict.RIGHT.name.lower()
@@ -37,5 +37,5 @@ def votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
 
 def _said(answer: str) -> Hashable:
     """Return what is equal for answers that say the same."""
-    value = number(answer)
+    value = read_number(answer)
     return re.sub(r"\s+|\$", "", answer).casefold() if value is None else value

@@ -55,7 +55,7 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
         ('5', None)
 
     """
-    spoken = without_thinking(text)
+    spoken = drop_thinking(text)
     if "boxed" in formats and _ends_in_box(spoken):
         return None
     for name in formats:
@@ -65,11 +65,11 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
     return None
 
 
-def without_thinking(text: str) -> str:
+def drop_thinking(text: str) -> str:
     """Return what a completion says after it has thought; nothing if it has not finished thinking.
 
     Example:
-        >>> without_thinking("<think>7?</think>5"), without_thinking("7?</think>5"), without_thinking("5 <think>7")
+        >>> drop_thinking("<think>7?</think>5"), drop_thinking("7?</think>5"), drop_thinking("5 <think>7")
         ('5', '5', '')
 
     """

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from rlcredit.verification.mathematics.numbers import close, number
+from rlcredit.verification.mathematics.numbers import close, read_number
 
 Shape = Callable[[str, dict[str, Any]], bool]
 
@@ -78,13 +78,15 @@ def _compact(text: str) -> str:
 
 
 def _same_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
-    value, expected = (number(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
+    value, expected = (read_number(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
     return value is not None and expected is not None and close(value, expected, share)
 
 
 def _same_date(answer: str, entry: dict[str, Any]) -> bool:
     """Whether a weekday, a yes or a count is the same. The scorer rewards any count where the reference is -1."""
-    return _same_text(answer, entry) or (number(answer) is not None and number(answer) == number(entry["answer"]))
+    return _same_text(answer, entry) or (
+        read_number(answer) is not None and read_number(answer) == read_number(entry["answer"])
+    )
 
 
 def _same_layout(answer: str, entry: dict[str, Any]) -> bool:
@@ -114,7 +116,7 @@ def _real_roots(answer: str, entry: dict[str, Any]) -> bool:
 
 def _same_sorting(answer: str, entry: dict[str, Any]) -> bool:
     """Whether numbers are exactly those of the reference; the scorer lets each of them differ by 1."""
-    values, expected = (list(map(number, map(str, _read(text)))) for text in (answer, entry["answer"]))
+    values, expected = (list(map(read_number, map(str, _read(text)))) for text in (answer, entry["answer"]))
     return values == expected and None not in values
 
 

@@ -9,12 +9,12 @@ from rlcredit.verification import sandbox
 from rlcredit.verification.answers import FORMATS, AnswerFormat, final_answer
 from rlcredit.verification.faults import judged
 from rlcredit.verification.jury import Jury
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.expressions import ExactValues
 from rlcredit.verification.mathematics.kinds import is_equal
-from rlcredit.verification.mathematics.names import without_name
+from rlcredit.verification.mathematics.names import drop_name
 from rlcredit.verification.mathematics.notation import normal_form
-from rlcredit.verification.mathematics.numbers import number, number_in_normal_form
+from rlcredit.verification.mathematics.numbers import read_normal_number, read_number
 from rlcredit.verification.mathematics.symbolic import symbolic_judge
 from rlcredit.verification.mathematics.units import read_quantity
 from rlcredit.verification.plain import LONGEST_EXPRESSION, plain_latex
@@ -48,7 +48,7 @@ def exact_verdict(answer: str, reference: str, tolerance: float = 0.0) -> Verdic
         return Verdict.RIGHT if is_equal(answer, reference, ExactValues(tolerance)) else Verdict.WRONG
     except UndecidedError:
         return None
-    except UnreadableError:
+    except UnreadableReferenceError:
         return Verdict.UNJUDGED
 
 
@@ -60,10 +60,10 @@ def bare(answer: str, reference: str) -> str:
         ('5', '5 apples', '5 or 6')
 
     """
-    if len(answer) > LONGEST_EXPRESSION or number(reference) is None or "%" in reference:
+    if len(answer) > LONGEST_EXPRESSION or read_number(reference) is None or "%" in reference:
         return answer
-    quantity = read_quantity(without_name(normal_form(answer)))
-    value = number_in_normal_form(quantity.value)
+    quantity = read_quantity(drop_name(normal_form(answer)))
+    value = read_normal_number(quantity.value)
     return answer if value is None or quantity.factor != 1 else quantity.value
 
 

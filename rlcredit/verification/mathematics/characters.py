@@ -2,9 +2,9 @@ r"""Kinds that are compared character by character: option letters, dates, score
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Comparison
-from rlcredit.verification.mathematics.names import without_name
-from rlcredit.verification.mathematics.texts import as_words
+from rlcredit.verification.mathematics.comparison import Equality
+from rlcredit.verification.mathematics.names import drop_name
+from rlcredit.verification.mathematics.texts import read_words
 
 _LETTER = re.compile(r"(?:\(\s*)?(?:\\text\{)?\s*\(?\s*([A-J])\s*\)?\s*\}?\s*\)?")
 _CHOICE = re.compile(
@@ -25,7 +25,7 @@ def is_letter(reference: str) -> bool:
     return _LETTER.fullmatch(reference) is not None
 
 
-def is_same_letter(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_letter(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer chooses this letter and no other: ``C.``, ``(C) 5``, but not ``A or C``."""
     expected = _LETTER.fullmatch(reference)
     answer = re.sub(r"^\\text\{\s*((?i:option|choice|answer))\s*\}", r"\1 ", answer.strip())
@@ -53,12 +53,12 @@ _BASES = dict(
 
 def is_uncomputed(reference: str) -> bool:
     """Whether a reference looks like arithmetic and is none: ``2023-01-15``, ``7:30``, ``3-2``."""
-    return _UNCOMPUTED.fullmatch(as_words(reference)) is not None
+    return _UNCOMPUTED.fullmatch(read_words(reference)) is not None
 
 
-def has_same_characters(answer: str, reference: str, compare: Comparison) -> bool:
+def has_same_characters(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same characters, blanks and case aside."""
-    ours, theirs = (re.sub(r"\s", "", as_words(without_name(text))).casefold() for text in (answer, reference))
+    ours, theirs = (re.sub(r"\s", "", read_words(drop_name(text))).casefold() for text in (answer, reference))
     return ours == theirs
 
 
@@ -67,9 +67,9 @@ def is_based(reference: str) -> bool:
     return _BASED.fullmatch(reference) is not None
 
 
-def has_same_digits(answer: str, reference: str, compare: Comparison) -> bool:
+def has_same_digits(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same digits and names the same base."""
-    ours, theirs = _BASED.fullmatch(without_name(answer)), _BASED.fullmatch(reference)
+    ours, theirs = _BASED.fullmatch(drop_name(answer)), _BASED.fullmatch(reference)
     if ours is None or theirs is None:
         return False
     digits = [each[1].replace(" ", "").lstrip("0") for each in (ours, theirs)]

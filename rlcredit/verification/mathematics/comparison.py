@@ -8,12 +8,12 @@ class UndecidedError(Exception):
     """Only computer algebra can tell, and it is not asked in this process."""
 
 
-class UnreadableError(Exception):
+class UnreadableReferenceError(Exception):
     """The reference cannot be read, so that nobody can tell."""
 
 
 class Values(Protocol):
-    """Comparison of single values in normal form."""
+    """Equality of single values in normal form."""
 
     def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference."""
@@ -24,12 +24,12 @@ class Values(Protocol):
         ...
 
 
-class Comparison(Protocol):
-    """Comparison of anything in normal form."""
+class Equality(Protocol):
+    """Equality of anything in normal form."""
 
     @property
     def values(self) -> Values:
-        """Comparison of single values."""
+        """Equality of single values."""
         ...
 
     def equal(self, answer: str, reference: str) -> bool:

@@ -3,10 +3,10 @@ r"""Single values: which texts are one finished expression, and what can be said
 import re
 from fractions import Fraction
 
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.notation import FUNCTIONS
-from rlcredit.verification.mathematics.numbers import close, number_in_normal_form
-from rlcredit.verification.mathematics.structure import squeezed
+from rlcredit.verification.mathematics.numbers import close, read_normal_number
+from rlcredit.verification.mathematics.structure import squeeze_blanks
 
 _GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
@@ -126,7 +126,7 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
 
 
 class ExactValues:
-    """Comparison of rational numbers, and of texts; all else is left to computer algebra.
+    """Equality of rational numbers, and of texts; all else is left to computer algebra.
 
     Args:
         tolerance: how far two numbers may differ, as a share of the reference.
@@ -141,18 +141,18 @@ class ExactValues:
 
         Raises:
             UndecidedError: only computer algebra can tell.
-            UnreadableError: the reference is no value.
+            UnreadableReferenceError: the reference is no value.
 
         """
         if not answer:
             return False
-        if factor == 1 and squeezed(answer) == squeezed(reference):
+        if factor == 1 and squeeze_blanks(answer) == squeeze_blanks(reference):
             return True
-        value, expected = number_in_normal_form(answer), number_in_normal_form(reference)
+        value, expected = read_normal_number(answer), read_normal_number(reference)
         if value is not None and expected is not None:
             return close(value * factor, expected, self.tolerance)
         if not is_expression(reference, reference):
-            raise UnreadableError(reference)
+            raise UnreadableReferenceError(reference)
         if not is_expression(answer, reference):
             return False
         raise UndecidedError
@@ -162,11 +162,11 @@ class ExactValues:
 
         Raises:
             UndecidedError: only computer algebra can tell.
-            UnreadableError: the reference is no value.
+            UnreadableReferenceError: the reference is no value.
 
         """
         if not is_expression(reference, reference):
-            raise UnreadableError(reference)
+            raise UnreadableReferenceError(reference)
         if not is_expression(answer, reference):
             return False
         raise UndecidedError

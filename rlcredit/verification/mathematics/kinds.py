@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rlcredit.verification.mathematics import characters, quantities, ranges, relations, sets, tables, texts
-from rlcredit.verification.mathematics.comparison import Comparison, Values
+from rlcredit.verification.mathematics.comparison import Equality, Values
 from rlcredit.verification.mathematics.notation import normal_form
-from rlcredit.verification.mathematics.structure import squeezed
+from rlcredit.verification.mathematics.structure import squeeze_blanks
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Kind:
 
     name: str
     describes: Callable[[str], bool]
-    is_same: Callable[[str, str, Comparison], bool]
+    is_same: Callable[[str, str, Equality], bool]
 
 
-def _is_same_value(answer: str, reference: str, compare: Comparison) -> bool:
+def _is_same_value(answer: str, reference: str, compare: Equality) -> bool:
     return quantities.is_same_quantity(answer, reference, compare)
 
 
@@ -39,7 +39,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("number in another base", characters.is_based, characters.has_same_digits),
     Kind("congruence", relations.is_congruence, relations.is_same_congruence),
     Kind("matrix or function by cases", tables.is_table, tables.is_same_table),
-    Kind("sequence that goes on", sets.goes_on, sets.is_same_sequence),
+    Kind("sequence that goes on", sets.has_dots, sets.is_same_sequence),
     Kind("equation", relations.is_equation, relations.is_same_equation),
     Kind("interval, inequality or union", ranges.is_range, ranges.is_same_range),
     Kind("set", sets.is_set, sets.is_same_set),
@@ -54,7 +54,7 @@ KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class ByKind:
-    """Comparison by the kind of thing that a reference is.
+    """Equality by the kind of thing that a reference is.
 
     Attributes:
         values: comparison of what is left of both in the end.
@@ -68,12 +68,12 @@ class ByKind:
 
         Raises:
             UndecidedError: only computer algebra can tell, and ``values`` asks none.
-            UnreadableError: the reference is nothing that can be compared.
+            UnreadableReferenceError: the reference is nothing that can be compared.
 
         """
         if not answer or not reference:
             return False
-        if squeezed(answer) == squeezed(reference):
+        if squeeze_blanks(answer) == squeeze_blanks(reference):
             return True
         kind = next(kind for kind in KINDS if kind.describes(reference))
         return kind.is_same(answer, reference, self)
@@ -89,7 +89,7 @@ def is_equal(answer: str, reference: str, values: Values) -> bool:
 
     Raises:
         UndecidedError: only computer algebra can tell, and ``values`` asks none.
-        UnreadableError: the reference is nothing that can be compared.
+        UnreadableReferenceError: the reference is nothing that can be compared.
 
     """
     return ByKind(values).equal(normal_form(answer), normal_form(reference))

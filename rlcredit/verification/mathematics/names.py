@@ -2,7 +2,7 @@ r"""Names in front of equality signs."""
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.comparison import Equality
 from rlcredit.verification.mathematics.expressions import is_expression
 from rlcredit.verification.mathematics.structure import split_outside
 from rlcredit.verification.mathematics.units import read_quantity
@@ -61,20 +61,20 @@ _WORK = re.compile(r"\d{2}")
 _COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\(?:frac|sqrt).*", re.DOTALL)
 
 
-def sides(text: str) -> list[str]:
+def split_sides(text: str) -> list[str]:
     r"""Return what stands on the sides of the equality signs of a text.
 
     Example:
-        >>> sides("m + n = 5"), sides(r"x \\le 5"), sides(r"\\{x : x = 2\\}")
+        >>> split_sides("m + n = 5"), split_sides(r"x \\le 5"), split_sides(r"\\{x : x = 2\\}")
         (['m + n', '5'], ['x \\\\le 5'], ['\\\\{x : x = 2\\\\}'])
 
     """
     return split_outside(text, "=")
 
 
-def without_name(text: str) -> str:
+def drop_name(text: str) -> str:
     """Return the value of ``name = value``; any other text as it is."""
-    both = sides(text)
+    both = split_sides(text)
     return both[1] if len(both) == 2 and is_name(both[0]) and not _in_itself(*both) else text
 
 
@@ -83,13 +83,13 @@ def _in_itself(name: str, value: str) -> bool:
     return re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_'(])", value) is not None
 
 
-def without_names(answer: str, compare: Comparison) -> str:
+def drop_names(answer: str, compare: Equality) -> str:
     """Return the value of an answer, with the names in front of its equality signs taken off; nothing if it has none.
 
     ``x=5`` answers 5, and so do ``m+n=2+3=5`` and ``256+37=293``, if each side has the value of the last. An equation
     between numbers of one digit is an equation, and answers no value.
     """
-    parts = sides(answer)
+    parts = split_sides(answer)
     if len(parts) == 1:
         return answer
     named, last = is_name(parts[0]), parts[-1]

@@ -61,11 +61,11 @@ _ROOT_SIGN = re.compile(r"([√∛∜])\s*(\d+(?:\.\d+)?|\\?[A-Za-z]+(?: |\b)|\(
 _DEGREES = {"√": "", "∛": "[3]", "∜": "[4]"}
 
 
-def unicode_as_latex(text: str) -> str:
+def write_unicode_as_latex(text: str) -> str:
     r"""Write the signs of Unicode as LaTeX.
 
     Example:
-        >>> unicode_as_latex("2√3"), unicode_as_latex("x²"), unicode_as_latex("–½"), unicode_as_latex("∞")
+        >>> tuple(map(write_unicode_as_latex, ("2√3", "x²", "–½", "∞")))
         ('2\\sqrt{3}', 'x^{2}', '-\\frac{1}{2}', '\\infty ')
 
     """
@@ -97,11 +97,11 @@ _DOLLARS = re.compile(r"(?<!\\)\$\$?((?:[^$\\]|\\.)*)(?<!\\)\$\$?")
 _WORDS = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}(?:[\s'-]+[^\W\d_]{2,})*")
 
 
-def without_dollars(text: str) -> str:
+def drop_dollars(text: str) -> str:
     r"""Take off the marks of mathematics; words beside ``$...$`` become texts, so that none of them is lost.
 
     Example:
-        >>> without_dollars("$5$"), without_dollars(r"not $\frac{1}{2}$"), without_dollars("-$5.50")
+        >>> drop_dollars("$5$"), drop_dollars(r"not $\frac{1}{2}$"), drop_dollars("-$5.50")
         ('5', '\\text{not} \\quad \\frac{1}{2}\\quad ', '-\\$5.50')
 
     """
@@ -110,7 +110,7 @@ def without_dollars(text: str) -> str:
         inner = text[len(opening) : -len(closing)]
         enclosed = text == opening + inner + closing and len(text) > len(opening + closing)
         if enclosed and opening not in inner and closing not in inner:
-            return without_dollars(inner)
+            return drop_dollars(inner)
     text = text.replace(r"\(", "$").replace(r"\)", "$")
     parts = _DOLLARS.split(text)
     if len(parts) > 1 and len(re.findall(r"(?<!\\)\$", text.replace("$$", "$"))) % 2 == 0:
@@ -191,13 +191,13 @@ _GOING_ON = re.compile(r"(?<![\d.])(\d+\.\d*?)((\d)\3{2,}|(\d{2,9}?)\4{2,})\s*\\
 _LONGEST_NUMBER = 60
 
 
-def uniform_latex(text: str) -> str:
+def unify_latex(text: str) -> str:
     r"""Write each sign of LaTeX in one way, numbers without separators, and one blank for every space.
 
     Example:
-        >>> uniform_latex(r"\dfrac{1}{2}"), uniform_latex(r"10{,}000"), uniform_latex(r"\left( 1, \, 2 \right]")
+        >>> unify_latex(r"\dfrac{1}{2}"), unify_latex(r"10{,}000"), unify_latex(r"\left( 1, \, 2 \right]")
         ('\\frac{1}{2}', '10000', '( 1,   2 ]')
-        >>> uniform_latex(r"0.\overline{3}"), uniform_latex("1.2(34)")
+        >>> unify_latex(r"0.\overline{3}"), unify_latex("1.2(34)")
         ('\\frac{3}{9}', '\\frac{1222}{990}')
 
     """
@@ -261,13 +261,13 @@ def _separate_units(upright: re.Match[str]) -> str:
     return re.sub(r"(?<!\\)\b[A-Za-z]+", r"\\text{\g<0>}", upright[1])
 
 
-def plain_texts(text: str) -> str:
+def unwrap_texts(text: str) -> str:
     r"""Take off what only stresses; what is written upright is a text if it has a word in it, and mathematics if not.
 
     Example:
-        >>> plain_texts(r"\mathbf{6}"), plain_texts(r"1-\mathrm{i}"), plain_texts(r"6 \textit{ cm}")
+        >>> unwrap_texts(r"\mathbf{6}"), unwrap_texts(r"1-\mathrm{i}"), unwrap_texts(r"6 \textit{ cm}")
         ('6', '1-i', '6 \\text{cm}')
-        >>> plain_texts(r"{\bf 6}"), plain_texts(r"\operatorname{arcsin} x"), plain_texts("sqrt(2)pi")
+        >>> unwrap_texts(r"{\bf 6}"), unwrap_texts(r"\operatorname{arcsin} x"), unwrap_texts("sqrt(2)pi")
         ('6', '\\arcsin  x', '\\sqrt{2}\\pi ')
 
     """
@@ -309,7 +309,7 @@ def plain_texts(text: str) -> str:
 def _without_stress(text: str) -> str:
     """Take the commands of stress off what has braces in it, which is no text."""
     while command := _STRESS.search(text):
-        closing = closing_brace(text, command.end() - 1)
+        closing = find_closing_brace(text, command.end() - 1)
         if closing is None:
             return text
         text = text[: command.start()] + text[command.end() - 1 : closing + 1] + text[closing + 1 :]
@@ -322,11 +322,11 @@ _SCRIPT = re.compile(r"([\^_])\s*([+-]?\d+|[+-]?\\[A-Za-z]+|[+-]?[A-Za-z])(?!\s*
 _ARGUMENT = re.compile(r"\s*(\\[A-Za-z]+|[^\s\\{}])")
 
 
-def braced_arguments(text: str) -> str:
+def brace_arguments(text: str) -> str:
     r"""Put the arguments of fractions and roots, exponents and indices into braces.
 
     Example:
-        >>> braced_arguments(r"\frac12"), braced_arguments(r"\frac\pi{2}"), braced_arguments(r"\sqrt3x^10")
+        >>> brace_arguments(r"\frac12"), brace_arguments(r"\frac\pi{2}"), brace_arguments(r"\sqrt3x^10")
         ('\\frac{1}{2}', '\\frac{\\pi}{2}', '\\sqrt{3}x^{10}')
 
     """
@@ -349,13 +349,13 @@ def _argument(text: str, start: int) -> tuple[str, int]:
     if single:
         return f"{{{single[1]}}}", single.end()
     opening = start + len(text[start:]) - len(text[start:].lstrip())
-    closing = closing_brace(text, opening)
+    closing = find_closing_brace(text, opening)
     if closing is None:
         return "", -1 if text[opening : opening + 1] == "{" else start
-    return f"{{{braced_arguments(text[opening + 1 : closing])}}}", closing + 1
+    return f"{{{brace_arguments(text[opening + 1 : closing])}}}", closing + 1
 
 
-def closing_brace(text: str, opening: int) -> int | None:
+def find_closing_brace(text: str, opening: int) -> int | None:
     """Return where the brace at a place is closed; None where there is no brace, or it never closes."""
     depth = 0
     for brace in re.finditer(r"\\.|[{}]", text[opening:], re.DOTALL):
@@ -379,10 +379,10 @@ def normal_form(text: str) -> str:
         ('\\frac{3}{4}', '2\\sqrt{3}', '\\{1, 2\\}', '5')
 
     """
-    text = _FULL_STOP.sub("", unicode_as_latex(text).strip())
-    text = plain_texts(uniform_latex(without_dollars(text)))
-    text = _FULL_STOP.sub("", " ".join(braced_arguments(text).split()))
-    while text.startswith("{") and closing_brace(text, 0) == len(text) - 1:
+    text = _FULL_STOP.sub("", write_unicode_as_latex(text).strip())
+    text = unwrap_texts(unify_latex(drop_dollars(text)))
+    text = _FULL_STOP.sub("", " ".join(brace_arguments(text).split()))
+    while text.startswith("{") and find_closing_brace(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
     quoted = _QUOTED.fullmatch(text)
     return quoted[2] if quoted else text

@@ -17,33 +17,31 @@ _LONGEST_NUMBER = 200
 """Characters; what is longer is a loop of the policy, and Python refuses to read integers of thousands of digits."""
 
 
-def number(text: str) -> Fraction | None:
+def read_number(text: str) -> Fraction | None:
     r"""Read an integer, decimal, fraction or mixed number exactly, in scientific notation too; None if it is none.
 
     Args:
         text: in whatever notation people use.
 
     Example:
-        >>> number("1,000") == 1000, number("0.5") == number("2/4"), number("5%") == number(r"\frac{1}{20}")
-        (True, True, True)
-        >>> number("1e-05") == number("0.00001") == number(r"1.0 \times 10^{-5}"), number("x") is None
-        (True, True)
-        >>> number("1 1/2") == number(r"\frac{3}{2}"), number(r"0.\overline{3}") == number("1/3"), number("1/0") is None
-        (True, True, True)
+        >>> [str(read_number(text)) for text in ("1,000", "2/4", "5%", r"\frac{1}{20}", "1 1/2", r"0.\overline{3}")]
+        ['1000', '1/2', '1/20', '1/20', '3/2', '1/3']
+        >>> [str(read_number(text)) for text in ("1e-05", r"1.0 \times 10^{-5}", "x", "1/0")]
+        ['1/100000', '1/100000', 'None', 'None']
 
     """
     if len(text) > _LONGEST_NUMBER:
         return None
     plain = _NUMBER.fullmatch(text)
-    return _value(plain) if plain else number_in_normal_form(normal_form(text))
+    return _value(plain) if plain else read_normal_number(normal_form(text))
 
 
-def number_in_normal_form(text: str) -> Fraction | None:
+def read_normal_number(text: str) -> Fraction | None:
     """Read a number that is in normal form; None if it is none."""
     if len(text) > _LONGEST_NUMBER or not re.search(r"\d", text):
         return None
     if text.endswith("%"):
-        value = number_in_normal_form(text.removesuffix("%").strip())
+        value = read_normal_number(text.removesuffix("%").strip())
         return None if value is None else value / 100
     if plain := _NUMBER.fullmatch(text):
         return _value(plain)

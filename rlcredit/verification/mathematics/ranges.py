@@ -4,10 +4,10 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import Comparison
-from rlcredit.verification.mathematics.names import is_variable, without_name
-from rlcredit.verification.mathematics.numbers import number_in_normal_form
-from rlcredit.verification.mathematics.structure import BOTH, in_brackets, joined_by_words, listed, split_outside
+from rlcredit.verification.mathematics.comparison import Equality
+from rlcredit.verification.mathematics.names import drop_name, is_variable
+from rlcredit.verification.mathematics.numbers import read_normal_number
+from rlcredit.verification.mathematics.structure import BOTH, list_items, mark_joints, read_brackets, split_outside
 
 _REALS = re.compile(r"\\mathbb\s*\{?R\}?|(?:\\text\{)?(?:all )?(?:real numbers|reals)\}?", re.IGNORECASE)
 ORDER = re.compile(r"(\\(?:le|ge|ne)(?![A-Za-z])|<|>)")
@@ -41,10 +41,10 @@ def read_pieces(text: str) -> list[Piece] | None:
     if builder := _BUILDER.fullmatch(text):
         text = builder[1].strip()
     if without := _WITHOUT.fullmatch(_EXCEPT.sub(r"\\mathbb{R} \\setminus \\{\1\\}", text)):
-        left_out = listed(re.sub(r"^\\?\{|\\?\}$", "", without[2]))
+        left_out = list_items(re.sub(r"^\\?\{|\\?\}$", "", without[2]))
         return _all_but(left_out) if _REALS.fullmatch(without[1].strip()) else None
     pieces = list[Piece]()
-    for part in split_outside(joined_by_words(text), [r"\cup", r"\text{or}", r"\text{, or}"]):
+    for part in split_outside(mark_joints(text), [r"\cup", r"\text{or}", r"\text{, or}"]):
         piece = _piece(part)
         if piece is None:
             return None
@@ -62,13 +62,13 @@ def _piece(text: str) -> list[Piece] | None:
         text = builder[1].strip()
     if ORDER.search(text):
         return _piece_of_inequality(text)
-    brackets = in_brackets(text)
+    brackets = read_brackets(text)
     if brackets is None:
         return None
     opening, inside, closing = brackets
     ends = split_outside(inside, ",;")
     if opening == r"\{":
-        return [(opening, element, "", closing) for element in listed(inside)]
+        return [(opening, element, "", closing) for element in list_items(inside)]
     if len(ends) != 2 or opening not in "([" or closing not in ")]":
         return None
     return [(opening, ends[0].removeprefix("+"), ends[1].removeprefix("+").strip(), closing)]
@@ -79,7 +79,7 @@ def _common(ours: list[Piece] | None, theirs: list[Piece] | None) -> list[Piece]
     if not ours or not theirs or len(ours) + len(theirs) != 2:
         return None
     above, below = (ours[0], theirs[0]) if ours[0][2] == r"\infty" else (theirs[0], ours[0])
-    low, high = number_in_normal_form(above[1]), number_in_normal_form(below[2])
+    low, high = read_normal_number(above[1]), read_normal_number(below[2])
     if (above[2], below[1]) != (r"\infty", r"-\infty") or low is None or high is None or low >= high:
         return None
     return [(above[0], above[1], below[2], below[3])]
@@ -113,7 +113,7 @@ def _piece_of_inequality(text: str) -> list[Piece] | None:
 
 def _all_but(left_out: Sequence[str]) -> list[Piece] | None:
     """Return the reals without some numbers; None if those are no numbers, which have an order."""
-    numbers = [number_in_normal_form(text) for text in left_out]
+    numbers = [read_normal_number(text) for text in left_out]
     if len(left_out) > 1 and None in numbers:
         return None
     ordered = [text for _, text in sorted(zip(numbers, left_out, strict=True))] if len(left_out) > 1 else left_out
@@ -126,15 +126,15 @@ def is_range(reference: str) -> bool:
     pieces = read_pieces(reference)
     if pieces is None or all(piece[0] == r"\{" for piece in pieces):
         return False
-    if len(pieces) > 1 or in_brackets(reference) is None:
+    if len(pieces) > 1 or read_brackets(reference) is None:
         return True
     opening, low, high, closing = pieces[0]
     return (opening, closing) != ("(", ")") or r"\infty" in low + high
 
 
-def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_range(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer consists of the same intervals, in whatever order and notation."""
-    ours, theirs = read_pieces(without_name(answer)), read_pieces(reference)
+    ours, theirs = read_pieces(drop_name(answer)), read_pieces(reference)
     if ours is None or theirs is None or len(ours) != len(theirs):
         return False
     our_names, their_names = _order_names(answer), _order_names(reference)
@@ -151,13 +151,13 @@ def is_same_range(answer: str, reference: str, compare: Comparison) -> bool:
 
 def _order_names(text: str) -> set[str]:
     names = set[str]()
-    for part in split_outside(joined_by_words(text), [r"\text{or}", r"\text{, or}", *BOTH]):
+    for part in split_outside(mark_joints(text), [r"\text{or}", r"\text{, or}", *BOTH]):
         sides = [side.strip() for side in ORDER.split(part)[::2]]
         names |= {side for side in sides if is_variable(side) and side != r"\infty"} if len(sides) > 1 else set()
     return names
 
 
-def _same_piece(ours: Piece, theirs: Piece, compare: Comparison) -> bool:
+def _same_piece(ours: Piece, theirs: Piece, compare: Equality) -> bool:
     if (ours[0], ours[3]) != (theirs[0], theirs[3]):
         return False
     return all(our == their or compare.equal(our, their) for our, their in zip(ours[1:3], theirs[1:3], strict=True))

@@ -3,34 +3,34 @@ r"""Equations, inequalities, congruences."""
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.comparison import Equality
 from rlcredit.verification.mathematics.expressions import is_expression
-from rlcredit.verification.mathematics.names import is_name, sides
+from rlcredit.verification.mathematics.names import is_name, split_sides
 from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
-from rlcredit.verification.mathematics.structure import split_outside, squeezed
+from rlcredit.verification.mathematics.structure import split_outside, squeeze_blanks
 
 _FUNCTION = re.compile(r"[fghy]\s*\(\s*x\s*\)")
 
 
 def is_equation(reference: str) -> bool:
     """Whether a reference has an equality sign, or several: a name with its value, or a curve."""
-    both = sides(reference)
+    both = split_sides(reference)
     return len(both) > 1 and all(both) and len(split_outside(reference, ",;")) == 1
 
 
-def is_same_equation(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_equation(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer is the value that a reference names, or an equation with the same solutions.
 
     Of a reference of several steps (``i^5 = i^4 i = i``) the last one counts.
     """
-    theirs, ours = sides(reference), sides(answer)
+    theirs, ours = split_sides(reference), split_sides(answer)
     if theirs[0] == "y" and _FUNCTION.fullmatch(ours[0]) and ours[0] not in reference:
         ours[0] = "y"
     if len(ours) == 1:
         return (is_name(theirs[0]) or len(theirs) > 2) and compare.equal(answer, theirs[-1])
     if not all(ours):
         return False
-    if squeezed(ours[0]) == squeezed(theirs[0]):
+    if squeeze_blanks(ours[0]) == squeeze_blanks(theirs[0]):
         return compare.equal(ours[-1], theirs[-1]) and all(compare.equal(step, ours[-1]) for step in ours[1:-1])
     if len(ours) != 2 or len(theirs) != 2:
         return False
@@ -46,7 +46,7 @@ def is_inequality(reference: str) -> bool:
     return ORDER.search(reference) is not None
 
 
-def is_same_inequality(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_inequality(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer is the same inequality, multiplied by whatever keeps its solutions."""
     ours, theirs = ([side.strip() for side in ORDER.split(text)] for text in (answer, reference))
     if len(ours) != 3 or len(theirs) != 3 or not all(ours):
@@ -75,7 +75,7 @@ def is_congruence(reference: str) -> bool:
     return _read_congruence(reference) is not None
 
 
-def is_same_congruence(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_congruence(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same modulus, and a residue that differs by a multiple of it."""
     ours, theirs = _read_congruence(answer), _read_congruence(reference)
     if ours is None or theirs is None or not compare.equal(ours[2], theirs[2]):

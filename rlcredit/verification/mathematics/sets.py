@@ -3,41 +3,41 @@ r"""Sets, tuples, lists, and sequences that go on."""
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import Comparison
-from rlcredit.verification.mathematics.names import is_name, sides, without_name
+from rlcredit.verification.mathematics.comparison import Equality
+from rlcredit.verification.mathematics.names import drop_name, is_name, split_sides
 from rlcredit.verification.mathematics.ranges import MEMBER, ORDER, is_same_range
 from rlcredit.verification.mathematics.structure import (
     BOTH,
-    in_brackets,
-    in_order,
-    joined_by_words,
-    listed,
-    matched,
+    hold_same_items,
+    hold_same_items_in_order,
+    list_items,
+    mark_joints,
+    read_brackets,
     split_outside,
 )
 
 
 def is_set(reference: str) -> bool:
     """Whether a reference is a finite set in braces, or the empty set."""
-    return _empty(reference) or (in_brackets(reference) or ("",))[0] == r"\{"
+    return _empty(reference) or (read_brackets(reference) or ("",))[0] == r"\{"
 
 
 def _empty(text: str) -> bool:
     return re.fullmatch(r"\\emptyset|\\\{\s*\\\}|(?:\\text\{)?(?:the )?empty set\}?", text.strip()) is not None
 
 
-def is_same_set(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_set(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same elements; a list has them too, a tuple has an order."""
-    answer = _without_membership(without_name(answer))
+    answer = _without_membership(drop_name(answer))
     if _empty(answer) or _empty(reference):
         return _empty(answer) and _empty(reference)
-    brackets = in_brackets(answer)
+    brackets = read_brackets(answer)
     if _of_two_names(answer) or (brackets is not None and brackets[0] != r"\{"):
         return False
-    ours, theirs = (listed(_inside(text)) for text in (answer, reference))
+    ours, theirs = (list_items(_inside(text)) for text in (answer, reference))
     if brackets is None and len(ours) < 2 and len(theirs) > 1:
         return False
-    return matched(ours, theirs, compare)
+    return hold_same_items(ours, theirs, compare)
 
 
 def _without_membership(text: str) -> str:
@@ -48,36 +48,36 @@ def _without_membership(text: str) -> str:
 
 def is_tuple(reference: str) -> bool:
     """Whether a reference is a sequence in brackets: a point, a vector, an open interval."""
-    brackets = in_brackets(reference)
+    brackets = read_brackets(reference)
     return brackets is not None and brackets[0] != "{" and len(split_outside(brackets[1], ",;")) > 1
 
 
-def is_same_tuple(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_tuple(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same elements in the same order, in the same brackets or with a name each."""
-    expected = in_brackets(reference)
+    expected = read_brackets(reference)
     assert expected is not None
     theirs = split_outside(expected[1], ",;")
     if ORDER.search(answer) or MEMBER.fullmatch(answer):
         return is_same_range(answer, reference, compare)
     named = _named_tuple(answer)
-    answer = re.sub(r"^(?:[A-Z]|\\text\{[A-Z]\})\s*(?=\()", "", without_name(answer))
-    found = in_brackets(answer)
+    answer = re.sub(r"^(?:[A-Z]|\\text\{[A-Z]\})\s*(?=\()", "", drop_name(answer))
+    found = read_brackets(answer)
     if named or found is None or len(split_outside(answer, ",;")) > 1:
-        parts = split_outside(joined_by_words(answer), [",", ";", *BOTH])
-        return in_order(_in_order_of_names(named or [part for part in parts if part]), theirs, compare)
+        parts = split_outside(mark_joints(answer), [",", ";", *BOTH])
+        return hold_same_items_in_order(_in_order_of_names(named or [part for part in parts if part]), theirs, compare)
     rounded = {"(", r"\langle"}
     same = found[0] == expected[0] or {found[0], expected[0]} <= rounded
     same &= found[2] == expected[2] or {found[2], expected[2]} <= {")", r"\rangle"}
-    return same and in_order(split_outside(found[1], ",;"), theirs, compare)
+    return same and hold_same_items_in_order(split_outside(found[1], ",;"), theirs, compare)
 
 
 def _named_tuple(answer: str) -> list[str]:
     """Return ``(y, x) = (3, 4)`` as ``y=3, x=4``; nothing for any other text."""
-    both = [in_brackets(side) for side in sides(answer)]
+    both = [read_brackets(side) for side in split_sides(answer)]
     if len(both) != 2 or both[0] is None or both[1] is None or (both[1][0], both[1][2]) != ("(", ")"):
         return []
     names, values = (split_outside(side[1], ",;") for side in both if side)
-    fit = is_name(sides(answer)[0]) and len(names) == len(values)
+    fit = is_name(split_sides(answer)[0]) and len(names) == len(values)
     return [f"{name}={value}" for name, value in zip(names, values, strict=True)] if fit else []
 
 
@@ -89,7 +89,7 @@ def _in_order_of_names(parts: Sequence[str]) -> list[str]:
 
     Two values of one name are alternatives, and no sequence.
     """
-    pairs = [sides(part) for part in parts]
+    pairs = [split_sides(part) for part in parts]
     if not all(len(pair) == 2 and is_name(pair[0]) for pair in pairs):
         return list(parts)
     names = [pair[0] for pair in pairs]
@@ -107,39 +107,39 @@ def _by_index(pair: Sequence[str]) -> tuple[str, int, str]:
 
 def _of_two_names(answer: str) -> bool:
     """Whether a list gives values to names of two letters: ``x=1, y=2`` are no two values of one name."""
-    pairs = [sides(part) for part in listed(answer)]
+    pairs = [split_sides(part) for part in list_items(answer)]
     return len({pair[0].strip("\\")[:1] for pair in pairs if len(pair) == 2}) > 1
 
 
 def is_list(reference: str) -> bool:
     """Whether a reference is several values without brackets."""
-    return len(listed(reference)) > 1
+    return len(list_items(reference)) > 1
 
 
-def is_same_list(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_list(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same elements, in whatever order; a set has them too."""
-    answer = _without_membership(without_name(answer))
-    found = in_brackets(answer)
+    answer = _without_membership(drop_name(answer))
+    found = read_brackets(answer)
     if found is not None:
         if found[0] != r"\{":
             return False
         answer = found[1]
-    ours, theirs = listed(answer), listed(reference)
+    ours, theirs = list_items(answer), list_items(reference)
     if _of_two_names(answer):
-        return in_order(ours, theirs, compare)
-    return all(ours) and matched(ours, theirs, compare)
+        return hold_same_items_in_order(ours, theirs, compare)
+    return all(ours) and hold_same_items(ours, theirs, compare)
 
 
 _GOES_ON = r"\ldots"
 
 
-def goes_on(reference: str) -> bool:
+def has_dots(reference: str) -> bool:
     r"""Whether a reference is a sequence with dots in it: ``1, 2, \ldots, n``."""
     elements = _elements(reference)
     return _GOES_ON in elements and len(elements) > 1
 
 
-def is_same_sequence(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_sequence(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same elements in the same order, and its dots at the same place."""
     ours, theirs = _elements(answer), _elements(reference)
     return len(ours) == len(theirs) and all(
@@ -153,5 +153,5 @@ def _elements(text: str) -> list[str]:
 
 
 def _inside(text: str) -> str:
-    brackets = in_brackets(text)
+    brackets = read_brackets(text)
     return text if brackets is None else brackets[1]

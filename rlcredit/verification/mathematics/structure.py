@@ -3,17 +3,17 @@ r"""Brackets, separators and lists."""
 import re
 from collections.abc import Iterable, Sequence
 
-from rlcredit.verification.mathematics.comparison import Comparison
+from rlcredit.verification.mathematics.comparison import Equality
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
 
 
-def squeezed(text: str) -> str:
+def squeeze_blanks(text: str) -> str:
     r"""Return a text without the blanks and marks of texts that change nothing.
 
     Example:
-        >>> squeezed("( 1, 2 )"), squeezed("3 4"), squeezed(r"1-\text{m}")
+        >>> squeeze_blanks("( 1, 2 )"), squeeze_blanks("3 4"), squeeze_blanks(r"1-\text{m}")
         ('(1,2)', '3 4', '1-m')
 
     """
@@ -44,11 +44,11 @@ def split_outside(text: str, separators: Iterable[str]) -> list[str]:
     return [*parts, part.strip()]
 
 
-def in_brackets(text: str) -> tuple[str, str, str] | None:
+def read_brackets(text: str) -> tuple[str, str, str] | None:
     r"""Return the opening bracket of a text that one pair of brackets holds, what is in it, and the closing bracket.
 
     Example:
-        >>> in_brackets("(0, 1]"), in_brackets("(1)(2)"), in_brackets(r"\{1\}")
+        >>> read_brackets("(0, 1]"), read_brackets("(1)(2)"), read_brackets(r"\{1\}")
         (('(', '0, 1', ']'), None, ('\\{', '1', '\\}'))
 
     """
@@ -68,20 +68,20 @@ BOTH = (r"\text{and}", r"\text{, and}")
 _BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
 
 
-def joined_by_words(text: str) -> str:
+def mark_joints(text: str) -> str:
     r"""Return a text in which ``and`` and ``or`` are LaTeX texts, however they were written."""
     return _BARE_JOINT.sub(r"\\text{\1}", text)
 
 
-def listed(text: str) -> list[str]:
+def list_items(text: str) -> list[str]:
     r"""Return the elements of a list: what stands between commas, semicolons, ``and`` or ``or``; ``\pm`` makes two.
 
     Example:
-        >>> listed(r"1, 2 \text{and} 3"), listed(r"1 \pm \sqrt{2}")
+        >>> list_items(r"1, 2 \text{and} 3"), list_items(r"1 \pm \sqrt{2}")
         (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
 
     """
-    parts = split_outside(joined_by_words(text), {",", ";", *_JOINTS})
+    parts = split_outside(mark_joints(text), {",", ";", *_JOINTS})
     if len(parts) > 1:
         # "1, 2, and 3" has nothing between its last comma and its joint.
         parts = [part for place, part in enumerate(parts) if part or place in (0, len(parts) - 1)]
@@ -94,7 +94,7 @@ def _both_signs(text: str) -> list[str]:
     return [re.sub(r"^\s*\+\s*", "", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
 
 
-def matched(answers: Sequence[str], references: Sequence[str], compare: Comparison) -> bool:
+def hold_same_items(answers: Sequence[str], references: Sequence[str], compare: Equality) -> bool:
     """Whether two collections hold the same elements, in whatever order."""
     if len(answers) != len(references):
         return False
@@ -107,7 +107,7 @@ def matched(answers: Sequence[str], references: Sequence[str], compare: Comparis
     return True
 
 
-def in_order(answers: Sequence[str], references: Sequence[str], compare: Comparison) -> bool:
+def hold_same_items_in_order(answers: Sequence[str], references: Sequence[str], compare: Equality) -> bool:
     """Whether two sequences hold the same elements in the same order."""
     return len(answers) == len(references) and all(
         compare.equal(answer, reference) for answer, reference in zip(answers, references, strict=True)

@@ -1,4 +1,4 @@
-"""Comparison of values by computer algebra; a module of its own so that its worker stays small."""
+"""Equality of values by computer algebra; a module of its own so that its worker stays small."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from rlcredit.verification.faults import judged
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableError
+from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.expressions import ExactValues
 from rlcredit.verification.mathematics.kinds import is_equal
 from rlcredit.verification.serving import preload, warmed
@@ -62,7 +62,7 @@ def symbolic_score(answer: str, reference: str, tolerance: float = 0.0) -> float
 
 
 class SymbolicValues:
-    """Comparison of values by math-verify's parser and by sympy, where comparing exactly decides nothing.
+    """Equality of values by math-verify's parser and by sympy, where comparing exactly decides nothing.
 
     Args:
         tolerance: how far two numbers may differ, as a share of the reference.
@@ -76,7 +76,7 @@ class SymbolicValues:
         """Whether an answer, multiplied by a factor, has the value of its reference.
 
         Raises:
-            UnreadableError: the reference is no value.
+            UnreadableReferenceError: the reference is no value.
 
         """
         try:
@@ -91,7 +91,7 @@ class SymbolicValues:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
 
         Raises:
-            UnreadableError: the reference is no value.
+            UnreadableReferenceError: the reference is no value.
 
         """
         try:
@@ -104,7 +104,7 @@ def _parsed_reference(text: str) -> Any:
     try:
         return _parsed(text)
     except Exception:  # noqa: BLE001  (whatever a parser may raise, the reference caused it)
-        raise UnreadableError(text) from None
+        raise UnreadableReferenceError(text) from None
 
 
 _REWRITTEN = (

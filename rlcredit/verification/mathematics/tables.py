@@ -2,8 +2,8 @@ r"""Matrices and functions by cases."""
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Comparison
-from rlcredit.verification.mathematics.structure import in_order
+from rlcredit.verification.mathematics.comparison import Equality
+from rlcredit.verification.mathematics.structure import hold_same_items_in_order
 
 _TABLE = re.compile(
     r"(?P<name>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>(?:[pbvVB]?matrix|smallmatrix|array|cases)\*?)\}"
@@ -39,11 +39,11 @@ def is_table(reference: str) -> bool:
     return _read_table(reference) is not None
 
 
-def is_same_table(answer: str, reference: str, compare: Comparison) -> bool:
+def is_same_table(answer: str, reference: str, compare: Equality) -> bool:
     """Whether an answer has the same cells in the same rows; of round and square brackets either will do."""
     ours, theirs = _read_table(answer), _read_table(reference)
     if ours is None or theirs is None or ours[0] != theirs[0]:
         return False
     return len(ours[1]) == len(theirs[1]) and all(
-        in_order(our, their, compare) for our, their in zip(ours[1], theirs[1], strict=True)
+        hold_same_items_in_order(our, their, compare) for our, their in zip(ours[1], theirs[1], strict=True)
     )
