@@ -3,6 +3,7 @@
 ``from callbacks import GRPO`` imports that operator alone; :func:`load` imports every one of them.
 """
 
+import functools
 import importlib
 import pkgutil
 from typing import Any
@@ -24,8 +25,9 @@ def load(probes: bool = True) -> None:
             importlib.import_module(module)
 
 
+@functools.cache
 def _modules() -> list[str]:
-    """Return the modules of all rooms."""
+    """Return the modules of all rooms; every class of a configuration asks for them."""
     rooms = [room.name for room in pkgutil.iter_modules(__path__) if room.ispkg]
     return [
         f"{__name__}.{room}.{module.name}"
