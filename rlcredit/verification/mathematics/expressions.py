@@ -109,12 +109,17 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
         return False
     if tokens[-1][1] in taking - {r"\text"} or kinds.count("bar") % 2:
         return False
-    for (before, value), kind, (_, next_value), following in zip(tokens, kinds, tokens[1:], kinds[1:], strict=False):
+    steps = zip(tokens, kinds, tokens[1:], kinds[1:], strict=False)
+    for place, ((before, value), kind, (_, next_value), following) in enumerate(steps):
         if (kind == "number" and next_value == "_") or (value == "!" and next_value == "!"):
             return False
         if next_value == "'" and value != "'" and kind != "letter":
             return False
-        if following == "number" and ((kind in ends - {"bar"} and value not in ("}", "]", "!")) or before == "number"):
+        if value == ")" and following == "number" and kinds[place + 2 : place + 3] != ["script"]:
+            return False  # (n-2) 2^{n} is a product; in (2) 3 nobody knows
+        if following == "number" and (
+            (kind in ends - {"bar"} and value not in ("}", "]", "!", ")")) or before == "number"
+        ):
             return False
         if kind in ("sign", "operator", "script", "open") and following in ("operator", "script", "after"):
             return False

@@ -4,6 +4,7 @@ import re
 
 from rlcredit.verification.mathematics.comparison import Equality
 from rlcredit.verification.mathematics.expressions import is_expression
+from rlcredit.verification.mathematics.notation import FUNCTIONS
 from rlcredit.verification.mathematics.structure import split_outside
 from rlcredit.verification.mathematics.units import read_quantity
 
@@ -46,6 +47,10 @@ def is_name(text: str) -> bool:
     return any(each.fullmatch(text) for each in _NAMES)
 
 
+_CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTIONS, 'pi', 'infty'))}))(?![A-Za-z_'])")
+"""What has a value of its own, however much it looks like a name."""
+
+
 def is_variable(text: str) -> bool:
     r"""Whether a text is one name: ``x``, ``f(2)``, ``\\angle A``, but not ``m+n``.
 
@@ -54,7 +59,7 @@ def is_variable(text: str) -> bool:
         (True, False)
 
     """
-    return _NAME.fullmatch(text.strip()) is not None and is_name(text)
+    return _NAME.fullmatch(text.strip()) is not None and is_name(text) and not _CONSTANT.match(text.strip())
 
 
 _WORK = re.compile(r"\d{2}")

@@ -382,6 +382,7 @@ def normal_form(text: str) -> str:
     text = _FULL_STOP.sub("", write_unicode_as_latex(text).strip())
     text = unwrap_texts(unify_latex(drop_dollars(text)))
     text = _FULL_STOP.sub("", " ".join(brace_arguments(text).split()))
+    text = re.sub(r"(\\text\{[^{}]*)\.\}$", r"\1}", text)
     while text.startswith("{") and find_closing_brace(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
     quoted = _QUOTED.fullmatch(text)

@@ -8,6 +8,10 @@ from rlcredit.verification.mathematics.notation import normal_form
 from rlcredit.verification.mathematics.symbolic import symbolic_score
 
 EQUAL = {
+    r"(e, \infty)": [r"\boxed{x > e}", r"\boxed{e < t}"],
+    r"(\ln (53), \infty)": [r"\boxed{x > \ln (53)}"],
+    r"(n-2) 2^{n}+1": [r"\boxed{1 + (n-2) 2^n}"],
+    "All real numbers": [r"\boxed{\text{all real numbers.}}"],
     "3e8": [r"\boxed{3\times10^8\ \mathrm{m\,s^{-1}}}", r"\boxed{3 \times 10^{8} \text{ m/s}}"],
     "7": [r"\boxed{7\ \mathrm{kg\cdot m^2}}"],
     "5": [
