@@ -81,13 +81,14 @@ _AFTERWARDS = frozenset(["old", "long", "tall", "wide", "high", "deep", "apart",
 """What may follow a unit: five years old."""
 
 _POWER_WORDS = {"square": "2", "squared": "2", "sq": "2", "cubic": "3", "cubed": "3"}
+# Possessive throughout: nothing that a completion writes may be read in more than one way, one after the other.
 _WORD = (
-    r"(?:\\text\{[^{}]*\}|(?<=[\d\s])\([A-Za-z][A-Za-z ]+\)|(?<![\\A-Za-z])[A-Za-z]{2,}\.?|\\mu\s*[A-Za-z]+|\\Omega"
-    r"|(?<![\\A-Za-z])[A-Za-z]+\s*/\s*[A-Za-z]+|\^\{\\circ\}\s*[CF]?)"
+    r"(?:\\text\{[^{}]*+\}|(?<=[\d\s])\([A-Za-z][A-Za-z ]++\)|(?<![\\A-Za-z])[A-Za-z]++\s*+/\s*+[A-Za-z]++"
+    r"|(?<![\\A-Za-z])[A-Za-z]{2,}+\.?|\\mu\s*+[A-Za-z]++|\\Omega|\^\{\\circ\}\s*+[CF]?)"
 )
 _RAISED = r"(?:\s*\^\{-?\d\})?"
 _UNIT_FRACTION = re.compile(r"\\frac\{\s*\\text\{([A-Za-z]+)\}\s*\}\{\s*\\text\{([A-Za-z]+)\}(?:\^\{(\d)\})?\s*\}$")
-_TAIL = re.compile(rf"(?:\s*(?:/|\\cdot)?\s*{_WORD}{_RAISED})+\s*$")
+_TAIL = re.compile(rf"(?:\s*+(?:(?:/|\\cdot)\s*+)?{_WORD}{_RAISED})++\s*+$")
 _LEADING_CURRENCY = re.compile(rf"([+-]?)\s*(?:{_CURRENCY}|{_CODE}(?=\s*[\d.(+-]))\s*([+-]?)\s*")
 _PIECES = re.compile(r"\^\{\\circ\}|\^\{-?\d\}|\\mu|\\Omega|[A-Za-z]+|/")
 _MOST_WORDS = 8
@@ -193,9 +194,9 @@ def _unit(pieces: list[str], value: str) -> str | None:
             head = True
         elif names[-1:] == ["deg"] and piece in ("C", "F"):
             names[-1] = {"C": "celsius", "F": "fahrenheit"}[piece]
-        elif piece.startswith("^"):
+        elif piece.startswith("^") and names:
             names[-1] += piece.strip("^{}")
-        elif word in _POWER_WORDS and len(pieces) > 1:
+        elif word in _POWER_WORDS and (names or not last):
             raised = _POWER_WORDS[word]
             names[-1:] = [names[-1] + raised] if last else names[-1:]
         elif piece == "/" or (word in ("per", "of") and head and not last):
@@ -213,6 +214,8 @@ def _unit(pieces: list[str], value: str) -> str | None:
 
 def _noun(piece: str, head: bool, value: str) -> str | None:
     """Return the name of a word of a unit; None if it is none."""
+    if piece.startswith("^"):
+        return None
     word = piece.lower()
     if word in _NO_UNITS and word not in _CANONICAL:
         return None

@@ -282,3 +282,14 @@ def test_a_reference_that_takes_too_long_itself_is_told_once_and_not_judged(caps
         assert MathVerifier(timeout=0.5).verdict(r"\boxed{x+1}", STALLING[0]) is UNJUDGED
     told = capsys.readouterr().err
     assert told.count("to judge an answer can take longer than 0.5 s where the reference is ") == 1
+
+
+@pytest.mark.parametrize(
+    "piece", ["ab ", "of ^{2} ", "million", r"\text{m} / ", "x = ", "1,1,1,", "( ", r"\frac{1}{2} ", "$a$ "]
+)
+def test_nothing_that_repeats_is_read_twice_as_long_for_every_repetition(piece):
+    started = time.process_time()
+    for answer in ("5 " + piece * 160, piece * 160 + "5", "5 " + piece * 160 + "!"):
+        exact_verdict(answer[:500], "5")
+        final_answer(rf"the answer is {piece * 2000}. \boxed{{{answer}")
+    assert time.process_time() - started < 2
