@@ -253,6 +253,25 @@ def verifier_versions():
     return [read(path) for path in files if path.exists()]
 
 
+def verifier_at_large():
+    """Write how many of more rewritten golds are misjudged, by kind of rewrite."""
+    rows = read(RESULTS / "verifier_25.csv")
+    counts = {
+        (kind, key): sum(int(row[key]) for row in rows if row["kind"] == kind)
+        for kind in ("equal", "different")
+        for key in ("cases", "right")
+    }
+    elsewhere = sum(
+        int(row["cases"]) - int(row["right"]) for row in rows if row["kind"] == "equal" and "college" not in row["file"]
+    )
+    assert (counts["different", "right"], elsewhere) == (0, 0)
+    missed = counts["equal", "cases"] - counts["equal", "right"]
+    return (
+        f"{missed} of {counts['equal', 'cases']:,} equal ones are not right",
+        f"none of {counts['different', 'cases']:,} different ones",
+    )
+
+
 def gained_agreement():
     rises = [noise(MONTE_CARLO, terms, quantity="more_than_grpo")[1] for terms in ("2-4", "6-8", "10-12")]
     return f"agreement rises by {rises[0]}, {rises[1]} and {rises[2]} over GRPO's"
@@ -835,6 +854,8 @@ SENTENCES = [
     ),
     ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
     ("docs/studies/verification.md", lambda: "\n".join(tabulate_verifier.lines(*verifier_versions()))),
+    ("docs/studies/verification.md", lambda: verifier_at_large()[0]),
+    ("docs/studies/verification.md", lambda: verifier_at_large()[1]),
     (
         "docs/studies/published_tables.md",
         lambda: "\n".join(tabulate_published.lines(tabulate_published.arms(RESULTS / "published.csv"))),
