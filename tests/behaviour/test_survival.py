@@ -13,6 +13,8 @@ from rlcredit.command_line.cli import main
 from rlcredit.run_folder.layout import RunFolder
 from tests.small_runs import SMALL
 
+pytestmark = pytest.mark.slow  # every command beside a finished run
+
 FIT = [*SMALL[1:], "--trainer.logger=false", "--trainer.max_steps=2"]
 RUN = Path("runs/grpo-seed0")
 
