@@ -42,6 +42,8 @@ def elsewhere(tmp_path, monkeypatch):
 )
 def test_another_task_begins_with_its_own_arguments(capsys, tmp_path, config, arguments, task):
     (tmp_path / "gsm8k.yaml").write_text("data: {class_path: GSM8K}")
+    lines = [f'{{"question": "{number} + 1", "answer": "{number + 1}"}}' for number in range(40)]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
     main(["explain", f"--config={CONFIGS / config}", *arguments])
     said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("task"))
     assert said.removeprefix("task").strip().startswith(task)
