@@ -99,7 +99,7 @@ def _goes_back(folder, port):
     experiments = [each.experiment_id for each in client.search_experiments()]
     (former,) = client.search_runs(experiments)
     (checkpoint,) = (folder / "runs" / "grpo-seed0" / "checkpoints").glob("*=2.ckpt")
-    status, _, err = run(folder, *STEPS, to(port), f"--ckpt_path={checkpoint}")
+    status, _, err = run(folder, *STEPS, to(port), f"--ckpt_path={checkpoint}", "--replace")
     assert (status, err) == (0, "")
     assert arrived(f"http://127.0.0.1:{port}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
     assert client.get_run(former.info.run_id).info.lifecycle_stage == "deleted"
