@@ -29,10 +29,6 @@ class Kind:
     is_same: Callable[[str, str, Equality], bool]
 
 
-def _is_same_value(answer: str, reference: str, compare: Equality) -> bool:
-    return quantities.is_same_quantity(answer, reference, compare)
-
-
 KINDS: tuple[Kind, ...] = (
     Kind("option letter", characters.is_letter, characters.is_same_letter),
     Kind("date, time, score, ratio or range", characters.is_uncomputed, characters.has_same_characters),
@@ -48,7 +44,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("text", texts.is_text, texts.is_same_text),
     Kind("list", sets.is_list, sets.is_same_list),
     Kind("inequality of several names", relations.is_inequality, relations.is_same_inequality),
-    Kind("any other value", bool, _is_same_value),
+    Kind("any other value", bool, quantities.is_same_quantity),
 )
 
 
