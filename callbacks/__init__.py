@@ -1,6 +1,6 @@
 """Credit as callbacks, in the order of a stack: episode or dense, planning, schedules, signals, tokens, probes.
 
-``from callbacks import GRPO`` imports that operator alone; :func:`load` imports every one of them.
+``from callbacks import GRPO`` imports that operator alone; :func:`import_operators` imports every one of them.
 """
 
 import functools
@@ -13,20 +13,20 @@ from callbacks.contract import StackError, StackWarning
 from callbacks.lints import check_stack
 
 
-def load(probes: bool = True) -> None:
+def import_operators(probes: bool = True) -> None:
     """Import every operator, so that a configuration can say ``- GRPO``.
 
     Args:
         probes: those of the room of probes too, which need Lightning.
 
     """
-    for module in _modules():
+    for module in _list_operator_modules():
         if probes or not module.startswith(f"{__name__}.probes."):
             importlib.import_module(module)
 
 
 @functools.cache
-def _modules() -> list[str]:
+def _list_operator_modules() -> list[str]:
     """Return the modules of all rooms; every class of a configuration asks for them."""
     rooms = [room.name for room in pkgutil.iter_modules(__path__) if room.ispkg]
     return [
@@ -38,15 +38,15 @@ def _modules() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import the operator of this name; its module is called like it, in lower case and with underscores."""
-    for module in _modules() if name[:1].isupper() else ():
+    for module in _list_operator_modules() if name[:1].isupper() else ():
         if module.rpartition(".")[2].replace("_", "") == name.lower():
             return getattr(importlib.import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def every_operator() -> list[type[CreditOperator]]:
+def find_operator_classes() -> list[type[CreditOperator]]:
     """Return all operator classes of this package, by name."""
-    load()
+    import_operators()
     classes, queue = [], CreditOperator.__subclasses__()
     while queue:
         cls = queue.pop()
@@ -56,4 +56,4 @@ def every_operator() -> list[type[CreditOperator]]:
     return sorted(classes, key=lambda cls: cls.__name__)
 
 
-__all__ = ["CreditOperator", "StackError", "StackWarning", "check_stack", "every_operator"]
+__all__ = ["CreditOperator", "StackError", "StackWarning", "check_stack", "find_operator_classes"]

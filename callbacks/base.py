@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from callbacks.contract import Contract, StackError, StackWarning, operators
-from callbacks.lints import bounds, check_stack
-from callbacks.watched import watched
-from rlcredit.guards.faults import not_finite
+from callbacks.contract import OperatorContract, StackError, StackWarning, select_operators
+from callbacks.lints import bound_advantages, check_stack
+from callbacks.watched import note_undeclared_reads
+from rlcredit.guards.faults import find_value_fault
 from rlcredit.rollout import FIELDS, OPTIONAL, Rollout
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ IN_PLACE = "of the written-to tensor refers to a single memory location"
 """What torch says where an expanded tensor is written to."""
 
 
-class CreditOperator(Contract, Callback):
+class CreditOperator(OperatorContract, Callback):
     """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
 
-    The class header declares which; see :class:`callbacks.contract.Contract`.
+    The class header declares which; see :class:`callbacks.contract.OperatorContract`.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -45,8 +45,8 @@ class CreditOperator(Contract, Callback):
         super().__init_subclass__(**kwargs)
         if cls.state:
             # Lightning treats a callback with these two methods as stateful, and rejects two with the same state key.
-            cls.state_dict = _state_dict  # pyright: ignore[reportAttributeAccessIssue]
-            cls.load_state_dict = _load_state_dict  # pyright: ignore[reportAttributeAccessIssue]
+            cls.state_dict = _collect_state  # pyright: ignore[reportAttributeAccessIssue]
+            cls.load_state_dict = _restore_state  # pyright: ignore[reportAttributeAccessIssue]
         if "assign" in vars(cls):
             cls.assign = torch.no_grad()(cls.assign)
 
@@ -67,15 +67,15 @@ class CreditOperator(Contract, Callback):
         """Check the stack, number the second and later operators of one class, and take over the run's seed."""
         listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         check_stack(listed)
-        stack = operators(listed)
+        stack = select_operators(listed)
         if self.state:
-            _state_dict(self)  # refused now rather than at the first checkpoint
+            _collect_state(self)  # refused now rather than at the first checkpoint
         place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
         self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
         module = cast("PolicyModule", pl_module)
         module.needs.update(self.reads)
         self.run_seed, group_size = module.seed, module.sampling.completions
-        notice = self.notice(bounds(stack, group_size)[stack.index(self)], group_size)
+        notice = self.notice(bound_advantages(stack, group_size)[stack.index(self)], group_size)
         if notice and stage == "fit" and trainer.is_global_zero:
             warnings.warn(notice, StackWarning, stacklevel=2)
 
@@ -131,7 +131,7 @@ class CreditOperator(Contract, Callback):
 
     def _watched(self, rollout: Rollout) -> Metrics:
         """Assign credit and refuse reads that the header does not declare, also where they have led to an error."""
-        with watched(rollout, self.reads) as notes:
+        with note_undeclared_reads(rollout, self.reads) as notes:
             try:
                 metrics, failure = self.assign(rollout), None
             except Exception as error:
@@ -156,11 +156,11 @@ class CreditOperator(Contract, Callback):
             shape, expected = tuple(value.shape), tuple(counted.shape)
             unit = "completion" if name == "rewards" else "token"
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
-        if fault := not_finite(rollout.step, f"{self.label} assigning credit", name, value, counted):
+        if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, counted):
             raise fault
 
 
-def assigned(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
+def assign_credit(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
     """Return the same facts with the ledger that a stack makes of a neutral one; the rollout stays as it is.
 
     Raises:
@@ -173,10 +173,10 @@ def assigned(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
     return fresh
 
 
-def _state_dict(operator: CreditOperator) -> dict[str, Any]:
+def _collect_state(operator: CreditOperator) -> dict[str, Any]:
     state = {name: getattr(operator, name) for name in operator.state}
     for name, value in state.items():
-        if not _loadable(value):
+        if not _is_loadable(value):
             raise StackError(
                 f"{operator.label} keeps {type(value).__name__} `{name}` as state; a checkpoint holds tensors, "
                 "numbers, strings, None, and lists and dicts of these."
@@ -184,15 +184,15 @@ def _state_dict(operator: CreditOperator) -> dict[str, Any]:
     return state
 
 
-def _loadable(value: object) -> bool:
+def _is_loadable(value: object) -> bool:
     """Whether a checkpoint can restore the value without running code."""
     if isinstance(value, dict):
-        return all(map(_loadable, value)) and all(map(_loadable, value.values()))
+        return all(map(_is_loadable, value)) and all(map(_is_loadable, value.values()))
     if isinstance(value, (list, tuple)):
-        return all(map(_loadable, value))
+        return all(map(_is_loadable, value))
     return value is None or type(value) in (bool, int, float, str) or isinstance(value, Tensor)
 
 
-def _load_state_dict(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
+def _restore_state(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
     for name in operator.state:
         setattr(operator, name, state_dict[name])

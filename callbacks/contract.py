@@ -22,7 +22,7 @@ RESERVED = frozenset(
 """Names that an operator must not use for its arguments."""
 
 
-class Contract:
+class OperatorContract:
     """Which fields of the rollout a class reads and which it rebinds, declared in its header.
 
     ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``; a list or tuple of names says the
@@ -49,9 +49,9 @@ class Contract:
     ) -> None:
         """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
         super().__init_subclass__(**kwargs)
-        cls.reads = cls.reads if reads is None else frozenset(_names("reads", reads))
-        cls.writes = cls.writes if writes is None else frozenset(_names("writes", writes))
-        cls.state = (*cls.state, *_names("state", state or ()))
+        cls.reads = cls.reads if reads is None else frozenset(_split_field_names("reads", reads))
+        cls.writes = cls.writes if writes is None else frozenset(_split_field_names("writes", writes))
+        cls.state = (*cls.state, *_split_field_names("state", state or ()))
         cls.usual, cls.costly = usual, costly or cls.costly
         if taken := RESERVED & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
@@ -83,7 +83,7 @@ class Contract:
         return None
 
 
-def _names(header: str, declared: str | Iterable[str]) -> list[str]:
+def _split_field_names(header: str, declared: str | Iterable[str]) -> list[str]:
     """Return the names in a header: of a text, those between its blanks."""
     names = declared.split() if isinstance(declared, str) else list(declared)
     if odd := [name for name in names if not isinstance(name, str)]:
@@ -91,6 +91,6 @@ def _names(header: str, declared: str | Iterable[str]) -> list[str]:
     return names
 
 
-def operators(callbacks: Iterable[object]) -> list[Contract]:
+def select_operators(callbacks: Iterable[object]) -> list[OperatorContract]:
     """Return the credit operators of a list of callbacks."""
-    return [callback for callback in callbacks if isinstance(callback, Contract)]
+    return [callback for callback in callbacks if isinstance(callback, OperatorContract)]

@@ -4,7 +4,7 @@ import inspect
 import math
 from collections.abc import Iterable, Sequence
 
-from callbacks.contract import Contract, StackError, operators
+from callbacks.contract import OperatorContract, StackError, select_operators
 from rlcredit.rollout import MEANINGFUL
 
 CREDIT = frozenset(["rewards", "advantages"])
@@ -21,17 +21,17 @@ def check_stack(callbacks: Iterable[object]) -> None:
         StackError: with the operator, the field and the repair.
 
     """
-    stack = operators(callbacks)
+    stack = select_operators(callbacks)
     for place, operator in enumerate(stack):
         for name in sorted(operator.reads):
-            _check_read(stack, place, name)
-        _check_state(stack, place)
+            _refuse_undefined_read(stack, place, name)
+        _refuse_ambiguous_state(stack, place)
     for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
         for name in sorted(stack[place].writes):
-            _check_write(stack, place, name)
+            _refuse_dead_write(stack, place, name)
 
 
-def bounds(stack: Sequence[Contract], group_size: int) -> list[float]:
+def bound_advantages(stack: Sequence[OperatorContract], group_size: int) -> list[float]:
     """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards.
 
     Infinity where none is known, and where credit is made of shaped rewards, since these may leave [0, 1].
@@ -45,20 +45,23 @@ def bounds(stack: Sequence[Contract], group_size: int) -> list[float]:
     return limits
 
 
-def notices(callbacks: Iterable[object], group_size: int) -> list[str]:
+def explain_idle_operators(callbacks: Iterable[object], group_size: int) -> list[str]:
     """Return what is known beforehand about operators that do nothing."""
-    stack = operators(callbacks)
-    above = bounds(stack, group_size)
+    stack = select_operators(callbacks)
+    above = bound_advantages(stack, group_size)
     messages = [operator.notice(limit, group_size) for operator, limit in zip(stack, above, strict=False)]
     return [message for message in messages if message]
 
 
-def _check_read(stack: Sequence[Contract], place: int, name: str) -> None:
+def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:
     """Undefined read: the field still has a neutral value that means nothing."""
     if name in MEANINGFUL or any(name in above.writes for above in stack[:place]):
         return
-    reader, below = _name(stack[place]), [_name(late) for late in stack[place + 1 :] if name in late.writes]
-    usual = usual_writer(name)
+    reader, below = (
+        _operator_name(stack[place]),
+        [_operator_name(late) for late in stack[place + 1 :] if name in late.writes],
+    )
+    usual = find_usual_writer(name)
     named = usual.__name__ if usual else f"an operator that writes `{name}`"
     verb, writer = ("Move", below[0]) if below else ("Put", named)
     raise StackError(
@@ -67,31 +70,35 @@ def _check_read(stack: Sequence[Contract], place: int, name: str) -> None:
     )
 
 
-def _check_write(stack: Sequence[Contract], place: int, name: str) -> None:
+def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str) -> None:
     """Dead write: overwritten or forgotten before it has reached the advantages."""
-    used, shown = _uses(stack)
+    used, shown = _trace_field_uses(stack)
     if name in used[place + 1]:
         return
     writer, below = stack[place], stack[place + 1 :]
     overwriting = next((later for later in below if name in later.writes), writer)
     if overwriting is not writer and name not in overwriting.reads:
-        other = _name(overwriting)
-        repair = f"Move {other} above {_name(writer)}" if name in writer.reads else "Keep only one of the two"
+        other = _operator_name(overwriting)
+        repair = f"Move {other} above {_operator_name(writer)}" if name in writer.reads else "Keep only one of the two"
         raise StackError(
-            f"{other} overwrites the `{name}` of {_name(writer)} before anything uses it. "
+            f"{other} overwrites the `{name}` of {_operator_name(writer)} before anything uses it. "
             f"{repair} in trainer.callbacks."
         )
     above = enumerate(stack[:place])
-    readers = [_name(reader) for at, reader in above if name in reader.reads and reader.writes & used[at + 1]]
+    readers = [_operator_name(reader) for at, reader in above if name in reader.reads and reader.writes & used[at + 1]]
     if name in shown[place + 1] and not readers:
         return
-    repair = f"Move {_name(writer)} above {readers[0]}" if readers else f"Remove {_name(writer)} from the list"
+    repair = (
+        f"Move {_operator_name(writer)} above {readers[0]}"
+        if readers
+        else f"Remove {_operator_name(writer)} from the list"
+    )
     where = "in trainer.callbacks." if readers else "trainer.callbacks."
     nothing = "which only probes read" if name in shown[place + 1] else "which nothing below it reads"
-    raise StackError(f"{_name(writer)} writes `{name}`, {nothing}. {repair} {where}")
+    raise StackError(f"{_operator_name(writer)} writes `{name}`, {nothing}. {repair} {where}")
 
 
-def _uses(stack: Sequence[Contract]) -> tuple[list[set[str]], list[set[str]]]:
+def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]], list[set[str]]]:
     """Return which fields, as they are above each operator and, last, below all, reach the advantages, and a probe.
 
     Advantages that nobody has written are made of the rewards: there, who uses these uses those. What a probe shows is
@@ -110,36 +117,36 @@ def _uses(stack: Sequence[Contract]) -> tuple[list[set[str]], list[set[str]]]:
     return used, shown
 
 
-def _check_state(stack: Sequence[Contract], place: int) -> None:
+def _refuse_ambiguous_state(stack: Sequence[OperatorContract], place: int) -> None:
     """A checkpoint knows an operator by its class and arguments."""
     operator = stack[place]
     if not operator.state:
         return
     if lost := [name for name in inspect.signature(type(operator)).parameters if name not in operator.arguments]:
         raise StackError(
-            f"{_name(operator)} must keep {lost} under the same name: a checkpoint knows it by its arguments."
+            f"{_operator_name(operator)} must keep {lost} under the same name: a checkpoint knows it by its arguments."
         )
     twins = [
         above for above in stack[:place] if type(above) is type(operator) and above.arguments == operator.arguments
     ]
     if twins:
         raise StackError(
-            f"Two {_name(operator)} with the same arguments would share one state in a checkpoint. "
+            f"Two {_operator_name(operator)} with the same arguments would share one state in a checkpoint. "
             "Change an argument of one, or keep only one, in trainer.callbacks."
         )
 
 
-def _name(operator: Contract) -> str:
+def _operator_name(operator: OperatorContract) -> str:
     return type(operator).__name__
 
 
-def usual_writer(name: str) -> type[Contract] | None:
+def find_usual_writer(name: str) -> type[OperatorContract] | None:
     """Return the operator that usually writes a field, or else the one that needs least; None if none does."""
-    from callbacks import load  # noqa: PLC0415  (the package imports this module)
+    from callbacks import import_operators  # noqa: PLC0415  (the package imports this module)
 
-    load(probes=False)
-    writers: list[type[Contract]] = []
-    queue: list[type[Contract]] = [Contract]
+    import_operators(probes=False)
+    writers: list[type[OperatorContract]] = []
+    queue: list[type[OperatorContract]] = [OperatorContract]
     while queue:
         cls = queue.pop(0)
         queue.extend(cls.__subclasses__())

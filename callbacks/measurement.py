@@ -6,11 +6,11 @@ from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
 from rlcredit.module import PolicyModule
-from rlcredit.record.artifacts import log_now, measurement_due
+from rlcredit.record.artifacts import is_measurement_due, log_occasional_metrics
 from rlcredit.rollout import Rollout
 
 
-class Measurement:
+class PeriodicMeasurement:
     """Mixin for a probe that measures every ``every_n_steps`` steps, in the first update of a rollout.
 
     Metrics are logged under ``probe/<Class>/<quantity>`` at the steps at which they are measured, and kept in ``last``.
@@ -35,14 +35,14 @@ class Measurement:
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
         """Measure, if it is time; later updates of the same rollout find nothing to measure."""
         remembered, self.seen = self.seen, None
-        if remembered is None or not measurement_due(trainer, remembered[0], self.every_n_steps):
+        if remembered is None or not is_measurement_due(trainer, remembered[0], self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
         rollout, advantages = remembered
         part = pl_module.minibatch(rollout)
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
         rollout.truth = part.truth
-        log_now(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
+        log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
 
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor

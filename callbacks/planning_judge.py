@@ -15,14 +15,14 @@ from rlcredit.loading import load_sentence_encoder
 
 
 @dataclass
-class Anchors:
+class PlanningAnchors:
     """Sentences that typify planning, and others that typify execution."""
 
     planning: Sequence[str]
     execution: Sequence[str]
 
     @classmethod
-    def read(cls, path: Path) -> "Anchors":
+    def read(cls, path: Path) -> "PlanningAnchors":
         """Read the lists ``planning`` and ``execution`` of a TOML file.
 
         Raises:
@@ -43,7 +43,7 @@ class Anchors:
 
 
 @dataclass
-class PlanningJudge:
+class PlanningClassifier:
     """Say whether texts are about planning, encoding each distinct text once.
 
     Args:
@@ -56,7 +56,7 @@ class PlanningJudge:
 
     """
 
-    anchors: Anchors
+    anchors: PlanningAnchors
     threshold: float
     minimum: float
     model: str

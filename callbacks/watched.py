@@ -14,7 +14,7 @@ SHAPE = frozenset(["mask", "group_size"])
 _NOTES = "_notes"
 
 
-class Notes:
+class UndeclaredReads:
     """What has been read without being declared.
 
     Args:
@@ -30,7 +30,7 @@ class Notes:
         self.read: dict[str, str] = {}
 
 
-class _Watched(Rollout):
+class _WatchedRollout(Rollout):
     """A rollout under watch: the class of one while an operator assigns credit to it.
 
     A field that the operator has bound itself is its own to read. What rlcredit reads when the operator asks it, as the
@@ -40,7 +40,7 @@ class _Watched(Rollout):
     def __getattribute__(self, name: str) -> Any:
         if name in FIELDS:
             notes = object.__getattribute__(self, "__dict__").get(_NOTES)
-            if notes and name in notes.watched and (place := _reader()):
+            if notes and name in notes.watched and (place := _find_reading_line()):
                 notes.read.setdefault(name, place)
         return object.__getattribute__(self, name)
 
@@ -57,7 +57,7 @@ class _Watched(Rollout):
 
 
 @contextmanager
-def watched(rollout: Rollout, reads: Set[str]) -> Iterator[Notes]:
+def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[UndeclaredReads]:
     """Note what is read of a rollout beside ``reads``, by changing its class for as long; tensors are not touched.
 
     Args:
@@ -65,8 +65,8 @@ def watched(rollout: Rollout, reads: Set[str]) -> Iterator[Notes]:
         reads: fields that may be read.
 
     """
-    notes, before = Notes(reads), (rollout.__class__, vars(rollout).get(_NOTES))
-    vars(rollout)[_NOTES], rollout.__class__ = notes, _Watched
+    notes, before = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))
+    vars(rollout)[_NOTES], rollout.__class__ = notes, _WatchedRollout
     try:
         yield notes
     finally:
@@ -75,7 +75,7 @@ def watched(rollout: Rollout, reads: Set[str]) -> Iterator[Notes]:
             del vars(rollout)[_NOTES]
 
 
-def _reader() -> str | None:
+def _find_reading_line() -> str | None:
     """Return the place of the code that reads, by a method of the rollout or not; None if it is rlcredit's own."""
     frame = sys._getframe(2)
     while frame.f_back and frame.f_globals["__name__"] in (__name__, Rollout.__module__):

@@ -7,22 +7,22 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from rlcredit.exits import REFUSED, signalled
-from rlcredit.inputs.found import import_own_callbacks, with_configs_found
+from rlcredit.exits import REFUSED, signal_exit_status
+from rlcredit.inputs.found import prefer_own_callbacks, resolve_config_flags
 from rlcredit.inspection.visible import guard_output
 
 COMMANDS = {
-    "campaign": "rlcredit.campaign.command",
-    "card": "rlcredit.card.command",
-    "deliver": "rlcredit.command_line.deliver",
-    "evaluate": "rlcredit.evaluation.command",
-    "export": "rlcredit.command_line.export",
-    "list": "rlcredit.command_line.listing",
-    "report": "rlcredit.report.command",
-    "sample": "rlcredit.command_line.sample",
-    "try": "rlcredit.command_line.trial",
+    "campaign": "rlcredit.campaign.command:run_campaign_command",
+    "card": "rlcredit.card.command:run_card_command",
+    "deliver": "rlcredit.command_line.deliver:run_deliver_command",
+    "evaluate": "rlcredit.evaluation.command:run_evaluate_command",
+    "export": "rlcredit.command_line.export:run_export_command",
+    "list": "rlcredit.command_line.listing:run_list_command",
+    "report": "rlcredit.report.command:run_report_command",
+    "sample": "rlcredit.command_line.sample:run_sample_command",
+    "try": "rlcredit.command_line.trial:run_try_command",
 }
-"""Where the subcommands that parse for themselves have their ``main``; only the one that is asked for is imported."""
+"""The functions that run the subcommands that parse for themselves; only the one that is asked for is imported."""
 
 LIGHTNING = ("fit", "validate", "explain")
 """Those that LightningCLI parses."""
@@ -34,48 +34,49 @@ def main() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, _stop)
+            signal.signal(number, _raise_interrupt)
     try:
-        _run()
+        _run_named_command()
     except KeyboardInterrupt as stopped:
         number = next(iter(stopped.args), signal.SIGINT)
         print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
-        sys.exit(signalled(number))
+        sys.exit(signal_exit_status(number))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
+def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
     """End as after an error, so that what was begun is taken back."""
     signal.signal(number, signal.SIG_DFL)  # a second one does not wait
     raise KeyboardInterrupt(number)
 
 
-def _run() -> None:
+def _run_named_command() -> None:
     """Run the command that the first word names."""
-    import_own_callbacks()
+    prefer_own_callbacks()
     name = next(iter(sys.argv[1:]), "")
     if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
-        sys.exit(_unknown(name))
+        sys.exit(_refuse_unknown_command(name))
     if name in COMMANDS:
-        sys.exit(importlib.import_module(COMMANDS[name]).main(sys.argv[2:]))
+        module, function = COMMANDS[name].split(":")
+        sys.exit(getattr(importlib.import_module(module), function)(sys.argv[2:]))
     from rlcredit.command_line import overview, startup, version  # noqa: PLC0415
 
-    if version.asked_for(sys.argv[1:]):
-        print(version.versions())
+    if version.is_version_request(sys.argv[1:]):
+        print(version.render_versions())
         return
-    if overview.asked_for(sys.argv[1:]):
-        print(overview.overview(), end="")
+    if overview.is_help_request(sys.argv[1:]):
+        print(overview.render_help(), end="")
         return
-    sys.argv[1:] = with_configs_found(sys.argv[1:])
-    startup.configured(sys.argv[1:])
-    from rlcredit.command_line.cli import main as lightning  # noqa: PLC0415
+    sys.argv[1:] = resolve_config_flags(sys.argv[1:])
+    startup.read_configuration_or_exit(sys.argv[1:])
+    from rlcredit.command_line.cli import run_lightning_command as lightning  # noqa: PLC0415
 
     lightning()
 
 
-def _unknown(name: str) -> int:
+def _refuse_unknown_command(name: str) -> int:
     """Say that there is no such command; return the status of what is refused."""
     every = sorted([*COMMANDS, *LIGHTNING])
     close = difflib.get_close_matches(name, every, n=1)

@@ -11,11 +11,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.loading import embedded_name
-from rlcredit.memory.skeleton import linear_layers, without_weights
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.loading import find_embedded_name
+from rlcredit.memory.skeleton import build_meta_model, find_linear_layers
 from rlcredit.policy import Policy
-from rlcredit.run_folder.checkpoint_files import read
+from rlcredit.run_folder.checkpoint_files import read_checkpoint
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The two files of an adapter in PEFT's format."""
@@ -43,7 +43,7 @@ weights as they were published. Every other setting must be empty: one that is n
 _NAME = re.compile(r"lm\.base_model\.model\.(?P<layer>.+)\.lora_(?P<factor>[AB])\.default\.weight")
 
 
-def described(folder: Path) -> tuple[dict[str, Any], str]:
+def read_adapter_settings(folder: Path) -> tuple[dict[str, Any], str]:
     """Return the arguments of :class:`~rlcredit.policy.LoRA` that an adapter folder describes, and its base model.
 
     The base model is empty where the folder names none, and the short name wherever one of rlcredit's own lay.
@@ -53,37 +53,37 @@ def described(folder: Path) -> tuple[dict[str, Any], str]:
 
     """
     if not (folder / CONFIG).is_file():
-        raise ValueError(f"{shown(folder)}: no folder of an adapter; {CONFIG} is missing.")
+        raise ValueError(f"{shorten_name(folder)}: no folder of an adapter; {CONFIG} is missing.")
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{shown(folder / CONFIG)} cannot be read: {error}") from None
+        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: {error}") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{shown(folder / CONFIG)} cannot be read: it holds no mapping of settings.")
+        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: it holds no mapping of settings.")
     for name in dict.fromkeys(("peft_type", *config)):
         value = config.get(name)
         if name not in (*READ, *IDLE) and (value not in PLAIN[name] if name in PLAIN else value):
             raise ValueError(
-                f"{shown(folder / CONFIG)}: {shown(name)} is {shown(repr(value))}; only plain LoRA adapters can be "
+                f"{shorten_name(folder / CONFIG)}: {shorten_name(name)} is {shorten_name(repr(value))}; only plain LoRA adapters can be "
                 f"read. {MERGE}"
             )
     if not (folder / WEIGHTS).is_file():
-        raise ValueError(f"{shown(folder)}: {WEIGHTS} is missing. Save the adapter with safetensors.")
+        raise ValueError(f"{shorten_name(folder)}: {WEIGHTS} is missing. Save the adapter with safetensors.")
     rank, alpha, targets = (config.get(name) for name in ("r", "lora_alpha", "target_modules"))
     named = isinstance(targets, str) or (isinstance(targets, list) and all(isinstance(each, str) for each in targets))
     if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float) or not targets or not named:
         raise ValueError(
-            f"{shown(folder / CONFIG)}: r, lora_alpha and target_modules are {shown(repr((rank, alpha, targets)))}; "
+            f"{shorten_name(folder / CONFIG)}: r, lora_alpha and target_modules are {shorten_name(repr((rank, alpha, targets)))}; "
             "expected a number from 1, a number, and names of layers."
         )
     if config.get("use_rslora"):
         alpha *= math.sqrt(rank)  # PEFT then scales by alpha over the root of the rank
     base = str(config.get("base_model_name_or_path") or "")
-    own = embedded_name(base) if base else None
+    own = find_embedded_name(base) if base else None
     return {"rank": rank, "alpha": float(alpha), "targets": targets}, own or base
 
 
-def weights(path: Path) -> dict[str, Tensor]:
+def load_adapter_weights(path: Path) -> dict[str, Tensor]:
     """Return the weights of an adapter, by their names in a policy.
 
     Args:
@@ -94,28 +94,28 @@ def weights(path: Path) -> dict[str, Tensor]:
 
     """
     if path.is_file():
-        return {name.removeprefix("policy."): weight for name, weight in read(path)["state_dict"].items()}
+        return {name.removeprefix("policy."): weight for name, weight in read_checkpoint(path)["state_dict"].items()}
     from safetensors.torch import load_file  # noqa: PLC0415
 
     try:
         stored = load_file(path / WEIGHTS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"{shown(path / WEIGHTS)} cannot be read: {error}") from None
+        raise ValueError(f"{shorten_name(path / WEIGHTS)} cannot be read: {error}") from None
     return {f"lm.{name.removesuffix('.weight')}.default.weight": weight for name, weight in stored.items()}
 
 
-def refuse_another_model(policy: Policy, adapter: Mapping[str, Tensor]) -> None:
+def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> None:
     """Refuse an adapter that is not of a policy's model; no weight of the model is read.
 
     Args:
         policy: not loaded.
-        adapter: by name, see :func:`weights`.
+        adapter: by name, see :func:`load_adapter_weights`.
 
     Raises:
         ValueError: with the first layer that the model lacks, or that is of another size.
 
     """
-    layers = linear_layers(without_weights(policy.location)[1])
+    layers = find_linear_layers(build_meta_model(policy.location)[1])
     for name, weight in adapter.items():
         match = _NAME.fullmatch(name)
         layer = layers.get(match["layer"]) if match else None
@@ -123,17 +123,17 @@ def refuse_another_model(policy: Policy, adapter: Mapping[str, Tensor]) -> None:
         rank, size = weight.shape if match and match["factor"] == "A" else weight.shape[::-1]
         if match is None or sizes is None or (rank, size) != (policy.lora.rank, sizes[match["factor"]]):
             raise ValueError(
-                f"{shown(policy.path)}: the adapter is not of this model: {name} has shape {tuple(weight.shape)}."
+                f"{shorten_name(policy.path)}: the adapter is not of this model: {name} has shape {tuple(weight.shape)}."
             )
 
 
 @torch.no_grad()
-def install(policy: Policy, adapter: Mapping[str, Tensor] | None) -> None:
+def install_adapter(policy: Policy, adapter: Mapping[str, Tensor] | None) -> None:
     """Give a loaded policy the weights of an adapter, all of them.
 
     Args:
         policy: with an adapter of the same shapes.
-        adapter: by name, see :func:`weights`; None for one that changes nothing, bit for bit.
+        adapter: by name, see :func:`load_adapter_weights`; None for one that changes nothing, bit for bit.
 
     Raises:
         ValueError: the shapes are others.
@@ -150,12 +150,12 @@ def install(policy: Policy, adapter: Mapping[str, Tensor] | None) -> None:
     if differing := sorted(name for name in shapes.keys() | expected.keys() if shapes.get(name) != expected.get(name)):
         raise ValueError(
             f"{policy.path}: the adapter is not of this model with LoRA rank {policy.lora.rank}: {len(differing)} "
-            f"weights differ, the first is {differing[0]}, {_size(shapes.get(differing[0]))} instead of "
-            f"{_size(expected.get(differing[0]))}. Name the configuration of the run that wrote it."
+            f"weights differ, the first is {differing[0]}, {_format_shape(shapes.get(differing[0]))} instead of "
+            f"{_format_shape(expected.get(differing[0]))}. Name the configuration of the run that wrote it."
         )
     for name, weight in own.items():
         weight.copy_(adapter[name])
 
 
-def _size(shape: torch.Size | None) -> str:
+def _format_shape(shape: torch.Size | None) -> str:
     return "missing" if shape is None else " x ".join(map(str, shape))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rlcredit.functional.processes import summed
-from rlcredit.rollout import Rollout, concatenated
+from rlcredit.functional.processes import sum_over_processes
+from rlcredit.rollout import Rollout, concatenate_rollouts
 
 
 @dataclass
@@ -32,13 +32,13 @@ class DynamicSampling:
             raise ValueError(f"DynamicSampling expects rounds >= 1, got {self.rounds}.")
 
 
-def informative(rollout: Rollout) -> Tensor:
+def informative_groups(rollout: Rollout) -> Tensor:
     """Return which groups hold right and wrong answers, shape ``(P,)`` bool."""
     groups = rollout.verdicts.view(-1, rollout.group_size)
     return (groups == 1).any(-1) & (groups == 0).any(-1)
 
 
-def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
+def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
     """Take rounds until this process, like all others, has enough informative groups.
 
     Args:
@@ -53,11 +53,11 @@ def refilled(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str
     sampled = []
     for rollout in rounds:
         sampled.append(rollout)
-        missing = prompts - sum(int(informative(part).sum()) for part in sampled)
-        if summed(torch.tensor(max(0, missing), device=rollout.mask.device)) == 0:
+        missing = prompts - sum(int(informative_groups(part).sum()) for part in sampled)
+        if sum_over_processes(torch.tensor(max(0, missing), device=rollout.mask.device)) == 0:
             break
-    combined = concatenated(sampled)
-    useful = informative(combined)
+    combined = concatenate_rollouts(sampled)
+    useful = informative_groups(combined)
     judged = combined.judged.view(-1, combined.group_size).any(-1)
     chosen = (useful.int() + judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
     rows = chosen[:, None] * combined.group_size + torch.arange(combined.group_size, device=chosen.device)

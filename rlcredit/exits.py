@@ -18,7 +18,7 @@ NO_COMPANION = 7
 """Another process of the run has ended or stands still; the last checkpoint is kept."""
 
 
-class Ended(Exception):  # noqa: N818  (not every end is an error)
+class RunStopped(Exception):  # noqa: N818  (not every end is an error)
     """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
 
     Attributes:
@@ -29,37 +29,37 @@ class Ended(Exception):  # noqa: N818  (not every end is an error)
     status = FAILED
 
 
-class NotFinite(Ended):
+class NotFinite(RunStopped):
     """Numbers that no update can be made of."""
 
     status = NOT_FINITE
 
 
-class TwoPolicies(Ended):
+class PolicyMismatch(RunStopped):
     """What was sampled is not what would be trained."""
 
     status = TWO_POLICIES
 
 
-class NoEngine(Ended):
+class EngineUnavailable(RunStopped):
     """The engine does not answer prompts."""
 
     status = NO_ENGINE
 
 
-class NoCompanion(Ended):
+class ProcessLost(RunStopped):
     """A run of several processes has lost one."""
 
     status = NO_COMPANION
 
 
-class NoStorage(Ended):
+class StorageUnavailable(RunStopped):
     """No checkpoint can be written."""
 
     status = NO_STORAGE
 
 
-def signalled(number: int) -> int:
+def signal_exit_status(number: int) -> int:
     """Return the exit status of a process that a signal has ended, as a shell counts it.
 
     Example:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlcredit.files import write_atomically, written_whole
+from rlcredit.files import write_atomically, write_folder_atomically
 from rlcredit.loading import Precision
 from rlcredit.policy import Policy
 
@@ -36,7 +36,7 @@ tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
 """
 
 
-class Merged:
+class MergedWeights:
     """The weights of a policy with its adapter added, one at a time; nothing is written into the policy.
 
     The sum is taken in float32, of the base weights as they act in the policy: those of a base in fewer bits are
@@ -98,7 +98,7 @@ class Merged:
         return dequantize_module_weight(layer).float()
 
 
-def exported(
+def export_policy(
     policy: Policy,
     folder: Path,
     dtype: Precision = "float32",
@@ -113,25 +113,25 @@ def exported(
     Args:
         policy: loaded; unchanged afterwards.
         folder: not there, or empty.
-        dtype: of the weights; other than float32, sums are rounded, see :meth:`Merged.lost`.
+        dtype: of the weights; other than float32, sums are rounded, see :meth:`MergedWeights.lost`.
         generation: settings for ``generate``, beside the base's own.
         facts: rows of the card.
 
     """
-    merged = Merged(policy)
+    merged = MergedWeights(policy)
     weights = {name: weight.to(getattr(torch, dtype)) for name, weight in merged.weights().items()}
-    model = _empty(merged.base, dtype)
+    model = _build_empty_model(merged.base, dtype)
     model.load_state_dict(weights, assign=True)
     model.tie_weights()
     model.generation_config = copy.deepcopy(merged.base.generation_config)
     model.generation_config.update(**(generation or {}))
-    with written_whole(folder) as unfinished:
+    with write_folder_atomically(folder) as unfinished:
         model.save_pretrained(unfinished, safe_serialization=True)
         policy.save_tokenizer(unfinished)
-        write_atomically(unfinished / "README.md", _card(policy, folder, dtype, facts or {}))
+        write_atomically(unfinished / "README.md", _render_model_card(policy, folder, dtype, facts or {}))
 
 
-def _empty(base: Any, dtype: Precision) -> Any:
+def _build_empty_model(base: Any, dtype: Precision) -> Any:
     """Return a model of the same kind without weights."""
     config = copy.deepcopy(base.config)
     config.dtype = getattr(torch, dtype)
@@ -141,7 +141,7 @@ def _empty(base: Any, dtype: Precision) -> Any:
         return type(base)(config)
 
 
-def _card(policy: Policy, folder: Path, dtype: str, facts: Mapping[str, str]) -> str:
+def _render_model_card(policy: Policy, folder: Path, dtype: str, facts: Mapping[str, str]) -> str:
     written = "as raw text" if not policy.prompt.chat else "by its chat template"
     return CARD.format(
         base=policy.path,

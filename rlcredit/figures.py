@@ -10,7 +10,7 @@ INK, MUTED, GRID = "#1f2933", "#9aa5b1", "#e4e7eb"
 ACCENT, SECOND = "#d9480f", "#1971c2"
 
 
-def new_figure(width: float, height: float) -> Any:
+def create_figure(width: float, height: float) -> Any:
     """Return an empty figure that needs no display; size in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -20,7 +20,7 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def finish(axes: Any, title: str) -> None:
+def style_axes(axes: Any, title: str) -> None:
     """Give axes the common look."""
     axes.set_title(title, loc="left", color=INK, fontsize=11, weight="bold")
     axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -29,7 +29,7 @@ def finish(axes: Any, title: str) -> None:
     axes.tick_params(colors=INK)
 
 
-def draw_angles(
+def draw_angle_matrix(
     names: Sequence[str], below: tuple[str, np.ndarray], above: tuple[str, np.ndarray], title: str, path: Path
 ) -> None:
     """Draw a square of angles in degrees, one kind below and another above the diagonal.
@@ -43,7 +43,7 @@ def draw_angles(
 
     """
     degrees = np.tril(below[1], -1) + np.triu(above[1], 1)
-    figure = new_figure(2.4 + 0.95 * len(names), 1.8 + 0.7 * len(names))
+    figure = create_figure(2.4 + 0.95 * len(names), 1.8 + 0.7 * len(names))
     axes = figure.subplots()
     axes.imshow(np.ma.masked_where(np.eye(len(names)) > 0, degrees), cmap="YlOrBr", vmin=0, vmax=90, aspect="auto")
     for row, column in np.ndindex(degrees.shape):
@@ -53,7 +53,7 @@ def draw_angles(
             axes.text(column, row, f"{value:.1f}°", **style)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(names)), names)
-    finish(axes, title)
+    style_axes(axes, title)
     axes.set_xlabel(f"below the diagonal: {below[0]}\nabove: {above[0]}", color=MUTED, fontsize=8)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
@@ -75,7 +75,7 @@ def draw_distributions(
     """
     pooled = np.concatenate([values for _, kinds in panels for values in kinds.values()])
     edges = np.linspace(min(pooled.min(), 0.0), max(np.quantile(pooled, 0.999), 1e-6), bins + 1)
-    figure = new_figure(4.4 * len(panels) + 0.6, 3.8)
+    figure = create_figure(4.4 * len(panels) + 0.6, 3.8)
     row = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (title, kinds) in zip(row, panels, strict=True):
         for (kind, values), colour in zip(kinds.items(), (SECOND, ACCENT), strict=True):
@@ -85,7 +85,7 @@ def draw_distributions(
             named = f"{kind}: {len(values):,} tokens, mean {values.mean():.3f}, variance {values.var():.3g}"
             axes.stairs(share, edges, color=colour, fill=True, alpha=0.25)
             axes.stairs(share, edges, color=colour, linewidth=1.0, label=named)
-        finish(axes, title)
+        style_axes(axes, title)
         axes.set(yscale="log", xlabel=label, ylim=(None, 6))
         axes.legend(frameon=False, fontsize=8, loc="upper right")
     row[0].set_ylabel("share of the kind's tokens")

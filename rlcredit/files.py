@@ -36,7 +36,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = _unfinished(path)
+    unfinished = _unfinished_path(path)
     unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     try:
         with unfinished.open("w+b") as file:
@@ -47,19 +47,19 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    settled(path.parent)
+    sync_folder(path.parent)
 
 
-def replaced(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Replace a small file without waiting for the disk: a crash of the machine may bring back the old one."""
-    unfinished = _unfinished(path)
+    unfinished = _unfinished_path(path)
     unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
 
 
 @contextlib.contextmanager
-def written_whole(folder: Path) -> Iterator[Path]:
+def write_folder_atomically(folder: Path) -> Iterator[Path]:
     """Have a folder written under another name beside its own, which it gets once all is in it.
 
     Args:
@@ -69,7 +69,7 @@ def written_whole(folder: Path) -> Iterator[Path]:
         Where to write. What was written is removed if an error or a signal ends it.
 
     """
-    unfinished = _unfinished(folder)
+    unfinished = _unfinished_path(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
@@ -80,7 +80,7 @@ def written_whole(folder: Path) -> Iterator[Path]:
         raise
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def render_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
 
     Example:
@@ -90,8 +90,8 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(map(_no_formula, rows[0]))
-    writer.writerows([_no_formula(row[name]) for name in rows[0]] for row in rows)
+    writer.writerow(map(_escape_formula, rows[0]))
+    writer.writerows([_escape_formula(row[name]) for name in rows[0]] for row in rows)
     return buffer.getvalue()
 
 
@@ -99,13 +99,13 @@ _FORMULA = re.compile(r"\s*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
 
 
-def _no_formula(cell: Any) -> Any:
+def _escape_formula(cell: Any) -> Any:
     """Return a cell that spreadsheets take for the text or the number that it is."""
     formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
     return f"'{cell}" if formula else cell
 
 
-def settled(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the disk has the names in a folder, so that renamed files keep theirs after a crash."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
@@ -113,11 +113,11 @@ def settled(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _unfinished(path: Path) -> Path:
+def _unfinished_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def is_file(path: Path) -> bool:
+def is_existing_file(path: Path) -> bool:
     r"""Whether a path is a file; False for a name that no file can have.
 
     Example:
@@ -132,7 +132,7 @@ def is_file(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def lock_file(path: Path) -> Iterator[None]:
     """Keep every other process that asks for this lock out; the system unlocks it when this one ends, however it ends.
 
     Args:

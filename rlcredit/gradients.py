@@ -9,12 +9,14 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from rlcredit.functional.directions import Vector
-from rlcredit.functional.processes import rank_and_world, summed
+from rlcredit.functional.processes import rank_and_world_size, sum_over_processes
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
 
-def gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]) -> list[Vector]:
+def compute_credit_gradients(
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+) -> list[Vector]:
     """Return the gradient of the loss under each of several ledgers: one forward pass, one backward pass each.
 
     Nothing is stepped, accumulated or kept: the run goes on as it would without.
@@ -29,26 +31,26 @@ def gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credits:
         Float32 gradients by weight, averaged over all processes as data-parallel training does.
 
     """
-    world = rank_and_world()[1]
-    own = _own_gradients(trainer, module, rollout, credits)
-    return [{name: summed(part) / world for name, part in gradient.items()} for gradient in own]
+    world = rank_and_world_size()[1]
+    own = _compute_local_gradients(trainer, module, rollout, credits)
+    return [{name: sum_over_processes(part) / world for name, part in gradient.items()} for gradient in own]
 
 
-def prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
+def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
     """Return the share of each prompt of this process in its gradient; the shares add up to the whole.
 
     One forward and one backward pass per prompt, over its completions only. What a loss adds without credit, such as a
-    penalty, is taken off. Arguments as for :func:`gradients`.
+    penalty, is taken off. Arguments as for :func:`compute_credit_gradients`.
     """
     prompt = torch.arange(len(credit), device=credit.device) // rollout.group_size
     shares = [credit.where((prompt == number)[:, None], 0) for number in prompt.unique().tolist()]
     if not module.loss.every_row:
-        return [_own_gradients(trainer, module, rollout, [share])[0] for share in shares]
-    *with_credit, without = _own_gradients(trainer, module, rollout, [*shares, torch.zeros_like(credit)])
+        return [_compute_local_gradients(trainer, module, rollout, [share])[0] for share in shares]
+    *with_credit, without = _compute_local_gradients(trainer, module, rollout, [*shares, torch.zeros_like(credit)])
     return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
 
 
-def _own_gradients(
+def _compute_local_gradients(
     trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
 ) -> list[dict[str, Tensor]]:
     """Of this process alone."""
@@ -73,7 +75,7 @@ class AdamStep(NamedTuple):
     change: Vector
 
 
-def adam_steps(trainer: Trainer, module: PolicyModule, vectors: Sequence[Vector]) -> list[AdamStep]:
+def predict_optimizer_steps(trainer: Trainer, module: PolicyModule, vectors: Sequence[Vector]) -> list[AdamStep]:
     """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam.
 
     Nor are its variants ``amsgrad`` and ``maximize`` predicted.
@@ -84,10 +86,12 @@ def adam_steps(trainer: Trainer, module: PolicyModule, vectors: Sequence[Vector]
     if any(group["amsgrad"] or group["maximize"] for group in optimizer.param_groups):
         return []
     names = {weight: name for name, weight in module.named_parameters()}
-    return [adam_step(optimizer, clipped(trainer, gradient), names) for gradient in vectors]
+    return [predict_adam_step(optimizer, clip_gradient(trainer, gradient), names) for gradient in vectors]
 
 
-def adam_step(optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torch.nn.Parameter, str]) -> AdamStep:
+def predict_adam_step(
+    optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torch.nn.Parameter, str]
+) -> AdamStep:
     r"""Predict Adam's next step from its moments as they are, without taking it.
 
     .. math:: \frac{g}{\sqrt{\hat v'} + \epsilon} \qquad\text{and}\qquad
@@ -121,7 +125,7 @@ def adam_step(optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torc
     return AdamStep(preconditioned, change)
 
 
-def clipped(trainer: Trainer, gradient: Vector) -> Vector:
+def clip_gradient(trainer: Trainer, gradient: Vector) -> Vector:
     """Return the gradient as the trainer's clipping leaves it."""
     limit = trainer.gradient_clip_val
     if not limit:

@@ -7,14 +7,14 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from rlcredit.exits import Ended
-from rlcredit.guards.steady import steady, without_noise
+from rlcredit.exits import RunStopped
+from rlcredit.guards.steady import disable_config_dropout, prepare_base_model
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Quantization = Literal["4bit", "8bit"]
 
 
-class MissingWeightsError(Ended, ValueError):
+class MissingWeightsError(RunStopped, ValueError):
     """Files that do not hold the whole model which their configuration describes."""
 
 
@@ -28,7 +28,7 @@ def load_tokenizer(location: str) -> Any:
     return tokenizer
 
 
-def load_config(location: str) -> Any:
+def load_model_config(location: str) -> Any:
     """Read the configuration of a model."""
     from transformers import AutoConfig  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ TINY, ORGANISMS = "tiny", "organisms"
 """Under which the policies are found that come with rlcredit: ``tiny``, and ``organisms/<name>``."""
 
 
-def embedded(path: str) -> Path | None:
+def find_embedded_policy(path: str) -> Path | None:
     """Return the folder of a policy that comes with rlcredit; None for any other.
 
     Args:
@@ -51,7 +51,7 @@ def embedded(path: str) -> Path | None:
     return folder if known and folder.is_dir() else None
 
 
-def embedded_name(folder: str) -> str | None:
+def find_embedded_name(folder: str) -> str | None:
     """Return the name of a policy that came with rlcredit, wherever that was installed; None for any other.
 
     Example:
@@ -64,7 +64,7 @@ def embedded_name(folder: str) -> str | None:
     return "/".join(name) if package == Path(__file__).parent.name and known else None
 
 
-def fastest_device() -> torch.device:
+def find_fastest_device() -> torch.device:
     """Return the accelerator if there is one."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -96,7 +96,7 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
         ) from None
 
 
-def load_frozen(location: str, dtype: Precision, quantization: Quantization | None) -> Any:
+def load_frozen_model(location: str, dtype: Precision, quantization: Quantization | None) -> Any:
     """Read a causal language model whose weights do not learn, without any dropout of its own.
 
     Args:
@@ -113,9 +113,9 @@ def load_frozen(location: str, dtype: Precision, quantization: Quantization | No
 
     loaded: Any = AutoModelForCausalLM.from_pretrained(
         location,
-        config=without_noise(load_config(location)),
+        config=disable_config_dropout(load_model_config(location)),
         dtype=getattr(torch, dtype),
-        quantization_config=_quantization_config(dtype, quantization),
+        quantization_config=_make_quantization_config(dtype, quantization),
         use_safetensors=True,
         trust_remote_code=False,
         ignore_mismatched_sizes=True,
@@ -128,11 +128,11 @@ def load_frozen(location: str, dtype: Precision, quantization: Quantization | No
             f"{location}: {min(missing)} is missing, or of another size than config.json says, the first of "
             f"{len(missing):,} such weights. Copy or download the model again."
         )
-    _keep_differentiable(model)
-    return steady(model.requires_grad_(False), location)
+    _keep_layers_differentiable(model)
+    return prepare_base_model(model.requires_grad_(False), location)
 
 
-def _quantization_config(dtype: Precision, quantization: Quantization | None) -> Any:
+def _make_quantization_config(dtype: Precision, quantization: Quantization | None) -> Any:
     if quantization is None:
         return None
     from transformers import BitsAndBytesConfig  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _quantization_config(dtype: Precision, quantization: Quantization | None) ->
     )
 
 
-def _keep_differentiable(model: nn.Module) -> None:
+def _keep_layers_differentiable(model: nn.Module) -> None:
     # bitsandbytes repacks 4-bit weights at the first forward in eval mode on CPUs with AVX512-BF16; the packed layout
     # has no backward, and every LoRA gradient is silently lost.
     for layer in model.modules():

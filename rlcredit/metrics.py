@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from rlcredit.functional.groups import unanimous
+from rlcredit.functional.groups import unanimous_groups
 from rlcredit.functional.masked import masked_mean, masked_quantiles
 from rlcredit.functional.uncertainty import surprisal
 from rlcredit.losses.base import bounded_ratio
@@ -17,7 +17,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 def sampling_metrics(rollout: Rollout) -> dict[str, Tensor]:
     """Describe the batch: groups that teach nothing are counted, not skipped (dynamic sampling has replaced some)."""
-    all_right, all_wrong = unanimous(rollout.verdicts, rollout.group_size)
+    all_right, all_wrong = unanimous_groups(rollout.verdicts, rollout.group_size)
     surprise = surprisal(rollout.old_logprobs)
     quantiles = masked_quantiles(surprise, rollout.mask, list(QUANTILES.values()))
     return {

@@ -13,7 +13,7 @@ TOKENS = 960
 """Tokens that are scored together where the batch fits into memory as a whole."""
 
 
-def parts(lengths: Sequence[int], tokens: int) -> list[slice]:
+def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:
     """Cut rows of ascending length into runs that hold so many tokens at most, padding included, or one row.
 
     Example:
@@ -68,11 +68,11 @@ class MicroBatches:
         if self.size is None:
             return [slice(0, len(lengths))]
         if isinstance(self.size, int):
-            return parts(lengths, self.size * lengths[-1])
+            return split_rows_by_tokens(lengths, self.size * lengths[-1])
         while True:
-            cut = parts(lengths, self.limit or len(lengths) * lengths[-1])
-            largest = max(cut, key=lambda part: _tokens(lengths, part))
-            tokens = _tokens(lengths, largest)
+            cut = split_rows_by_tokens(lengths, self.limit or len(lengths) * lengths[-1])
+            largest = max(cut, key=lambda part: _padded_tokens(lengths, part))
+            tokens = _padded_tokens(lengths, largest)
             if tokens <= self._tried:
                 return cut
             try:
@@ -87,5 +87,5 @@ class MicroBatches:
                 torch.cuda.empty_cache()  # memory of the pass; an error keeps it until the except block ends
 
 
-def _tokens(lengths: Sequence[int], part: slice) -> int:
+def _padded_tokens(lengths: Sequence[int], part: slice) -> int:
     return (part.stop - part.start) * lengths[part.stop - 1]

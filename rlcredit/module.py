@@ -16,17 +16,17 @@ from torch.utils.checkpoint import checkpoint
 from rlcredit.dynamic_sampling import DynamicSampling
 from rlcredit.engines.base import Decoder, Engine
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.noise import stream, token_uniforms
+from rlcredit.engines.noise import stream_number, token_uniforms
 from rlcredit.engines.sampling import Sampling
 from rlcredit.guards.guarded_update import GuardedUpdate
-from rlcredit.guards.update import Update
+from rlcredit.guards.update import UpdateValues
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.losses.base import bounded_ratio
 from rlcredit.metrics import MeanPassAtK, policy_metrics, sampling_metrics
-from rlcredit.microbatches import TOKENS, MicroBatches, Size, parts
-from rlcredit.policy import Context, Policy, Scores
+from rlcredit.microbatches import TOKENS, MicroBatches, Size, split_rows_by_tokens
+from rlcredit.policy import Policy, PromptContext, TokenScores
 from rlcredit.rollout import Rollout
-from rlcredit.tasks.base import Prompts, Task
+from rlcredit.tasks.base import PromptBatch, Task
 
 SPLITTING = (FSDPStrategy, ModelParallelStrategy, DeepSpeedStrategy)
 """Strategies under which no process holds the weights."""
@@ -203,7 +203,7 @@ class PolicyModule(GuardedUpdate):
             return optimizer
         return [optimizer], [{"scheduler": self.scheduler(optimizer), "interval": "step"}]
 
-    def on_after_batch_transfer(self, batch: Prompts, dataloader_idx: int) -> Rollout | Prompts:
+    def on_after_batch_transfer(self, batch: PromptBatch, dataloader_idx: int) -> Rollout | PromptBatch:
         """Answer the prompts with the current policy, so that callbacks get a rollout; or return the one kept."""
         if not self.trainer.training:
             return batch
@@ -263,7 +263,7 @@ class PolicyModule(GuardedUpdate):
         self._log({"train/loss": loss.detach(), **{f"train/{k}": v for k, v in reported.items()}}, len(part.mask))
         compared = policy_metrics(part, self.scored(part))
         name = type(self.loss).__name__
-        self._update = Update(self.global_step, part, scores.entropy.detach(), loss.detach(), name, compared)
+        self._update = UpdateValues(self.global_step, part, scores.entropy.detach(), loss.detach(), name, compared)
         for name, value in compared.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
@@ -288,7 +288,7 @@ class PolicyModule(GuardedUpdate):
         return rollout.minibatch(rollout.update % self.minibatches, self.minibatches)
 
     def judged_inputs(
-        self, rollout: Rollout, scores: Scores, credit: Tensor
+        self, rollout: Rollout, scores: TokenScores, credit: Tensor
     ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
         """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
 
@@ -324,12 +324,12 @@ class PolicyModule(GuardedUpdate):
             "ref_logprobs": lambda: rollout.ref_logprobs,
             "update": lambda: rollout.update,
             "token_uniforms": lambda: token_uniforms(
-                self.seed, self.global_step, stream("loss"), rollout.mask.shape, rollout.group_size
+                self.seed, self.global_step, stream_number("loss"), rollout.mask.shape, rollout.group_size
             ),
         }
         return {name: available[name]() for name in self.loss.needs}
 
-    def forward(self, rollout: Rollout) -> Scores:
+    def forward(self, rollout: Rollout) -> TokenScores:
         """Return log pi of the sampled tokens with graph, and the policy's entropy, both ``(B, T)``.
 
         Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row, and rows
@@ -344,7 +344,7 @@ class PolicyModule(GuardedUpdate):
         cut = self.micro_batches.cut(lengths, lambda part: self._tried(rollout, rows[part]))
         scored = [self._recomputed(rollout, rows[part]) for part in cut] if len(cut) > 1 else self._whole(rollout, rows)
         logprobs, entropy = zip(*scored, strict=True)
-        return Scores(
+        return TokenScores(
             rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
             rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
         )
@@ -353,7 +353,7 @@ class PolicyModule(GuardedUpdate):
         """Score rows of ascending length, every prompt read once."""
         with self.policy.learning():
             context = self.policy.read(self._prompts(rollout, rows))
-            cut = parts(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
+            cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
             return [self._scored(rollout, rows[part], context.rows(part)) for part in cut]
 
     def _tried(self, rollout: Rollout, rows: Tensor) -> None:
@@ -372,7 +372,7 @@ class PolicyModule(GuardedUpdate):
         prompt_ids = rollout.prompt_ids[rows]
         return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
 
-    def _scored(self, rollout: Rollout, rows: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    def _scored(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
         """Score some rows behind their prompts, free of columns that are padding in all of them."""
         width = int(rollout.mask[rows].sum(-1).max())
         scores = self.policy.scored(context, rollout.completion_ids[rows, :width], self.sampling.temperature)

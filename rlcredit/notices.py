@@ -3,12 +3,12 @@
 import contextlib
 import sys
 
-from rlcredit.inspection.visible import harmless
+from rlcredit.inspection.visible import escape_controls
 
 _told: set[str] = set()
 
 
-def once(sentence: str, kind: str | None = None) -> None:
+def warn_once(sentence: str, kind: str | None = None) -> None:
     """Warn on standard error, unless the warning has been printed before.
 
     Args:
@@ -18,15 +18,15 @@ def once(sentence: str, kind: str | None = None) -> None:
     """
     if (kind or sentence) not in _told:
         _told.add(kind or sentence)
-        tell(f"warning: {sentence}")
+        print_message(f"warning: {sentence}")
 
 
-def again(kind: str) -> None:
+def rearm_warning(kind: str) -> None:
     """Let a warning be printed again, because its cause has gone away in between."""
     _told.discard(kind)
 
 
-def tell(sentence: str) -> None:
+def print_message(sentence: str) -> None:
     """Print a message about the run on standard error."""
     with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
-        print(harmless(sentence), file=sys.stderr, flush=True)
+        print(escape_controls(sentence), file=sys.stderr, flush=True)

@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from rlcredit.functional.uncertainty import scores_from_hidden, tempered_logits
-from rlcredit.loading import TINY, Precision, Quantization, embedded, load_frozen, load_tokenizer
+from rlcredit.loading import TINY, Precision, Quantization, find_embedded_policy, load_frozen_model, load_tokenizer
 from rlcredit.prompt import (
     PADDING,
     Conversation,
-    Prompt,
-    context_length,
-    left_padded,
-    refuse_longer,
-    refuse_unread,
-    turns,
+    PromptFormat,
+    find_context_length,
+    left_padded_ids,
+    parse_conversation,
+    refuse_long_prompts,
+    refuse_unknown_tokens,
 )
 
 SMALL = 2**15
@@ -51,7 +51,7 @@ class LoRA:
             raise ValueError(f"LoRA expects rank >= 1, got {self.rank}.")
 
 
-def with_lora(base: Any, lora: LoRA) -> Any:
+def add_lora_adapter(base: Any, lora: LoRA) -> Any:
     """Return a model of transformers with a fresh adapter in it.
 
     Raises:
@@ -72,7 +72,7 @@ def with_lora(base: Any, lora: LoRA) -> Any:
     return get_peft_model(base, config)
 
 
-class Scores(NamedTuple):
+class TokenScores(NamedTuple):
     """Log-probability of sampled tokens, and what each was drawn from: its entropy and sum of squared probabilities.
 
     All ``(B, T)`` float32, in nats.
@@ -84,7 +84,7 @@ class Scores(NamedTuple):
 
 
 @dataclass
-class Context:
+class PromptContext:
     """Prompts, each read once, and the prompt of each completion; gradients go back through each prompt once.
 
     Attributes:
@@ -100,9 +100,9 @@ class Context:
     mask: Tensor
     of: Tensor
 
-    def rows(self, chosen: Tensor | slice) -> "Context":
+    def rows(self, chosen: Tensor | slice) -> "PromptContext":
         """Return the context of some completions."""
-        return Context(self.hidden, self.cache, self.mask, self.of[chosen])
+        return PromptContext(self.hidden, self.cache, self.mask, self.of[chosen])
 
     def expanded(self) -> Any:
         """Return a cache with a row for every completion, and leave this one as it is."""
@@ -113,7 +113,7 @@ class Context:
 
 
 @functools.cache
-def cache_name(transformer: type[nn.Module]) -> str:
+def find_cache_argument(transformer: type[nn.Module]) -> str:
     """Return what a class of transformers calls its cache, as argument and in its output; renamed in 5.24."""
     parameters = inspect.signature(transformer.forward).parameters
     return "cache" if "cache" in parameters else "past_key_values"
@@ -139,21 +139,21 @@ class Policy(nn.Module):
         lora: LoRA | None = None,
         dtype: Precision = "float32",
         quantization: Quantization | None = None,
-        prompt: Prompt | None = None,
+        prompt: PromptFormat | None = None,
     ) -> None:
         super().__init__()
         self.path = path
         self.lora = lora or LoRA()
         self.dtype: Precision = dtype
         self.quantization: Quantization | None = quantization
-        self.prompt = prompt or Prompt()
+        self.prompt = prompt or PromptFormat()
         self.lm: Any = None
         self.tokenizer: Any = None
 
     @property
     def location(self) -> str:
         """Where the weights and the tokenizer lie."""
-        return str(embedded(self.path) or os.path.expanduser(self.path))
+        return str(find_embedded_policy(self.path) or os.path.expanduser(self.path))
 
     def load(self, seed: int = 0) -> None:
         """Read tokenizer and weights and start a fresh adapter; a second call does nothing.
@@ -171,10 +171,10 @@ class Policy(nn.Module):
             return
         self.tokenizer = load_tokenizer(self.location)
         self.prompt.check(self.tokenizer, self.path)
-        base = load_frozen(self.location, self.dtype, self.quantization)
+        base = load_frozen_model(self.location, self.dtype, self.quantization)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.lm = with_lora(base, self.lora)
+            self.lm = add_lora_adapter(base, self.lora)
         self._check_head()
 
     def _check_head(self) -> None:
@@ -237,7 +237,7 @@ class Policy(nn.Module):
         """
         positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         transformer = self.lm.get_base_model().base_model
-        name = cache_name(type(transformer))
+        name = find_cache_argument(type(transformer))
         output = transformer(
             input_ids=ids.clamp(min=0),  # padding has no embedding, and nothing attends to it
             attention_mask=attention_mask.long(),
@@ -248,7 +248,7 @@ class Policy(nn.Module):
         return output.last_hidden_state, output[name] if use_cache else None
 
     def encode(self, questions: Sequence[str | Conversation]) -> Tensor:
-        """Write questions as :class:`~rlcredit.prompt.Prompt` says; a text is one turn of the user.
+        """Write questions as :class:`~rlcredit.prompt.PromptFormat` says; a text is one turn of the user.
 
         Returns:
             Token ids, with :data:`~rlcredit.prompt.PADDING` on the left, shape ``(P, L)``, L a multiple of 16 so that
@@ -258,12 +258,12 @@ class Policy(nn.Module):
             PromptError: the tokenizer cannot write one, or one is longer than the model can read.
 
         """
-        conversations = [turns(question) for question in questions]
+        conversations = [parse_conversation(question) for question in questions]
         prompts = self.prompt.encoded(self.tokenizer, conversations)
         if self.lm is not None:
-            refuse_longer(list(map(len, prompts)), context_length(self.lm.config), self.path)
-            refuse_unread(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
-        return left_padded(prompts, multiple=16)
+            refuse_long_prompts(list(map(len, prompts)), find_context_length(self.lm.config), self.path)
+            refuse_unknown_tokens(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
+        return left_padded_ids(prompts, multiple=16)
 
     def stated(self, completions: Sequence[str]) -> list[str]:
         """Return completions as a verifier reads them: behind the mark of thinking that their prompt has opened.
@@ -277,7 +277,7 @@ class Policy(nn.Module):
         """Return true on tokens, false on padding; the pad token of the model is a token."""
         return prompt_ids != PADDING
 
-    def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> Scores:
+    def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
         """Score completions under the tempered policy, with graph where gradients are enabled.
 
         Args:
@@ -291,22 +291,22 @@ class Policy(nn.Module):
         """
         return self.scored(self.read(prompt_ids), completion_ids, temperature)
 
-    def read(self, prompt_ids: Tensor) -> Context:
+    def read(self, prompt_ids: Tensor) -> PromptContext:
         """Read prompts, left-padded, shape ``(B, L)``; one that comes several times is read once."""
         prompts, of = prompt_ids.unique(dim=0, return_inverse=True)
         mask = self.prompt_mask(prompts)
         hidden, cache = self.hidden(prompts, mask, use_cache=True)
-        return Context(hidden[:, -1:], cache, mask, of)
+        return PromptContext(hidden[:, -1:], cache, mask, of)
 
-    def scored(self, context: Context, completion_ids: Tensor, temperature: float = 1.0) -> Scores:
+    def scored(self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
         """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`logprobs`."""
         predicting = self.predicting(context, completion_ids)
         scores = scores_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
         )
-        return Scores(*(score.view(completion_ids.shape) for score in scores))
+        return TokenScores(*(score.view(completion_ids.shape) for score in scores))
 
-    def predicting(self, context: Context, completion_ids: Tensor) -> Tensor:
+    def predicting(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
         """Return the hidden states from which each completion token is predicted, shape ``(B, T, D)``."""
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
         first, inputs = context.hidden[context.of], completion_ids[:, :-1]

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from rlcredit.exits import Ended
+from rlcredit.exits import RunStopped
 
 PADDING = -1
 """Stands on the left of shorter prompts. It is no token of any model, whose own pad token may also begin a prompt."""
@@ -26,22 +26,22 @@ THINKING = {
 """Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
 
 
-class Turn(TypedDict):
+class ChatMessage(TypedDict):
     """What one side says."""
 
     role: str
     content: str
 
 
-Conversation = list[Turn]
+Conversation = list[ChatMessage]
 """Turns in their order; the last one is the user's."""
 
 
-class PromptError(Ended, ValueError):
+class PromptError(RunStopped, ValueError):
     """A conversation that cannot be written for this model; the message names the option."""
 
 
-def turns(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
+def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
     """Return a question as turns; a text is one turn of the user.
 
     Args:
@@ -57,7 +57,7 @@ def turns(question: str | Sequence[Mapping[str, Any]], where: str = "a question"
 
     """
     if isinstance(question, str):
-        return [Turn(role="user", content=question)]
+        return [ChatMessage(role="user", content=question)]
     said = list(question)
     for turn in said:
         known = isinstance(turn, Mapping) and {key for key in turn if turn[key] is not None} == {"role", "content"}
@@ -65,11 +65,11 @@ def turns(question: str | Sequence[Mapping[str, Any]], where: str = "a question"
             raise ValueError(f"{where}: a turn is {{role: {' | '.join(ROLES)}, content: text}}, got {turn!r:.200}.")
     if not said or said[-1]["role"] != "user":
         raise ValueError(f"{where}: the last turn must be the user's, for the policy answers it.")
-    return [Turn(role=turn["role"], content=turn["content"]) for turn in said]
+    return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in said]
 
 
 @dataclass
-class Prompt:
+class PromptFormat:
     """How conversations are written for the model.
 
     Args:
@@ -138,7 +138,7 @@ class Prompt:
         """
         if not self.chat:
             return ""
-        prompt = self.written(tokenizer, [turns("4 + 3 =")])[0].rstrip()
+        prompt = self.written(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
         return next((mark for mark in THINKING if prompt.endswith(mark)), "")
 
     def written(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
@@ -153,7 +153,7 @@ class Prompt:
 
         """
         if not self.chat:
-            return ["\n\n".join(filter(None, _blocks(conversation))) for conversation in conversations]
+            return ["\n\n".join(filter(None, _render_raw_blocks(conversation))) for conversation in conversations]
         self.check(tokenizer, tokenizer.name_or_path)
         options = {} if self.thinking is None else {"enable_thinking": self.thinking}
         try:
@@ -172,7 +172,7 @@ class Prompt:
         return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
 
 
-def left_padded(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
+def left_padded_ids(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
     """Return prompts with :data:`PADDING` on the left, shape ``(P, L)``, L a multiple of ``multiple``.
 
     Example:
@@ -186,7 +186,7 @@ def left_padded(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
     return torch.tensor([[PADDING] * (width - len(prompt)) + list(prompt) for prompt in prompts])
 
 
-def refuse_unread(prompts: Sequence[Sequence[int]], rows: int, tokenizer: Any, name: str) -> None:
+def refuse_unknown_tokens(prompts: Sequence[Sequence[int]], rows: int, tokenizer: Any, name: str) -> None:
     """Refuse prompts with a token that a model has no embedding for.
 
     Args:
@@ -205,12 +205,12 @@ def refuse_unread(prompts: Sequence[Sequence[int]], rows: int, tokenizer: Any, n
         raise PromptError(f"a prompt has the token {token!r}, for which {name} has no embedding. Leave it out.")
 
 
-def context_length(config: Any) -> int | None:
+def find_context_length(config: Any) -> int | None:
     """Return how many tokens a model can read, prompt and completion together; None if it names no limit."""
     return getattr(config.get_text_config(), "max_position_embeddings", None)
 
 
-def refuse_longer(lengths: Sequence[int], context: int | None, name: str) -> None:
+def refuse_long_prompts(lengths: Sequence[int], context: int | None, name: str) -> None:
     """Refuse prompts that leave no room for an answer.
 
     Args:
@@ -229,7 +229,7 @@ def refuse_longer(lengths: Sequence[int], context: int | None, name: str) -> Non
         )
 
 
-def _blocks(conversation: Conversation) -> Iterator[str]:
+def _render_raw_blocks(conversation: Conversation) -> Iterator[str]:
     """Yield the blocks of a raw text; an answer stands behind its question, one space between them."""
     block = ""
     for turn in conversation:

@@ -110,7 +110,7 @@ class Rollout:
             ValueError: a field is not of the shape that the mask and the group size give it.
 
         """
-        _refuse_shapes(self)
+        _refuse_wrong_shapes(self)
         if self.judged is None:
             self.judged = torch.ones_like(self.correct, dtype=torch.bool)
         self._open()
@@ -151,7 +151,7 @@ class Rollout:
 
     def evenly(self, number: int) -> list[int]:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
-        return evenly(len(self.mask), number)
+        return evenly_spaced_rows(len(self.mask), number)
 
     def rows(self, chosen: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
@@ -183,7 +183,7 @@ class Rollout:
         return self.rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
 
 
-def _refuse_shapes(rollout: Rollout) -> None:
+def _refuse_wrong_shapes(rollout: Rollout) -> None:
     """Hold what was given to the shapes of :class:`Rollout`; no value of a tensor is looked at."""
     mask, group_size = rollout.mask, rollout.group_size
     if mask.ndim != 2 or mask.dtype != torch.bool:
@@ -214,12 +214,12 @@ def _refuse_shapes(rollout: Rollout) -> None:
         )
 
 
-def evenly(rows: int, number: int) -> list[int]:
+def evenly_spaced_rows(rows: int, number: int) -> list[int]:
     """Return ``number`` of ``rows`` at equal distances, the first and the last among them; all if there are no more."""
     return torch.linspace(0, rows - 1, min(number, rows)).round().int().tolist()
 
 
-def concatenated(rollouts: Sequence[Rollout]) -> Rollout:
+def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
     """Return one rollout of all rows, completions padded to the longest; the ledger is opened anew.
 
     Args:

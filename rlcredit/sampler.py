@@ -11,24 +11,24 @@ from torch import Tensor
 from torch.nn import ModuleList
 from torch.nn.functional import pad
 
-from rlcredit.dynamic_sampling import DynamicSampling, refilled
+from rlcredit.dynamic_sampling import DynamicSampling, sample_until_informative
 from rlcredit.engines.base import Decoder, Engine
 from rlcredit.engines.noise import VALIDATION
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.functional.masked import masked_mean
 from rlcredit.metrics import MeanPassAtK
-from rlcredit.microbatches import TOKENS, MicroBatches, parts
+from rlcredit.microbatches import TOKENS, MicroBatches, split_rows_by_tokens
 from rlcredit.oracle import Oracle
-from rlcredit.policy import Policy, Scores
+from rlcredit.policy import Policy, TokenScores
 from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
-from rlcredit.tasks.base import Prompts, Task
+from rlcredit.tasks.base import PromptBatch, Task
 from rlcredit.tasks.held_out import HeldOutSet
-from rlcredit.verification.rewards import are, checked, decided, rewards
+from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask, verdict_rewards
 from rlcredit.verification.verifiers import Verdict
 
 
-class Sampler(LightningModule):
+class RolloutSampler(LightningModule):
     """Turn prompts into rollouts, and held-out prompts into pass@k; see :class:`rlcredit.module.PolicyModule`.
 
     Attributes:
@@ -65,7 +65,7 @@ class Sampler(LightningModule):
         self.policy.load(self.seed)
 
     @torch.no_grad()
-    def rollout(self, prompts: Prompts) -> Rollout:
+    def rollout(self, prompts: PromptBatch) -> Rollout:
         """Sample G completions per prompt and have them judged; if dynamic, of as many prompts as it takes."""
         self.step_metrics = dict.fromkeys(("time/rollout", "time/verify"), 0.0)
         prompt_ids, per_round = self._encoded(prompts), len(prompts.numbers) // self.rounds
@@ -75,7 +75,7 @@ class Sampler(LightningModule):
             for start in range(0, len(prompts.numbers), per_round)
         )
         if self.dynamic_sampling:
-            rollout, counted = refilled(rounds, per_round)
+            rollout, counted = sample_until_informative(rounds, per_round)
             self.step_metrics.update({f"train/{name}": value for name, value in counted.items()})
         else:
             rollout = next(rounds)
@@ -93,15 +93,15 @@ class Sampler(LightningModule):
         self._clock = self._now()
         return rollout
 
-    def _round(self, prompts: Prompts, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
+    def _round(self, prompts: PromptBatch, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
         """Sample and judge once; note which completions are right, judged, truncated, without answer."""
         started, group = self._now(), self.sampling.completions
         samples = self._sampled(prompts, prompt_ids, self.sampling, self.seed, self.global_step)
         decoded = self._now()
         tokens = self.policy.pieces(samples.completion_ids, samples.mask)
         verdicts = self._judged(self._task, prompts, ["".join(pieces) for pieces in tokens], group)
-        right, judged = are(verdicts, Verdict.RIGHT), decided(verdicts)
-        solved.append(torch.stack([right, judged, samples.truncated.cpu(), are(verdicts, Verdict.NO_ANSWER)]))
+        right, judged = verdict_mask(verdicts, Verdict.RIGHT), judged_mask(verdicts)
+        solved.append(torch.stack([right, judged, samples.truncated.cpu(), verdict_mask(verdicts, Verdict.NO_ANSWER)]))
         self.step_metrics["time/rollout"] += decoded - started
         self.step_metrics["time/verify"] += self._now() - decoded
         rollout = Rollout(
@@ -114,7 +114,7 @@ class Sampler(LightningModule):
             entropy=samples.entropy,
             sum_pi_squared=samples.sum_pi_squared,
             engine_logprobs=samples.engine_logprobs,  # pyright: ignore[reportArgumentType]
-            correct=rewards(right, judged, group).to(self.device),
+            correct=verdict_rewards(right, judged, group).to(self.device),
             judged=judged.to(self.device),
             tokens=tokens,
         )
@@ -147,7 +147,7 @@ class Sampler(LightningModule):
 
     def scores(
         self, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float, adapter: bool = True
-    ) -> Scores:
+    ) -> TokenScores:
         """Score completions without graph, those of similar length together and as many at a time as an update does.
 
         Args:
@@ -160,13 +160,13 @@ class Sampler(LightningModule):
         """
         lengths, order = mask.sum(-1).clamp(min=1).sort(stable=True)
 
-        def score(micro_batch: slice) -> list[Scores]:
+        def score(micro_batch: slice) -> list[TokenScores]:
             rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
             context, scored = self.policy.read(prompt_ids[rows]), []
-            for part in parts(tokens, TOKENS):
+            for part in split_rows_by_tokens(tokens, TOKENS):
                 width = tokens[part.stop - 1]
                 scores = self.policy.scored(context.rows(part), completion_ids[rows[part], :width], temperature)
-                scored.append(Scores(*(pad(values, (0, mask.shape[1] - width)) for values in scores)))
+                scored.append(TokenScores(*(pad(values, (0, mask.shape[1] - width)) for values in scores)))
             return scored
 
         acting = self.policy.learning if adapter else self.policy.adapter_off
@@ -174,9 +174,9 @@ class Sampler(LightningModule):
             cut = self.scoring.cut((lengths + prompt_ids.shape[1]).tolist(), score)
             scored = [scores for micro_batch in cut for scores in score(micro_batch)]
         place = order.argsort()
-        return Scores(*(torch.cat(values)[place].where(mask, 0) for values in zip(*scored, strict=True)))
+        return TokenScores(*(torch.cat(values)[place].where(mask, 0) for values in zip(*scored, strict=True)))
 
-    def _encoded(self, prompts: Prompts) -> Tensor:
+    def _encoded(self, prompts: PromptBatch) -> Tensor:
         prompt_ids = self.policy.encode(prompts.questions).to(self.device)
         if self.trainer.training and self.trainer.world_size > 1:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
@@ -186,7 +186,7 @@ class Sampler(LightningModule):
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
         return prompt_ids
 
-    def _sampled(self, prompts: Prompts, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
+    def _sampled(self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
         with self.trainer.precision_plugin.forward_context():
             samples = self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
         if self.engine.exact and samples.entropy is not None:
@@ -203,27 +203,27 @@ class Sampler(LightningModule):
             self.step_metrics["train/mismatch_max"] = (by_engine - logprobs).abs().max().item()
         return replace(samples, logprobs=logprobs, entropy=entropy, sum_pi_squared=squares, engine_logprobs=by_engine)
 
-    def _judged(self, task: Task, prompts: Prompts, answers: list[str], group: int) -> Sequence[Verdict]:
+    def _judged(self, task: Task, prompts: PromptBatch, answers: list[str], group: int) -> Sequence[Verdict]:
         examples = [example for example in prompts.examples for _ in range(group)]
-        return checked(task.judge(self.policy.stated(answers), examples), len(answers), task)
+        return require_verdicts(task.judge(self.policy.stated(answers), examples), len(answers), task)
 
     @property
     def _task(self) -> Task:
         return self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
 
-    def validation_step(self, batch: Prompts, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
+    def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
         """Answer held-out questions, in every validation with the same noise; return which are right, ``(P, G)``."""
         asked = self._task.held_out_sets[dataloader_idx]
         sampling, prompt_ids = asked.sampling(self.validation), self._encoded(batch)
         samples = self._sampled(asked.drawn(batch), prompt_ids, sampling, self.validation_seed, VALIDATION)
         answers = self.policy.texts(samples.completion_ids, samples.mask)
         verdicts = self._judged(asked.task, batch, answers, sampling.completions)
-        right = are(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
+        right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
         solved = self.solved_of(asked)
         for metric in solved.values():
             metric.update(right)
         unjudged, no_answer = (
-            are(verdicts, kind).float().mean().item() for kind in (Verdict.UNJUDGED, Verdict.NO_ANSWER)
+            verdict_mask(verdicts, kind).float().mean().item() for kind in (Verdict.UNJUDGED, Verdict.NO_ANSWER)
         )
         named = {asked.metric(name): metric for name, metric in solved.items()}
         self.log_dict(named, batch_size=len(right), add_dataloader_idx=False)

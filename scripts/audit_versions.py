@@ -31,7 +31,7 @@ HEAD = """\
 """
 
 
-def declared() -> Iterator[Requirement]:
+def read_declared_requirements() -> Iterator[Requirement]:
     """Yield what pyproject.toml asks for, extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for text in (
@@ -41,7 +41,7 @@ def declared() -> Iterator[Requirement]:
         yield Requirement(text)
 
 
-def installed(name: str) -> str | None:
+def find_installed_version(name: str) -> str | None:
     """Return the public version of an installed package, None if it is not there."""
     try:
         return version(name).partition("+")[0]
@@ -49,25 +49,25 @@ def installed(name: str) -> str | None:
         return None
 
 
-def find_forbidden() -> Iterator[str]:
+def find_forbidden_versions() -> Iterator[str]:
     """Yield a sentence for every installed version that pyproject.toml leaves out, or that is known to be bad."""
-    for requirement in declared():
-        found = installed(requirement.name)
+    for requirement in read_declared_requirements():
+        found = find_installed_version(requirement.name)
         if found is not None and not requirement.specifier.contains(found, prereleases=True):
             yield f"{requirement.name} is {found}, and pyproject.toml asks for {requirement.specifier}."
     for name, versions in KNOWN_BAD.items():
-        if installed(name) in [each.removeprefix("==") for each in versions.split(",")]:
-            yield f"{name} is {installed(name)}, which must not run. Remove it."
+        if find_installed_version(name) in [each.removeprefix("==") for each in versions.split(",")]:
+            yield f"{name} is {find_installed_version(name)}, which must not run. Remove it."
 
 
-def closure() -> dict[str, str]:
+def collect_installed_versions() -> dict[str, str]:
     """Return the versions of what is installed and asked for, by pyproject.toml or by something that it asks for."""
-    waiting, found = list(declared()), dict[str, str]()
+    waiting, found = list(read_declared_requirements()), dict[str, str]()
     done: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         requirement = waiting.pop()
         name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
-        known = installed(name)
+        known = find_installed_version(name)
         if known is None or (name, extras) in done:
             continue
         done.add((name, extras))
@@ -79,7 +79,7 @@ def closure() -> dict[str, str]:
     return found
 
 
-def find_other(lines: Sequence[str]) -> Iterator[str]:
+def find_unconstrained_versions(lines: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for every installed version that is not that of the constraints.
 
     Args:
@@ -88,7 +88,7 @@ def find_other(lines: Sequence[str]) -> Iterator[str]:
     """
     for line in lines:
         if match := re.fullmatch(r"([\w.-]+)==([\w.!]+)", line.strip()):
-            found = installed(match[1])
+            found = find_installed_version(match[1])
             if found not in (None, match[2]):
                 yield f"{match[1]} is {found}; the tests ran with {match[2]}."
 
@@ -98,10 +98,10 @@ def main(args: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write tests/constraints.txt")
     if parser.parse_args(args).write:
-        lines = [f"{name}=={found}" for name, found in sorted(closure().items())]
+        lines = [f"{name}=={found}" for name, found in sorted(collect_installed_versions().items())]
         CONSTRAINTS.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    forbidden = list(find_forbidden())
-    print(*forbidden, *find_other(CONSTRAINTS.read_text(encoding="utf-8").splitlines()), sep="\n")
+    forbidden = list(find_forbidden_versions())
+    print(*forbidden, *find_unconstrained_versions(CONSTRAINTS.read_text(encoding="utf-8").splitlines()), sep="\n")
     return 1 if forbidden else 0
 
 

@@ -17,12 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from benchmarks import alternating, arguments, keep, ratios, spread, table
-from small_policies import with_adapter, written
+from benchmarks import (
+    format_median_and_range,
+    make_benchmark_parser,
+    measure_in_turns,
+    print_columns,
+    round_ratios,
+    write_measurements,
+)
+from small_policies import load_with_random_adapter, save_as_policy
 from tiny_traces import CHAIN_SUM
 from torch import Tensor
 
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.module import PolicyModule
@@ -33,21 +40,21 @@ from rlcredit.tasks import ReasoningGym
 PROMPTS, GROUP, LENGTH, TEMPERATURE = 8, 16, 128, 0.7
 
 
-def questions(number: int) -> list[str]:
+def make_bench_questions(number: int) -> list[str]:
     """Questions of the embedded policy's task."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=max(number, 64), validation_size=16, prompts_per_step=8)
     task.setup()
     return [example.text for example in list(task.train_set)[:number]]
 
 
-def timed(work: Callable[[], Any]) -> float:
+def measure_cpu_seconds(work: Callable[[], Any]) -> float:
     """Return the CPU seconds of a call."""
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
-def generated(policy: Policy, prompt_ids: Tensor) -> Tensor:
+def answer_by_generate(policy: Policy, prompt_ids: Tensor) -> Tensor:
     """Answer with ``model.generate``."""
     rows = prompt_ids.repeat_interleave(GROUP, 0)
     with torch.no_grad(), policy.sampling():
@@ -63,7 +70,7 @@ def generated(policy: Policy, prompt_ids: Tensor) -> Tensor:
         )
 
 
-def continuous(policy: Policy, prompt_ids: Tensor) -> Any:
+def answer_by_generate_batch(policy: Policy, prompt_ids: Tensor) -> Any:
     """Answer with ``model.generate_batch``."""
     config = copy.deepcopy(policy.lm.generation_config)
     config.update(do_sample=True, temperature=TEMPERATURE, top_k=0, top_p=1.0, max_new_tokens=LENGTH)
@@ -76,10 +83,10 @@ def continuous(policy: Policy, prompt_ids: Tensor) -> Any:
     return answers
 
 
-def compare(rounds: int) -> dict[str, list[float]]:
+def compare_decoders(rounds: int) -> dict[str, list[float]]:
     """Measure all sides on the prompts of one step."""
-    policy = with_adapter(Policy())
-    prompt_ids = policy.encode(questions(PROMPTS))
+    policy = load_with_random_adapter(Policy())
+    prompt_ids = policy.encode(make_bench_questions(PROMPTS))
     sampling = Sampling(GROUP, LENGTH, TEMPERATURE)
     engines = {"fused": InProcessEngine(), "transformers": InProcessEngine(fused=False)}
 
@@ -87,31 +94,31 @@ def compare(rounds: int) -> dict[str, list[float]]:
         return engine.sample(policy, prompt_ids, list(range(PROMPTS)), sampling, seed=0, step=0)
 
     sides: dict[str, Callable[[], Any]] = {name: lambda e=engine: ours(e) for name, engine in engines.items()}
-    sides["generate"] = lambda: generated(policy, prompt_ids)
-    sides["continuous"] = lambda: continuous(policy, prompt_ids)
+    sides["generate"] = lambda: answer_by_generate(policy, prompt_ids)
+    sides["continuous"] = lambda: answer_by_generate_batch(policy, prompt_ids)
     for name, side in list(sides.items()):
         try:
             side()  # once, to warm up
         except Exception as error:  # noqa: BLE001  (that a side cannot run is a result)
             print(f"{name} does not run here: {type(error).__name__}: {str(error).splitlines()[0][:150]}")
             del sides[name]
-    return alternating({name: lambda s=side: timed(s) for name, side in sides.items()}, rounds)
+    return measure_in_turns({name: lambda s=side: measure_cpu_seconds(s) for name, side in sides.items()}, rounds)
 
 
-def random_policy(folder: Path, vocabulary: int, width: int) -> Policy:
+def make_random_policy(folder: Path, vocabulary: int, width: int) -> Policy:
     """Write a policy of the embedded architecture with random weights, and load it."""
     from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415
 
     config: Any = AutoConfig.from_pretrained(Policy().location)
     config.vocab_size, config.hidden_size, config.intermediate_size = vocabulary, width, 3 * width
     config.head_dim = width // config.num_attention_heads
-    return with_adapter(written(AutoModelForCausalLM.from_config(config), folder))
+    return load_with_random_adapter(save_as_policy(AutoModelForCausalLM.from_config(config), folder))
 
 
-def one_step(policy: Policy, group: int, length: int) -> tuple[float, float]:
+def measure_rollout_and_update(policy: Policy, group: int, length: int) -> tuple[float, float]:
     """Return CPU seconds of a rollout in which nothing ends early, and of the update on it."""
     module = PolicyModule(policy, Sampling(group, length, TEMPERATURE))
-    prompt_ids = policy.encode(questions(PROMPTS))
+    prompt_ids = policy.encode(make_bench_questions(PROMPTS))
     rollouts: list[Samples] = []
     engine = InProcessEngine()
     policy.lm.generation_config.eos_token_id = [len(policy.head) - 1]
@@ -120,7 +127,7 @@ def one_step(policy: Policy, group: int, length: int) -> tuple[float, float]:
         rollouts.append(engine.sample(policy, prompt_ids, list(range(PROMPTS)), module.sampling, seed=0, step=0))
 
     decode()
-    rollout_seconds = timed(decode)
+    rollout_seconds = measure_cpu_seconds(decode)
     samples = rollouts[-1]
     rows = len(samples.mask)
     rollout = Rollout(
@@ -142,7 +149,7 @@ def one_step(policy: Policy, group: int, length: int) -> tuple[float, float]:
         policy.lm.zero_grad()
 
     update()
-    return rollout_seconds, timed(update)
+    return rollout_seconds, measure_cpu_seconds(update)
 
 
 GROWTH = {
@@ -153,14 +160,14 @@ GROWTH = {
 }
 
 
-def grow() -> list[dict[str, Any]]:
+def measure_growth() -> list[dict[str, Any]]:
     """Measure a step of the embedded architecture as one of its sizes grows."""
     rows = []
     for name, sizes in GROWTH.items():
         for group, length, vocabulary, width in sizes:
             with tempfile.TemporaryDirectory() as folder:
-                policy = random_policy(Path(folder), vocabulary, width)
-                rollout, update = one_step(policy, group, length)
+                policy = make_random_policy(Path(folder), vocabulary, width)
+                rollout, update = measure_rollout_and_update(policy, group, length)
             value = {"completions a prompt": group, "tokens a completion": length, "vocabulary": vocabulary}
             tokens = PROMPTS * group * length
             rows.append(
@@ -179,21 +186,24 @@ def grow() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Print a row per side."""
-    parser = arguments(__doc__)
+    parser = make_benchmark_parser(__doc__)
     parser.add_argument("--grow", action="store_true")
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     warnings.simplefilter("ignore")
     torch.set_num_threads(args.threads)
     if args.grow:
-        rows = grow()
-        table(rows)
-        keep(args.out, growth=rows)
+        rows = measure_growth()
+        print_columns(rows)
+        write_measurements(args.out, growth=rows)
         return
-    seconds = compare(args.rounds)
-    names = {"CPU seconds": lambda v: spread(v), "of fused": lambda v: spread(ratios(v, seconds["fused"]), 2)}
-    table([{"side": side} | {name: show(v) for name, show in names.items()} for side, v in seconds.items()])
-    keep(args.out, decode=seconds)
+    seconds = compare_decoders(args.rounds)
+    names = {
+        "CPU seconds": lambda v: format_median_and_range(v),
+        "of fused": lambda v: format_median_and_range(round_ratios(v, seconds["fused"]), 2),
+    }
+    print_columns([{"side": side} | {name: show(v) for name, show in names.items()} for side, v in seconds.items()])
+    write_measurements(args.out, decode=seconds)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from benchmarks import alternating, arguments, keep, ratios, spread, table
+from benchmarks import (
+    format_median_and_range,
+    make_benchmark_parser,
+    measure_in_turns,
+    print_columns,
+    round_ratios,
+    write_measurements,
+)
 from torch import Tensor
 
 from rlcredit.functional.uncertainty import BYTES, scores_from_hidden
@@ -33,20 +40,20 @@ TEMPERATURE = 0.7
 Scores = tuple[Tensor, Tensor | None]
 
 
-def naive(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
+def naive_head_scores(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     """All logits at once, by autograd."""
     log_p = (hidden @ weight.T / TEMPERATURE).log_softmax(-1)
     entropy = -(log_p.exp() * log_p).sum(-1)
     return log_p.gather(1, targets[:, None]).squeeze(1), entropy.detach()
 
 
-def ours(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
+def shared_head_scores(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     """The one head of sampler and trainer."""
     logprobs, entropy, _ = scores_from_hidden(hidden, weight, targets, TEMPERATURE)
     return logprobs, entropy.detach()
 
 
-def trl(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
+def trl_head_scores(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     """TRL's, with the entropy."""
     from trl.kernels import ChunkedLogProbFunction  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
@@ -54,7 +61,7 @@ def trl(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     return pair[0], pair[1].detach()
 
 
-class _Alone(torch.autograd.Function):
+class _HeadLogprobs(torch.autograd.Function):
     """Log-probability and nothing else, chunk by chunk."""
 
     @staticmethod
@@ -78,16 +85,21 @@ class _Alone(torch.autograd.Function):
         return gradient, None, None, None
 
 
-def alone(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
+def head_logprobs_alone(hidden: Tensor, weight: Tensor, targets: Tensor) -> Scores:
     """Log-probability without entropy."""
-    return _Alone.apply(hidden, weight, targets, max(1, BYTES // (4 * len(weight)))), None  # pyright: ignore
+    return _HeadLogprobs.apply(hidden, weight, targets, max(1, BYTES // (4 * len(weight)))), None  # pyright: ignore
 
 
 Head = Callable[[Tensor, Tensor, Tensor], Scores]
-HEADS: dict[str, Head] = {"ours": ours, "alone": alone, "naive": naive, "trl": trl}
+HEADS: dict[str, Head] = {
+    "ours": shared_head_scores,
+    "alone": head_logprobs_alone,
+    "naive": naive_head_scores,
+    "trl": trl_head_scores,
+}
 
 
-def inputs(vocabulary: int, positions: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+def make_head_inputs(vocabulary: int, positions: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Hidden states, output embedding and targets; logits spread as those of a language model do."""
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(positions, width, generator=generator)
@@ -95,18 +107,18 @@ def inputs(vocabulary: int, positions: int, width: int) -> tuple[Tensor, Tensor,
     return hidden, weight, torch.randint(vocabulary, (positions,), generator=generator)
 
 
-def timed(name: str, vocabulary: int, positions: int, width: int) -> dict[str, float]:
+def measure_head(name: str, vocabulary: int, positions: int, width: int) -> dict[str, float]:
     """Return CPU seconds of a forward and backward pass, MiB at its peak, and the largest errors."""
-    hidden, weight, targets = inputs(vocabulary, positions, width)
+    hidden, weight, targets = make_head_inputs(vocabulary, positions, width)
     leaf = hidden.clone().requires_grad_()
-    before, times = _peak(), []
+    before, times = _read_peak_memory(), []
     for _ in range(3):
         started = time.process_time()
         HEADS[name](leaf, weight, targets)[0].sum().backward()
         times.append(time.process_time() - started)
-    mib, subset = _peak() - before, slice(0, 64)
+    mib, subset = _read_peak_memory() - before, slice(0, 64)
     reference_input = hidden[subset].double().requires_grad_()
-    expected, expected_entropy = naive(reference_input, weight.double(), targets[subset])
+    expected, expected_entropy = naive_head_scores(reference_input, weight.double(), targets[subset])
     (expected_gradient,) = torch.autograd.grad(expected.sum(), reference_input)
     leaf = hidden[subset].clone().requires_grad_()
     logprobs, entropy = HEADS[name](leaf, weight, targets[subset])
@@ -123,11 +135,11 @@ def timed(name: str, vocabulary: int, positions: int, width: int) -> dict[str, f
     }
 
 
-def _peak() -> float:
+def _read_peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def in_process(name: str, vocabulary: int, threads: int) -> dict[str, float]:
+def measure_head_in_process(name: str, vocabulary: int, threads: int) -> dict[str, float]:
     """Measure in a process of its own."""
     command = [sys.executable, __file__, "--side", name, "--vocabulary", str(vocabulary), "--threads", str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -139,24 +151,24 @@ def in_process(name: str, vocabulary: int, threads: int) -> dict[str, float]:
 
 def main() -> None:
     """Print a row per head and vocabulary."""
-    parser = arguments(__doc__)
+    parser = make_benchmark_parser(__doc__)
     parser.add_argument("--side", choices=HEADS)
     parser.add_argument("--vocabulary", type=int)
     parser.add_argument("--without", nargs="*", default=[], choices=HEADS, help="heads that are left out")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     if args.side:
-        print(json.dumps(timed(args.side, args.vocabulary, *SHAPES[args.vocabulary])))
+        print(json.dumps(measure_head(args.side, args.vocabulary, *SHAPES[args.vocabulary])))
         return
     rows, runs_by_vocabulary = [], {}
     for vocabulary, (positions, width) in SHAPES.items():
         heads: dict[str, list[dict[str, float]]] = {name: [] for name in HEADS if name not in args.without}
 
         def side(name: str, vocabulary: int = vocabulary, heads: dict[str, list[dict[str, float]]] = heads) -> float:
-            heads[name].append(in_process(name, vocabulary, args.threads))
+            heads[name].append(measure_head_in_process(name, vocabulary, args.threads))
             return heads[name][-1]["seconds"]
 
-        seconds = alternating({name: lambda name=name: side(name) for name in heads}, args.rounds)
+        seconds = measure_in_turns({name: lambda name=name: side(name) for name in heads}, args.rounds)
         for name, runs in heads.items():
             last = runs[-1]
             rows.append(
@@ -164,15 +176,15 @@ def main() -> None:
                     "V": vocabulary,
                     "N x D": f"{positions} x {width}",
                     "head": name,
-                    "CPU seconds": spread(seconds[name]),
-                    "of alone": spread(ratios(seconds[name], seconds["alone"]), 2),
+                    "CPU seconds": format_median_and_range(seconds[name]),
+                    "of alone": format_median_and_range(round_ratios(seconds[name], seconds["alone"]), 2),
                     "MiB": f"{statistics.median(run['mib'] for run in runs):.0f}",
                     "errors": " ".join(f"{last[f'error_{score}']:.0e}" for score in ("logprob", "entropy", "gradient")),
                 }
             )
         runs_by_vocabulary[vocabulary] = heads
-    table(rows)
-    keep(args.out, head=runs_by_vocabulary)
+    print_columns(rows)
+    write_measurements(args.out, head=runs_by_vocabulary)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from bench_step import PARTS, measured_steps
+from bench_step import PARTS, measure_training_steps
 from lightning.pytorch import Callback
 
 from callbacks.base import CreditOperator
@@ -34,7 +34,7 @@ from callbacks.probes.zero_variance import ZeroVariance
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 
 HOOKS = ("assign", "on_before_backward", "on_train_batch_end")
 STACKS = {"maxrl": [MaxRL()], "hicra": [GRPO(), StrategicGrams(), HICRA()], "gtpo": [GRPO(), GTPO()]}
@@ -55,7 +55,7 @@ PROBES: list[Callable[[], CreditOperator]] = [
 ]
 
 
-class Watch(Callback):
+class ProbeTimer(Callback):
     """Last in the list: note per step what the probe took, in seconds and backward passes."""
 
     def __init__(self, probe: CreditOperator) -> None:
@@ -89,13 +89,13 @@ class Watch(Callback):
         self.seconds, self.backwards = 0.0, 0
 
 
-def row(probe: CreditOperator, steps: int) -> str:
+def measure_probe_row(probe: CreditOperator, steps: int) -> str:
     """Measure one probe; the first two steps warm up."""
-    name, watch = type(probe).__name__, Watch(probe)
+    name, watch = type(probe).__name__, ProbeTimer(probe)
     stack = [GRPO(), StrategicGrams(), ProcessSignal(beta=1.0), HICRA(), probe, GTPO(), watch]
     if not isinstance(probe, PolarityMisalignment):
         stack.pop(2)
-    steps_measured = measured_steps(steps, stack=stack)[2:]
+    steps_measured = measure_training_steps(steps, stack=stack)[2:]
     step_seconds = statistics.median(sum(step[part] for part in PARTS) for step in steps_measured)
     seconds, backwards = (statistics.median(column) for column in zip(*watch.steps[2:], strict=True))
     decoded = getattr(probe, "last", {}).get("decoded_tokens")
@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=8)
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     torch.set_num_threads(args.threads)
     print("| probe | s per measurement | of a step without it | extra backwards | tokens decoded |")
     print("|---|---|---|---|---|")
     for make_probe in PROBES:
-        print(row(make_probe(), args.steps), flush=True)
+        print(measure_probe_row(make_probe(), args.steps), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from benchmarks import arguments, keep
+from benchmarks import make_benchmark_parser, write_measurements
 from lightning.pytorch import Callback, Trainer
-from short_runs import train
+from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.tasks import ReasoningGym
@@ -28,7 +28,7 @@ from rlcredit.tasks import ReasoningGym
 PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 
 
-class Steps(Callback):
+class StepMetricsRecorder(Callback):
     """Keep what every step measured of itself."""
 
     def __init__(self) -> None:
@@ -48,18 +48,18 @@ class Steps(Callback):
         self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 
 
-def measured_steps(
+def measure_training_steps(
     steps: int, micro_batch_size: int | None = None, stack: Sequence[Callback] = ()
 ) -> list[dict[str, float]]:
     """Train the embedded policy for some steps and return what each measured."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, validation_size=64)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4), micro_batch_size=micro_batch_size)
-    watch = Steps()
-    train(module, task, steps, [*(stack or [GRPO()]), watch])
+    watch = StepMetricsRecorder()
+    train_unlogged(module, task, steps, [*(stack or [GRPO()]), watch])
     return watch.steps
 
 
-def peak(size: int = 1024) -> float:
+def measure_peak_rate(size: int = 1024) -> float:
     """Return the operations a second of a product of two float32 matrices, the best of some."""
     a, b = torch.randn(size, size), torch.randn(size, size)
     best = float("inf")
@@ -70,7 +70,7 @@ def peak(size: int = 1024) -> float:
     return 2 * size**3 / best
 
 
-def weights() -> int:
+def count_multiplied_weights() -> int:
     """Return how many weights of the embedded policy a token is multiplied with: matrices, the head among them."""
     policy = Policy()
     policy.load()
@@ -80,17 +80,17 @@ def weights() -> int:
 
 def main() -> None:
     """Print medians over the steps after the first two."""
-    parser = arguments(__doc__)
+    parser = make_benchmark_parser(__doc__)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--micro-batch-size", type=int, default=None)
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     torch.set_num_threads(args.threads)
-    steps = measured_steps(args.steps, args.micro_batch_size)[2:]
+    steps = measure_training_steps(args.steps, args.micro_batch_size)[2:]
     medians = {part: statistics.median(step[part] for step in steps) for part in PARTS}
     total = sum(medians.values())
     tokens = 128 * statistics.median(step["train/completion_length"] for step in steps) + 8 * 27
-    peak_rate, operations = peak(), 2 * weights() * tokens
+    peak_rate, operations = measure_peak_rate(), 2 * count_multiplied_weights() * tokens
     minimum = {"time/rollout": operations / peak_rate, "time/update": 2 * operations / peak_rate}
     for part, seconds in medians.items():
         share = f"   {minimum[part] / seconds:.1%} of {peak_rate / 1e9:.0f} GFLOP/s" if part in minimum else ""
@@ -98,7 +98,7 @@ def main() -> None:
     speed = statistics.median(step["train/tokens_per_second"] for step in steps)
     length = statistics.median(step["train/completion_length"] for step in steps)
     print(f"{'step':<8} {total * 1000:8.1f} ms   {speed:,.0f} sampled tokens/s, mean length {length:.0f}")
-    keep(args.out, step=medians, peak=peak_rate, least=minimum)
+    write_measurements(args.out, step=medians, peak=peak_rate, least=minimum)
 
 
 if __name__ == "__main__":

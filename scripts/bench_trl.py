@@ -18,12 +18,19 @@ import time
 from functools import partial
 
 import torch
-from benchmarks import alternating, arguments, keep, ratios, spread, table
-from short_runs import train
+from benchmarks import (
+    format_median_and_range,
+    make_benchmark_parser,
+    measure_in_turns,
+    print_columns,
+    round_ratios,
+    write_measurements,
+)
+from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.sampling import Sampling
 from rlcredit.module import PolicyModule
 from rlcredit.policy import LoRA, Policy
@@ -33,7 +40,7 @@ from rlcredit.verification.verifiers import Verdict
 PROMPTS, COMPLETIONS, MAX_TOKENS, TEMPERATURE, LR, RANK, ALPHA, CLIP = 8, 16, 128, 0.7, 5e-4, 16, 32, 1.0
 
 
-def ours(steps: int) -> list[float]:
+def time_own_steps(steps: int) -> list[float]:
     """Return when each step of ours begins."""
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=PROMPTS, validation_size=64)
     optimizer = partial(torch.optim.AdamW, lr=LR, weight_decay=0.0)
@@ -44,11 +51,11 @@ def ours(steps: int) -> list[float]:
     )
     starts: list[float] = []
     module.between_steps.append(lambda: starts.append(time.perf_counter()))
-    train(module, task, steps, [GRPO()], gradient_clip_val=CLIP)
+    train_unlogged(module, task, steps, [GRPO()], gradient_clip_val=CLIP)
     return starts
 
 
-def theirs(steps: int) -> list[float]:
+def time_trl_steps(steps: int) -> list[float]:
     """Return when each step of TRL's GRPOTrainer begins."""
     from datasets import Dataset  # noqa: PLC0415
     from peft import LoraConfig  # noqa: PLC0415
@@ -105,7 +112,7 @@ def theirs(steps: int) -> list[float]:
     return clock.begun
 
 
-def timed(side: str, steps: int, threads: int) -> float:
+def measure_seconds_per_step(side: str, steps: int, threads: int) -> float:
     """Run one side in a process of its own; return its median seconds from step to step, the first two left out."""
     command = [sys.executable, __file__, "--side", side, "--steps", str(steps), "--threads", str(threads)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
@@ -118,20 +125,27 @@ def timed(side: str, steps: int, threads: int) -> float:
 
 def main() -> None:
     """Alternate both sides and print medians and their ratio."""
-    parser = arguments(__doc__)
+    parser = make_benchmark_parser(__doc__)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--side", choices=["ours", "trl"])
     args = parser.parse_args()
     if args.side:
-        quiet()
+        silence_libraries()
         torch.set_num_threads(args.threads)
-        print(json.dumps({"ours": ours, "trl": theirs}[args.side](args.steps)))
+        print(json.dumps({"ours": time_own_steps, "trl": time_trl_steps}[args.side](args.steps)))
         return
-    sides = {side: partial(timed, side, args.steps, args.threads) for side in ("trl", "ours")}
-    seconds = alternating(sides, args.rounds)
-    of_trl = {side: spread(ratios(values, seconds["trl"]), 2) for side, values in seconds.items()}
-    table([{"side": side, "seconds a step": spread(seconds[side]), "of TRL": of_trl[side]} for side in sides])
-    keep(args.out, step=seconds)
+    sides = {side: partial(measure_seconds_per_step, side, args.steps, args.threads) for side in ("trl", "ours")}
+    seconds = measure_in_turns(sides, args.rounds)
+    of_trl = {
+        side: format_median_and_range(round_ratios(values, seconds["trl"]), 2) for side, values in seconds.items()
+    }
+    print_columns(
+        [
+            {"side": side, "seconds a step": format_median_and_range(seconds[side]), "of TRL": of_trl[side]}
+            for side in sides
+        ]
+    )
+    write_measurements(args.out, step=seconds)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 
-def arguments(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
+def make_benchmark_parser(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
     """Return a parser with the options of every benchmark."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=rounds)
@@ -21,7 +21,7 @@ def arguments(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
     return parser
 
 
-def alternating(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+def measure_in_turns(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Measure all sides in turn, round after round, so that other load on the machine affects all of them alike."""
     values: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(rounds):
@@ -30,12 +30,12 @@ def alternating(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[s
     return values
 
 
-def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+def round_ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     """Return ours over theirs, round by round."""
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
-def spread(values: Sequence[float], digits: int = 3) -> str:
+def format_median_and_range(values: Sequence[float], digits: int = 3) -> str:
     """Return median, smallest and largest value.
 
     Example:
@@ -47,7 +47,7 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> None:
+def print_columns(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows of the same keys, columns side by side."""
     names = list(rows[0])
     cells = [names, *([str(row[name]) for name in names] for row in rows)]
@@ -56,12 +56,12 @@ def table(rows: Sequence[Mapping[str, Any]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), flush=True)
 
 
-def keep(out: Path | None, **values: Any) -> None:
+def write_measurements(out: Path | None, **values: Any) -> None:
     """Write values and a description of the machine."""
     if out is None:
         return
     machine = {
-        "processor": _processor(),
+        "processor": _read_processor_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
@@ -72,7 +72,7 @@ def keep(out: Path | None, **values: Any) -> None:
     out.write_text(json.dumps({"machine": machine, **values}, indent=1) + "\n")
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -17,7 +17,7 @@ import csv_rows
 import numpy as np
 import yaml
 
-from rlcredit.campaign.declaration import Declaration, read
+from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.files import write_atomically
 
 DECAY = "configs/rates/linear_decay.yaml"
@@ -28,7 +28,7 @@ Grid = Mapping[str, Mapping[str, tuple[str, ...]]]
 Ends = Mapping[str, float]
 
 
-def grid(declaration: Declaration) -> dict[str, dict[str, tuple[str, ...]]]:
+def group_conditions_by_factor(declaration: CampaignDeclaration) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the files of every condition of a grid, by name and by factor, lower ones first."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for condition, files in declaration.conditions.items():
@@ -36,10 +36,10 @@ def grid(declaration: Declaration) -> dict[str, dict[str, tuple[str, ...]]]:
         if not mark or not factor.isdigit():
             raise ValueError(f"{condition}: a condition of a grid is called NAME_xFACTOR, as flat_x05.")
         found.setdefault(name, {})[factor] = files
-    return {name: dict(sorted(files.items(), key=lambda one: value(one[0]))) for name, files in found.items()}
+    return {name: dict(sorted(files.items(), key=lambda one: factor_value(one[0]))) for name, files in found.items()}
 
 
-def value(factor: str) -> float:
+def factor_value(factor: str) -> float:
     """Return a factor as a number: 05 is a half.
 
     Example:
@@ -50,37 +50,39 @@ def value(factor: str) -> float:
     return float(f"0.{factor[1:]}" if factor.startswith("0") else factor)
 
 
-def ends(folder: Path, metric: str, steps: int) -> dict[str, float]:
+def read_final_means(folder: Path, metric: str, steps: int) -> dict[str, float]:
     """Return the mean over seeds of a metric after the last step, by condition."""
     found: dict[str, list[float]] = {}
-    for row in csv_rows.read(folder / "runs.csv"):
+    for row in csv_rows.read_csv_rows(folder / "runs.csv"):
         if int(row["step"]) == steps:
             found.setdefault(row["condition"], []).append(float(row[metric]))
     return {condition: float(np.mean(values)) for condition, values in found.items()}
 
 
-def best(factors: Mapping[str, tuple[str, ...]], name: str, ended: Ends) -> str:
+def choose_best_factor(factors: Mapping[str, tuple[str, ...]], name: str, ended: Ends) -> str:
     """Return the factor with which a condition ends best, of equal ones the lowest."""
-    return max(factors, key=lambda factor: (ended[f"{name}_x{factor}"], -value(factor)))
+    return max(factors, key=lambda factor: (ended[f"{name}_x{factor}"], -factor_value(factor)))
 
 
-def lines(conditions: Grid, ended: Ends) -> Iterator[str]:
+def render_rate_table(conditions: Grid, ended: Ends) -> Iterator[str]:
     """Yield a table in Markdown: a line per condition, a column per factor, the chosen one in bold."""
     columns = list(dict.fromkeys(factor for factors in conditions.values() for factor in factors))
-    yield f"| condition | {' | '.join(f'x {value(factor):g}' for factor in columns)} |"
+    yield f"| condition | {' | '.join(f'x {factor_value(factor):g}' for factor in columns)} |"
     yield "|---" * (len(columns) + 1) + "|"
     for name, factors in conditions.items():
-        chosen = best(factors, name, ended)
+        chosen = choose_best_factor(factors, name, ended)
         cells = {factor: f"{ended[f'{name}_x{factor}']:.3f}" for factor in factors}
         shown = [f"**{cells[each]}**" if each == chosen else cells.get(each, "") for each in columns]
         yield f"| {name} | {' | '.join(shown)} |"
 
 
-def declared(tuned: Declaration, conditions: Grid, ended: Ends, seeds: range) -> dict[str, object]:
+def declare_tuned_comparison(
+    tuned: CampaignDeclaration, conditions: Grid, ended: Ends, seeds: range
+) -> dict[str, object]:
     """Return the campaign in which every condition has its rate, and some of them also one that falls from it."""
     if overlap := {*seeds} & {*tuned.seeds}:
         raise ValueError(f"seeds {sorted(overlap)} had a part in the choice of rates. Take others.")
-    chosen = {name: [*factors[best(factors, name, ended)]] for name, factors in conditions.items()}
+    chosen = {name: [*factors[choose_best_factor(factors, name, ended)]] for name, factors in conditions.items()}
     decayed = {f"{name}_decayed": [*chosen[name], DECAY] for name in DECAYED}
     baseline, quarter = tuned.baseline.rpartition("_x")[0], tuned.steps // 4
     others = [name for name in chosen if name != baseline]
@@ -110,11 +112,11 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=300)
     parser.add_argument("--pairs", type=int, default=8)
     args = parser.parse_args()
-    tuned = read(args.campaign)
-    conditions, ended = grid(tuned), ends(args.results, tuned.primary, tuned.steps)
-    print("\n".join(lines(conditions, ended)))
+    tuned = read_declaration(args.campaign)
+    conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.steps)
+    print("\n".join(render_rate_table(conditions, ended)))
     if args.out is not None:
-        plan = declared(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
+        plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
         head = f"# Every kind of credit at its own best rate.  rlcredit campaign {args.out}\n"
         how = f"# Written by scripts/choose_rates.py from {args.results}.\n"
         write_atomically(args.out, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))

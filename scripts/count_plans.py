@@ -16,26 +16,28 @@ import torch
 
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.functional.spans import Span, phrase_spans
 
 Planner = Callable[[Sequence[str]], list[list[Span]]]
 """Finds the stretches of every text that plan."""
 
 
-def semantic(window: int, stride: int) -> Planner:
+def make_semantic_planner(window: int, stride: int) -> Planner:
     """Return the semantic planner with its own thresholds."""
     planner, device = SemanticPlanner(window=window, stride=stride), torch.device("cpu")
     planner.judge.load(device)
     return lambda texts: planner.planning_spans(texts, device)
 
 
-def phrases(chosen: Sequence[str]) -> Planner:
+def make_phrase_planner(chosen: Sequence[str]) -> Planner:
     """Return the planner that searches for phrases."""
     return lambda texts: [phrase_spans(text, chosen) for text in texts]
 
 
-def counted(planner: str, finds: Planner, answers: Sequence[dict[str, object]]) -> Iterator[dict[str, str]]:
+def count_planning_answers(
+    planner: str, finds: Planner, answers: Sequence[dict[str, object]]
+) -> Iterator[dict[str, str]]:
     """Yield what a planner marks: for all answers, and for those that are right and those that are not."""
     texts = [str(answer["completion"]) for answer in answers]
     found = list(zip(texts, finds(texts), [answer["verdict"] == "right" for answer in answers], strict=True))
@@ -57,19 +59,19 @@ def main() -> None:
     parser.add_argument("--grams", type=Path, help="mined phrases, as scripts/mine_grams.py writes them")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     torch.set_num_threads(1)
     answers = [json.loads(line) for line in args.answers.read_text("utf-8").splitlines()]
-    planners = {"18 phrases": phrases(PHRASES), "semantic, windows of 12": semantic(12, 6)}
-    planners["semantic, windows of 4"] = semantic(4, 2)
+    planners = {"18 phrases": make_phrase_planner(PHRASES), "semantic, windows of 12": make_semantic_planner(12, 6)}
+    planners["semantic, windows of 4"] = make_semantic_planner(4, 2)
     if args.grams:
-        planners["mined"] = phrases(json.loads(args.grams.read_text("utf-8"))["grams"])
-    rows = [row for name, finds in planners.items() for row in counted(name, finds, answers)]
-    csv_rows.write(args.out, rows)
-    print("\n".join(lines(rows)))
+        planners["mined"] = make_phrase_planner(json.loads(args.grams.read_text("utf-8"))["grams"])
+    rows = [row for name, finds in planners.items() for row in count_planning_answers(name, finds, answers)]
+    csv_rows.write_csv_rows(args.out, rows)
+    print("\n".join(render_plan_table(rows)))
 
 
-def lines(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+def render_plan_table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
     """Yield a table in Markdown: completions in which a planner marks something, by whether they are right."""
     yield "| planner | all | right | not right | of the text |"
     yield "|---|---|---|---|---|"

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read_csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a file."""
     with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_csv_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows to a new file."""
     path.unlink(missing_ok=True)
-    append(path, rows)
+    append_csv_rows(path, rows)
 
 
-def append(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def append_csv_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows of the same columns to a file, which is made if need be."""
     new = not path.exists()
     with path.open("a", encoding="utf-8", newline="") as file:

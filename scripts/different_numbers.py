@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-from gold_kinds import bare_value, read_number, read_percentage
-from rewriting import Rewrite, in_box, read_base, write_finite_decimal, write_number
+from gold_kinds import read_gold_number, read_percentage, strip_dollars
+from rewriting import Rewrite, read_number_and_base, write_finite_decimal, write_in_box, write_number
 
 _NUMBER_FORMS = {
     "power of ten more": lambda number: 10 * number if number else None,
@@ -76,9 +76,9 @@ def change_number(change: Callable[[Fraction], Fraction | None]) -> Rewrite:
     """Return the rewrite of a number into another."""
 
     def rewrite(gold: str) -> str | None:
-        number = read_number(bare_value(gold))
+        number = read_gold_number(strip_dollars(gold))
         changed = None if number is None else change(number)
-        return None if changed is None or changed == number else in_box(write_number(changed))
+        return None if changed is None or changed == number else write_in_box(write_number(changed))
 
     return rewrite
 
@@ -87,58 +87,60 @@ def extend_number(before: str, after: str) -> Rewrite:
     """Return the rewrite that puts something around a positive integer above two."""
 
     def rewrite(gold: str) -> str | None:
-        value = bare_value(gold)
-        number = read_number(value)
+        value = strip_dollars(gold)
+        number = read_gold_number(value)
         plain = number is not None and number > 2 and re.fullmatch(r"[\d,]+", value)
-        return in_box(f"{before}{value}{after}") if plain else None
+        return write_in_box(f"{before}{value}{after}") if plain else None
 
     return rewrite
 
 
 def swap_digits(gold: str) -> str | None:
     """Swap the first two digits that differ."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     swapped = re.sub(r"(\d)(?!\1)(\d)", r"\2\1", value, count=1)
-    number, changed = read_number(value), read_number(swapped)
-    return None if number is None or changed is None or number == changed else in_box(swapped)
+    number, changed = read_gold_number(value), read_gold_number(swapped)
+    return None if number is None or changed is None or number == changed else write_in_box(swapped)
 
 
 def round_decimal(gold: str) -> str | None:
     """Round what has no end as a decimal."""
-    number = read_number(bare_value(gold))
+    number = read_gold_number(strip_dollars(gold))
     if number is None or write_finite_decimal(number) or number.denominator == 1:
         return None
-    return in_box(f"{float(number):.3f}")
+    return write_in_box(f"{float(number):.3f}")
 
 
 def round_root(gold: str) -> str | None:
     """Write a root as a decimal of five digits."""
-    root = re.fullmatch(r"\\sqrt\{(\d+)\}", bare_value(gold))
-    return in_box(f"{int(root[1]) ** 0.5:.4f}") if root and int(int(root[1]) ** 0.5) ** 2 != int(root[1]) else None
+    root = re.fullmatch(r"\\sqrt\{(\d+)\}", strip_dollars(gold))
+    return (
+        write_in_box(f"{int(root[1]) ** 0.5:.4f}") if root and int(int(root[1]) ** 0.5) ** 2 != int(root[1]) else None
+    )
 
 
 def round_pi(gold: str) -> str | None:
     """Write a multiple of pi as a decimal."""
-    factor = re.fullmatch(r"(\d+)\s*\\pi", bare_value(gold))
-    return in_box(f"{int(factor[1]) * 3.14:.2f}") if factor and int(factor[1]) else None
+    factor = re.fullmatch(r"(\d+)\s*\\pi", strip_dollars(gold))
+    return write_in_box(f"{int(factor[1]) * 3.14:.2f}") if factor and int(factor[1]) else None
 
 
 def drop_percent(gold: str) -> str | None:
     """Write a percentage a hundred times too large."""
-    number = read_percentage(bare_value(gold))
-    return None if not number else in_box(rf"{write_number(100 * number)}\%")
+    number = read_percentage(strip_dollars(gold))
+    return None if not number else write_in_box(rf"{write_number(100 * number)}\%")
 
 
 def drop_base(gold: str) -> str | None:
     """Leave the base of a number out."""
-    found = read_base(bare_value(gold))
-    return None if found is None else in_box(found[0])
+    found = read_number_and_base(strip_dollars(gold))
+    return None if found is None else write_in_box(found[0])
 
 
 def change_base(gold: str) -> str | None:
     """Change the base of a number."""
-    found = read_base(bare_value(gold))
-    return None if found is None or len(found[0]) < 2 else in_box(f"{found[0]}_{{{int(found[1]) + 1}}}")
+    found = read_number_and_base(strip_dollars(gold))
+    return None if found is None or len(found[0]) < 2 else write_in_box(f"{found[0]}_{{{int(found[1]) + 1}}}")
 
 
 NUMBERS: dict[str, Rewrite] = {

@@ -2,8 +2,8 @@
 
 import re
 
-from gold_kinds import bare_value, is_scalar, read_letter, read_number
-from rewriting import Rewrite, in_box, is_sentence, other_value
+from gold_kinds import is_scalar, read_gold_number, read_option_letter, strip_dollars
+from rewriting import Rewrite, choose_other_value, is_quotable_in_sentence, write_in_box
 
 _JOINTS = {
     "or": r" \text{ or } ",
@@ -102,39 +102,41 @@ _CLOSE = (" = ", r" \cup ")
 """Joints that may be part of a value where it is a relation, a set or a letter."""
 
 
-def hedge(joint: str, gold_first: bool) -> Rewrite:
+def hedge_answer(joint: str, gold_first: bool) -> Rewrite:
     """Return the rewrite that answers gold and another in one box."""
 
     def rewrite(gold: str) -> str | None:
-        value = bare_value(gold)
+        value = strip_dollars(gold)
         sums = joint in _ARITHMETIC and not is_scalar(value)
-        kept = joint in _CLOSE and (read_letter(value) or re.search(r"[<>,=]|\\[lg]eq?|\\[{lc]", value))
-        if not is_sentence(value) or read_number(value) == 0 or kept or sums:
+        kept = joint in _CLOSE and (read_option_letter(value) or re.search(r"[<>,=]|\\[lg]eq?|\\[{lc]", value))
+        if not is_quotable_in_sentence(value) or read_gold_number(value) == 0 or kept or sums:
             return None
-        pair = (value, other_value(gold)) if gold_first else (other_value(gold), value)
-        return in_box(joint.join(pair))
+        pair = (value, choose_other_value(gold)) if gold_first else (choose_other_value(gold), value)
+        return write_in_box(joint.join(pair))
 
     return rewrite
 
 
-def state_other(pattern: str) -> Rewrite:
+def state_beside_other(pattern: str) -> Rewrite:
     """Return the rewrite that fills gold and another value into a text."""
 
     def rewrite(gold: str) -> str | None:
-        value = bare_value(gold)
-        if not is_sentence(value):
+        value = strip_dollars(gold)
+        if not is_quotable_in_sentence(value):
             return None
-        return pattern.replace("VALUE", value).replace("OTHER", other_value(gold))
+        return pattern.replace("VALUE", value).replace("OTHER", choose_other_value(gold))
 
     return rewrite
 
 
-STATED: dict[str, Rewrite] = {name: state_other(pattern) for name, pattern in {**_DENIALS, **_STATED_ELSEWHERE}.items()}
+STATED: dict[str, Rewrite] = {
+    name: state_beside_other(pattern) for name, pattern in {**_DENIALS, **_STATED_ELSEWHERE}.items()
+}
 """The gold denied, taken back, or only mentioned."""
 
 
 HEDGES: dict[str, Rewrite] = {
-    f"hedge by {name}, gold {'first' if first else 'last'}": hedge(joint, first)
+    f"hedge by {name}, gold {'first' if first else 'last'}": hedge_answer(joint, first)
     for name, joint in _JOINTS.items()
     for first in (True, False)
     if (name, first) not in _SAID

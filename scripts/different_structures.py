@@ -5,74 +5,74 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from gold_kinds import (
-    Collection,
-    bare_value,
-    is_expression,
+    GoldCollection,
     is_formula,
     is_scalar,
-    read_collection,
-    read_letter,
-    read_number,
-    read_text,
+    is_unevaluated_scalar,
+    read_gold_collection,
+    read_gold_number,
+    read_gold_text,
+    read_option_letter,
+    strip_dollars,
 )
-from rewriting import Rewrite, in_box, is_plain_list, other_value, write_number
+from rewriting import Rewrite, choose_other_value, is_plain_list, write_in_box, write_number
 
 
-def change_collection(change: Callable[[Collection], Collection | None]) -> Rewrite:
+def change_collection(change: Callable[[GoldCollection], GoldCollection | None]) -> Rewrite:
     """Return the rewrite of a tuple, set, interval or list into another."""
 
     def rewrite(gold: str) -> str | None:
-        found = read_collection(bare_value(gold))
+        found = read_gold_collection(strip_dollars(gold))
         changed = None if found is None else change(found)
-        return None if changed is None or changed == found else in_box(str(changed))
+        return None if changed is None or changed == found else write_in_box(str(changed))
 
     return rewrite
 
 
-def change_last(found: Collection) -> Collection | None:
+def change_last_item(found: GoldCollection) -> GoldCollection | None:
     """Add one to the last item."""
-    number = read_number(found.items[-1])
-    if number is None or (number + 1) in [read_number(item) for item in found.items]:
+    number = read_gold_number(found.items[-1])
+    if number is None or (number + 1) in [read_gold_number(item) for item in found.items]:
         return None
     return found._replace(items=[*found.items[:-1], write_number(number + 1)])
 
 
-def change_first(found: Collection) -> Collection | None:
+def change_first_item(found: GoldCollection) -> GoldCollection | None:
     """Take two from the first item."""
-    number = read_number(found.items[0])
-    if number is None or (number - 2) in [read_number(item) for item in found.items]:
+    number = read_gold_number(found.items[0])
+    if number is None or (number - 2) in [read_gold_number(item) for item in found.items]:
         return None
     return found._replace(items=[write_number(number - 2), *found.items[1:]])
 
 
-def drop_last(found: Collection) -> Collection | None:
+def drop_last_item(found: GoldCollection) -> GoldCollection | None:
     """Leave the last item out."""
     kept = found.items[:-1]
     return None if found.is_interval or not kept or found.items[-1] in kept else found._replace(items=kept)
 
 
-def add_item(found: Collection) -> Collection | None:
+def add_item(found: GoldCollection) -> GoldCollection | None:
     """Add an item."""
     return None if found.is_interval else found._replace(items=[*found.items, "9173"])
 
 
-def reverse_tuple(found: Collection) -> Collection | None:
+def reverse_tuple(found: GoldCollection) -> GoldCollection | None:
     """Reverse the items of a tuple, which are numbers."""
-    numbers = [read_number(item) for item in found.items]
+    numbers = [read_gold_number(item) for item in found.items]
     if not found.is_tuple or None in numbers or numbers == numbers[::-1]:
         return None
     return found._replace(items=found.items[::-1])
 
 
-def repeat_interval(found: Collection) -> Collection | None:
+def reverse_interval(found: GoldCollection) -> GoldCollection | None:
     """Reverse an interval with two finite ends."""
-    numbers = [read_number(item) for item in found.items]
+    numbers = [read_gold_number(item) for item in found.items]
     if not found.is_interval or None in numbers or numbers[0] == numbers[1]:
         return None
     return found._replace(items=found.items[::-1])
 
 
-def open_end(found: Collection) -> Collection | None:
+def turn_interval_bracket(found: GoldCollection) -> GoldCollection | None:
     """Turn the bracket at the finite end of an interval."""
     if not found.is_interval:
         return None
@@ -83,34 +83,34 @@ def open_end(found: Collection) -> Collection | None:
     return None
 
 
-def set_of_tuple(found: Collection) -> Collection | None:
+def write_tuple_as_set(found: GoldCollection) -> GoldCollection | None:
     """Write a tuple of three or more in the braces of a set; two may be an interval."""
     plain = found.is_tuple and len(found.items) > 1
     return found._replace(opened=r"\{", closed=r"\}") if plain else None
 
 
-def tuple_of_set(found: Collection) -> Collection | None:
+def write_set_as_tuple(found: GoldCollection) -> GoldCollection | None:
     """Write a set of two or more as a tuple."""
     return found._replace(opened="(", closed=")") if found.is_set and len(found.items) > 1 else None
 
 
-def tuple_of_list(found: Collection) -> Collection | None:
+def write_list_as_tuple(found: GoldCollection) -> GoldCollection | None:
     """Write a list backwards and in brackets."""
     plain = is_plain_list(found) and found.items != found.items[::-1]
-    return Collection("(", found.items[::-1], ")") if plain else None
+    return GoldCollection("(", found.items[::-1], ")") if plain else None
 
 
-def change_match(pattern: str, change: Callable[[re.Match[str]], str], where: Callable[[str], object]) -> Rewrite:
+def change_last_match(pattern: str, change: Callable[[re.Match[str]], str], where: Callable[[str], object]) -> Rewrite:
     """Return the rewrite that changes the last match of a pattern."""
 
     def rewrite(gold: str) -> str | None:
-        value = bare_value(gold)
+        value = strip_dollars(gold)
         places = list(re.finditer(pattern, value)) if where(value) else []
         if not places:
             return None
         last = places[-1]
         changed = f"{value[: last.start()]}{change(last)}{value[last.end() :]}"
-        return None if changed == value else in_box(changed)
+        return None if changed == value else write_in_box(changed)
 
     return rewrite
 
@@ -121,7 +121,7 @@ _PERIODIC = re.compile(r"[_!|]|\\(?:overline|[pm]{2}|a?r?c?(?:sin|cos|tan|cot|se
 
 def is_open_formula(value: str) -> bool:
     """Whether a value is an expression with more than a number in it."""
-    return is_expression(value) and not _PERIODIC.search(value) and not re.search("[0-9](?:st|nd|rd|th)", value)
+    return is_unevaluated_scalar(value) and not _PERIODIC.search(value) and not re.search("[0-9](?:st|nd|rd|th)", value)
 
 
 def is_matrix(value: str) -> bool:
@@ -129,12 +129,12 @@ def is_matrix(value: str) -> bool:
     return r"\begin" in value and "matrix" in value and is_formula(value)
 
 
-def is_equation(value: str) -> bool:
+def is_plain_equation(value: str) -> bool:
     """Whether a value is one plain equation."""
     return is_formula(value) and value.count("=") == 1 and not re.search("[,{]", value)
 
 
-def next_number(found: re.Match[str]) -> str:
+def increment_matched_number(found: re.Match[str]) -> str:
     """Return the number after the one that was matched."""
     return str(int(found[0]) + 1)
 
@@ -144,37 +144,43 @@ _ROW_END = r" \\ "
 
 def swap_rows(gold: str) -> str | None:
     """Swap the first two rows of a matrix."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     found = re.fullmatch(r"(\\begin\{[a-z]?matrix\})(.*)(\\end\{[a-z]?matrix\})", value, re.DOTALL)
     rows = [] if found is None or r"\begin" in found[2] else [row.strip() for row in found[2].split(r"\\")]
     if found is None or len(rows) < 2 or rows[0] == rows[1]:
         return None
-    return in_box(f"{found[1]} {_ROW_END.join([rows[1], rows[0], *rows[2:]])} {found[3]}")
+    return write_in_box(f"{found[1]} {_ROW_END.join([rows[1], rows[0], *rows[2:]])} {found[3]}")
 
 
-def anagram(gold: str) -> str | None:
+def reverse_word(gold: str) -> str | None:
     """Turn the letters of a word around."""
-    text = read_text(bare_value(gold))
+    text = read_gold_text(strip_dollars(gold))
     turned = None if text is None else text[::-1]
-    return None if text is None or turned is None or turned.lower() == text.lower() else in_box(rf"\text{{{turned}}}")
+    return (
+        None
+        if text is None or turned is None or turned.lower() == text.lower()
+        else write_in_box(rf"\text{{{turned}}}")
+    )
 
 
 def change_text(change: Callable[[str], str]) -> Rewrite:
     """Return the rewrite of a text into another."""
 
     def rewrite(gold: str) -> str | None:
-        text = read_text(bare_value(gold))
-        return None if text is None or change(text).lower() == text.lower() else in_box(rf"\text{{{change(text)}}}")
+        text = read_gold_text(strip_dollars(gold))
+        return (
+            None if text is None or change(text).lower() == text.lower() else write_in_box(rf"\text{{{change(text)}}}")
+        )
 
     return rewrite
 
 
-def change_letter(pattern: str) -> Rewrite:
+def change_option_letter(pattern: str) -> Rewrite:
     """Return the rewrite of the letter of an option into something that is another, or two."""
 
     def rewrite(gold: str) -> str | None:
-        letter = read_letter(bare_value(gold))
-        return None if letter is None else in_box(pattern.format(letter=letter, other=other_value(letter)))
+        letter = read_option_letter(strip_dollars(gold))
+        return None if letter is None else write_in_box(pattern.format(letter=letter, other=choose_other_value(letter)))
 
     return rewrite
 
@@ -182,72 +188,76 @@ def change_letter(pattern: str) -> Rewrite:
 _ORDER = re.compile(r"<|>|\\[lg]eq?(?:slant)?(?![a-z])")
 
 
-def flip_relation(gold: str) -> str | None:
+def flip_inequality(gold: str) -> str | None:
     """Turn the sign of an inequality."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     signs = _ORDER.findall(value)
     if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
         return None
     turned = {"<": ">", ">": "<", r"\le": r"\ge", r"\leq": r"\geq", r"\ge": r"\le", r"\geq": r"\leq"}[signs[0]]
-    return in_box(value.replace(signs[0], turned))
+    return write_in_box(value.replace(signs[0], turned))
 
 
-def close_relation(gold: str) -> str | None:
+def toggle_strict_inequality(gold: str) -> str | None:
     """Let an inequality hold at its end, or not."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     signs = _ORDER.findall(value)
     if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
         return None
     turned = {"<": r"\le ", ">": r"\ge ", r"\le": "<", r"\leq": "<", r"\ge": ">", r"\geq": ">"}[signs[0]]
-    return in_box(value.replace(signs[0], turned))
+    return write_in_box(value.replace(signs[0], turned))
 
 
-def compute_dashes(gold: str) -> str | None:
+def compute_dashed_value(gold: str) -> str | None:
     """Give what a date, a score or a range would be if it were computed."""
-    parts = re.fullmatch(r"(\d+)([-:/])(\d+)(?:\2(\d+))?", bare_value(gold))
+    parts = re.fullmatch(r"(\d+)([-:/])(\d+)(?:\2(\d+))?", strip_dollars(gold))
     if parts is None or (parts[2] == "/" and not parts[4]):
         return None
     numbers = [int(part) for part in (parts[1], parts[3], parts[4]) if part]
     if parts[2] == "-":
-        return in_box(str(numbers[0] - sum(numbers[1:])))
-    return in_box(write_number(Fraction(numbers[0], numbers[1]))) if numbers[1] else None
+        return write_in_box(str(numbers[0] - sum(numbers[1:])))
+    return write_in_box(write_number(Fraction(numbers[0], numbers[1]))) if numbers[1] else None
 
 
 STRUCTURES: dict[str, Rewrite] = {
-    "last item changed": change_collection(change_last),
-    "first item changed": change_collection(change_first),
-    "item dropped": change_collection(drop_last),
+    "last item changed": change_collection(change_last_item),
+    "first item changed": change_collection(change_first_item),
+    "item dropped": change_collection(drop_last_item),
     "item added": change_collection(add_item),
     "tuple reversed": change_collection(reverse_tuple),
-    "interval reversed": change_collection(repeat_interval),
-    "bracket of an interval turned": change_collection(open_end),
-    "set for a tuple": change_collection(set_of_tuple),
-    "tuple for a set": change_collection(tuple_of_set),
-    "tuple for a list, backwards": change_collection(tuple_of_list),
-    "exponent changed": change_match(r"(?<=\^)\d|(?<=\^\{)\d+(?=\})", next_number, is_open_formula),
-    "coefficient changed": change_match(r"(?<![\d^.{])\d+(?![\d.^])", next_number, is_open_formula),
-    "sign in a sum flipped": change_match(
+    "interval reversed": change_collection(reverse_interval),
+    "bracket of an interval turned": change_collection(turn_interval_bracket),
+    "set for a tuple": change_collection(write_tuple_as_set),
+    "tuple for a set": change_collection(write_set_as_tuple),
+    "tuple for a list, backwards": change_collection(write_list_as_tuple),
+    "exponent changed": change_last_match(r"(?<=\^)\d|(?<=\^\{)\d+(?=\})", increment_matched_number, is_open_formula),
+    "coefficient changed": change_last_match(r"(?<![\d^.{])\d+(?![\d.^])", increment_matched_number, is_open_formula),
+    "sign in a sum flipped": change_last_match(
         r"(?<=[\w)}])(\s*)([-+])(?=\s*[\w\\])",
         lambda sign: f"{sign[1]}{'-' if sign[2] == '+' else '+'}",
         is_open_formula,
     ),
-    "term added": lambda gold: in_box(f"{bare_value(gold)} + 1") if is_scalar(bare_value(gold)) else None,
-    "whole negated": lambda gold: in_box(f"-({bare_value(gold)})") if is_open_formula(bare_value(gold)) else None,
-    "entry of a matrix changed": change_match(r"(?<![\d^{])\d+", next_number, is_matrix),
+    "term added": lambda gold: write_in_box(f"{strip_dollars(gold)} + 1") if is_scalar(strip_dollars(gold)) else None,
+    "whole negated": lambda gold: (
+        write_in_box(f"-({strip_dollars(gold)})") if is_open_formula(strip_dollars(gold)) else None
+    ),
+    "entry of a matrix changed": change_last_match(r"(?<![\d^{])\d+", increment_matched_number, is_matrix),
     "rows of a matrix swapped": swap_rows,
-    "number in an equation changed": change_match(r"(?<![\d^.{_])\d+(?![\d.^])", next_number, is_equation),
-    "inequality turned": flip_relation,
-    "end of an inequality": close_relation,
-    "date, score or range computed": compute_dashes,
-    "anagram": anagram,
+    "number in an equation changed": change_last_match(
+        r"(?<![\d^.{_])\d+(?![\d.^])", increment_matched_number, is_plain_equation
+    ),
+    "inequality turned": flip_inequality,
+    "end of an inequality": toggle_strict_inequality,
+    "date, score or range computed": compute_dashed_value,
+    "anagram": reverse_word,
     "text cut": change_text(lambda text: text[:-1]),
     "text with not": change_text(lambda text: f"not {text}"),
     "another text": change_text(lambda text: "Zanzibar"),
     "two texts": change_text(lambda text: f"{text} or Zanzibar"),
-    "another letter": change_letter("{other}"),
-    "another letter with the option": change_letter("{other}. {letter}"),
-    "two letters": change_letter("{letter} or {other}"),
-    "two letters in a row": change_letter("{letter}{other}"),
-    "two letters in brackets": change_letter(r"\text{{({letter})}} \text{{({other})}}"),
+    "another letter": change_option_letter("{other}"),
+    "another letter with the option": change_option_letter("{other}. {letter}"),
+    "two letters": change_option_letter("{letter} or {other}"),
+    "two letters in a row": change_option_letter("{letter}{other}"),
+    "two letters in brackets": change_option_letter(r"\text{{({letter})}} \text{{({other})}}"),
 }
 """Another thing of the same kind."""

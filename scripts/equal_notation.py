@@ -2,16 +2,16 @@
 
 import re
 
-from gold_kinds import bare_value, is_expression, is_formula, is_scalar, read_letter, read_number
+from gold_kinds import is_formula, is_scalar, is_unevaluated_scalar, read_gold_number, read_option_letter, strip_dollars
 from rewriting import (
     Rewrite,
     enclose_value,
-    in_box,
     is_bare_integer,
-    is_dashed,
-    is_number,
+    is_dashed_value,
+    is_gold_number,
     replace_pattern,
-    rewrite_read,
+    rewrite_if_read,
+    write_in_box,
 )
 
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -30,52 +30,52 @@ _SIGNS = {
 }
 
 
-def unicode_roots(gold: str) -> str | None:
+def write_unicode_roots(gold: str) -> str | None:
     """Write square roots of numbers and letters with the sign of Unicode."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     written = re.sub(r"\\sqrt\{(\d+|[a-z])\}(?![\da-z])", r"√\1", value) if is_formula(value) else value
-    return None if written == value else in_box(written)
+    return None if written == value else write_in_box(written)
 
 
-def unicode_powers(gold: str) -> str | None:
+def write_unicode_powers(gold: str) -> str | None:
     """Write exponents as superscripts."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     pattern = r"(?<=[\da-zA-Z)])\^(?:\{(-?\d+)\}|(\d))"
     if not is_formula(value):
         return None
     written = re.sub(pattern, lambda power: (power[1] or power[2]).translate(_SUPERSCRIPTS), value)
-    return None if written == value else in_box(written)
+    return None if written == value else write_in_box(written)
 
 
-def unicode_signs(gold: str) -> str | None:
+def write_unicode_signs(gold: str) -> str | None:
     """Write infinities, pi, signs of order and the like in Unicode."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     written = value
     for pattern, sign in _SIGNS.items():
         written = re.sub(pattern, sign, written)
-    return None if written == value or not is_formula(value) else in_box(written)
+    return None if written == value or not is_formula(value) else write_in_box(written)
 
 
 def lay_out_matrix(gold: str) -> str | None:
     """Write every row of a matrix in a line of its own."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     if r"\begin" not in value or "\n" in value:
         return None
     written = re.sub(r"\s*\\\\\s*", r" \\\\" + "\n", value)
     written = re.sub(r"(\\begin\{\w+\}(?:\{[lcr|]+\})?)\s*", r"\1" + "\n", written)
-    return in_box(re.sub(r"\s*(\\end\{)", "\n" + r"\1", written))
+    return write_in_box(re.sub(r"\s*(\\end\{)", "\n" + r"\1", written))
 
 
-def matrix_as_array(gold: str) -> str | None:
+def write_matrix_as_array(gold: str) -> str | None:
     r"""Write a matrix with ``array`` and brackets."""
-    found = re.fullmatch(r"\\begin\{[pb]matrix\}(.*)\\end\{[pb]matrix\}", bare_value(gold), re.DOTALL)
+    found = re.fullmatch(r"\\begin\{[pb]matrix\}(.*)\\end\{[pb]matrix\}", strip_dollars(gold), re.DOTALL)
     if found is None or r"\begin" in found[1]:
         return None
     columns = "c" * (found[1].split(r"\\")[0].count("&") + 1)
-    return in_box(rf"\left[\begin{{array}}{{{columns}}}{found[1]}\end{{array}}\right]")
+    return write_in_box(rf"\left[\begin{{array}}{{{columns}}}{found[1]}\end{{array}}\right]")
 
 
-def read_complex(value: str) -> str | None:
+def read_complex_number(value: str) -> str | None:
     """Return a value in which i is the imaginary unit."""
     found = is_scalar(value) and re.fullmatch(r"[-+\d\s{}/.]*(?:\\sqrt\{\d+\}|\\frac|[-+\d\s{}/.])*i[-+\d\s{}]*", value)
     return value if found else None
@@ -83,70 +83,70 @@ def read_complex(value: str) -> str | None:
 
 def remove_spaces(gold: str) -> str | None:
     """Remove every space that parts neither a command from letters nor two numbers."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     if not is_formula(value) or re.search(r"\d\s+[\d\\]", value):
         return None
     written = re.sub(r"(?<![\\A-Za-z])[ ]+|(?<!\\)[ ]+(?![A-Za-z0-9])", "", value)
-    return None if written == value else in_box(written)
+    return None if written == value else write_in_box(written)
 
 
-def space_out(space: str) -> Rewrite:
+def space_out_signs(space: str) -> Rewrite:
     """Return the rewrite that puts a space around signs of operation and behind commas."""
 
     def rewrite(gold: str) -> str | None:
-        value = bare_value(gold)
+        value = strip_dollars(gold)
         if not is_formula(value) or re.search(r"^[^a-zA-Z]+$|\de-|\{,\}|\d,\d{3}|\\begin", value):
             return None
         written = re.sub(r"(?<!\\),\s*", f",{space}", value)
         written = re.sub(r"(?<=[\w)}])\s*([-+=])\s*(?=[\w(\\])", rf"{space}\1{space}", written)
-        return None if written == value else in_box(written)
+        return None if written == value else write_in_box(written)
 
     return rewrite
 
 
 def size_brackets(gold: str) -> str | None:
     r"""Put ``\left`` and ``\right`` before brackets."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     if not is_formula(value) or r"\left" in value or re.search(r"\\[bB]ig", value):
         return None
     if sum(value.count(bracket) for bracket in "([") != sum(value.count(bracket) for bracket in ")]"):
         return None
     written = re.sub(r"\\\{|(?<!\\)[(]|(?<![\\t])\[", lambda opened: rf"\left{opened[0]}", value)
     written = re.sub(r"\\\}|(?<!\\)[)]|(?<!\\)\]", lambda closed: rf"\right{closed[0]}", written)
-    return None if written == value or r"\sqrt[" in value else in_box(written)
+    return None if written == value or r"\sqrt[" in value else write_in_box(written)
 
 
-def plain_brackets(gold: str) -> str | None:
+def unsize_brackets(gold: str) -> str | None:
     r"""Leave ``\left`` and ``\right`` out."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     if not is_formula(value) or re.search(r"\\(?:left|right)\s*[.|]", value):
         return None
     written = re.sub(r"\\(?:left|right)(?![a-z])\s*", "", value)
-    return None if written == value else in_box(written)
+    return None if written == value else write_in_box(written)
 
 
-def slash_fraction(gold: str) -> str | None:
+def write_slash_fraction(gold: str) -> str | None:
     r"""Write the one ``\frac`` of a value with a slash and brackets."""
-    value = bare_value(gold)
+    value = strip_dollars(gold)
     found = re.fullmatch(r"(-?)\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", value)
-    return in_box(f"{found[1]}({found[2]})/({found[3]})") if found and is_scalar(value) else None
+    return write_in_box(f"{found[1]}({found[2]})/({found[3]})") if found and is_scalar(value) else None
 
 
 NOTATION: dict[str, Rewrite] = {
     r"\dfrac": replace_pattern(r"\\t?frac(?![a-z])", r"\\dfrac"),
     r"\tfrac": replace_pattern(r"\\d?frac(?![a-z])", r"\\tfrac"),
     r"\frac without braces": replace_pattern(r"\\frac\{(\d)\}\{(\d)\}", r"\\frac\1\2"),
-    "fraction with a slash": rewrite_read(
-        read_number, lambda number: None if number.denominator == 1 else f"{number.numerator}/{number.denominator}"
+    "fraction with a slash": rewrite_if_read(
+        read_gold_number, lambda number: None if number.denominator == 1 else f"{number.numerator}/{number.denominator}"
     ),
-    "quotient with a slash and brackets": slash_fraction,
+    "quotient with a slash and brackets": write_slash_fraction,
     r"\left and \right": size_brackets,
-    r"no \left and \right": plain_brackets,
+    r"no \left and \right": unsize_brackets,
     "no spaces": remove_spaces,
-    "spaces": space_out(" "),
-    r"thin spaces (\,)": space_out(r"\\,"),
-    r"medium spaces (\;)": space_out(r"\\;"),
-    "non-breaking spaces (~)": space_out("~"),
+    "spaces": space_out_signs(" "),
+    r"thin spaces (\,)": space_out_signs(r"\\,"),
+    r"medium spaces (\;)": space_out_signs(r"\\;"),
+    "non-breaking spaces (~)": space_out_signs("~"),
     r"negative spaces (\!)": replace_pattern(r"(?=\\left|(?<!left)(?<!\^)[(\[])", r"\\!"),
     "line ends behind commas": replace_pattern(r",\s+", ",\n"),
     "matrix over several lines": lay_out_matrix,
@@ -154,10 +154,10 @@ NOTATION: dict[str, Rewrite] = {
         r"\{(p|b)matrix\}",
         lambda found: f"{{{'b' if found[1] == 'p' else 'p'}matrix}}",  # pyright: ignore[reportArgumentType]
     ),
-    "matrix as an array": matrix_as_array,
+    "matrix as an array": write_matrix_as_array,
     "bold": enclose_value(r"\mathbf{", "}"),
     "bold symbol": enclose_value(r"\boldsymbol{", "}"),
-    "old bold": enclose_value(r"{\bf ", "}", lambda value: is_number(value) or read_letter(value)),
+    "old bold": enclose_value(r"{\bf ", "}", lambda value: is_gold_number(value) or read_option_letter(value)),
     "underlined": enclose_value(r"\underline{", "}"),
     "displayed style": enclose_value(r"\displaystyle ", ""),
     "braces around": enclose_value("{", "}"),
@@ -169,7 +169,7 @@ NOTATION: dict[str, Rewrite] = {
     r"\times for \cdot": replace_pattern(r"\\cdot(?![a-z])", r"\\times"),
     r"\cdot for \times": replace_pattern(r"\\times(?![a-z])", r"\\cdot"),
     "sign of multiplication": replace_pattern(
-        r"(?<![\\A-Za-z_^\d])(\d+)\s*(?=[a-zA-Z](?![a-zA-Z])|\\(?:sqrt|pi))", r"\1 \\cdot ", is_expression
+        r"(?<![\\A-Za-z_^\d])(\d+)\s*(?=[a-zA-Z](?![a-zA-Z])|\\(?:sqrt|pi))", r"\1 \\cdot ", is_unevaluated_scalar
     ),
     "braces around exponents": replace_pattern(r"\^(\w)", r"^{\1}"),
     "no braces around exponents": replace_pattern(r"\^\{(\w)\}", r"^\1"),
@@ -182,18 +182,18 @@ NOTATION: dict[str, Rewrite] = {
     "empty braces": replace_pattern(r"\\emptyset|\\varnothing", r"\\{\\}"),
     r"+\infty": replace_pattern(r"(?<![-+])(?<![-+] )\\infty", r"+\\infty"),
     r"braces of sets by \lbrace": replace_pattern(r"\\([{}])", lambda found: "\\" + "lr"[found[1] == "}"] + "brace "),  # pyright: ignore[reportArgumentType]
-    "unicode roots": unicode_roots,
-    "unicode exponents": unicode_powers,
-    "unicode signs": unicode_signs,
+    "unicode roots": write_unicode_roots,
+    "unicode exponents": write_unicode_powers,
+    "unicode signs": write_unicode_signs,
     "unicode minus": replace_pattern("-", "\N{MINUS SIGN}", lambda value: is_formula(value) and r"\text" not in value),
-    "dash for a minus": replace_pattern("^-", "\N{EN DASH}", is_number),
+    "dash for a minus": replace_pattern("^-", "\N{EN DASH}", is_gold_number),
     "upright e": replace_pattern(r"(?<![\\a-z])e(?=\^)", r"\\mathrm{e}"),
     "upright pi": replace_pattern(r"\\pi(?![a-z])", r"\\mathrm{\\pi}", is_scalar),
     "numerator behind the fraction": replace_pattern(
         r"^\\frac\{(\\?[a-z]+(?:\{\w+\})?)\}\{(\d+)\}$", r"\\frac{1}{\2} \1", is_scalar
     ),
     "ratio with spaces": replace_pattern(r"^(\d+):(\d+)$", r"\1 : \2"),
-    "date or score in a text command": enclose_value(r"\text{", "}", is_dashed),
-    "upright i": rewrite_read(read_complex, lambda value: re.sub(r"(?<![\\a-z])i", r"\\mathrm{i}", value)),
+    "date or score in a text command": enclose_value(r"\text{", "}", is_dashed_value),
+    "upright i": rewrite_if_read(read_complex_number, lambda value: re.sub(r"(?<![\\a-z])i", r"\\mathrm{i}", value)),
 }
 """The same characters' worth of mathematics in other LaTeX."""

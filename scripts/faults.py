@@ -27,13 +27,13 @@ from rlcredit.engines.sampling import Samples
 from rlcredit.module import PolicyModule
 from rlcredit.record import artifacts
 from rlcredit.record.journal import Journal
-from rlcredit.record.logger import Record
-from rlcredit.record.store import Store
+from rlcredit.record.logger import RunRecord
+from rlcredit.record.store import MLflowRun
 from rlcredit.tasks.reasoning_gym import ReasoningGym
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
 from rlcredit.tracking.curve import LearningCurve
-from rlcredit.tracking.held_out import HeldOut
+from rlcredit.tracking.held_out import HeldOutVerdicts
 
 PHASES: dict[str, tuple[Any, str]] = {
     "decode": (InProcessEngine, "decode"),
@@ -43,42 +43,42 @@ PHASES: dict[str, tuple[Any, str]] = {
     "backward": (strategies.Strategy, "backward"),
     "optimizer": (torch.optim.AdamW, "step"),
     "step_end": (PolicyModule, "on_train_batch_end"),
-    "log": (Record, "log_metrics"),
+    "log": (RunRecord, "log_metrics"),
     "record": (Journal, "_write"),
     "table": (artifacts, "_write"),
     "question": (PolicyModule, "validation_step"),
-    "held_out": (HeldOut, "on_validation_end"),
+    "held_out": (HeldOutVerdicts, "on_validation_end"),
     "checkpoint": (DurableCheckpoints, "save_checkpoint"),
     "checkpoint_written": (torch, "save"),
     "replaced": (files.os, "replace"),
     "checkpoint_named": (Checkpoints, "_link_checkpoint"),
     "checkpoint_removed": (DurableCheckpoints, "remove_checkpoint"),
-    "deliver": (Store, "metrics"),
-    "upload": (Store, "file"),
+    "deliver": (MLflowRun, "metrics"),
+    "upload": (MLflowRun, "file"),
     "curve": (LearningCurve, "on_fit_end"),
     "adapter": (SaveAdapter, "on_fit_end"),
-    "close": (Record, "close"),
+    "close": (RunRecord, "close"),
 }
 """Each phase by the function whose call begins it."""
 
 
-def _kill() -> None:
+def _kill_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _raise() -> None:
+def _raise_requested_error() -> None:
     raise RuntimeError("a fault that was asked for")
 
 
-def _full() -> None:
+def _raise_disk_full() -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _signalled(name: str) -> Callable[[], None]:
+def _make_signal_sender(name: str) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), signal.Signals[name])
 
 
-def _spoiled(result: Any) -> Any:
+def _turn_into_nan(result: Any) -> Any:
     """Turn a tensor, or the log-probabilities of samples, into NaN; leave anything else as it is."""
     if isinstance(result, torch.Tensor) and result.is_floating_point():
         return result * torch.nan
@@ -88,18 +88,18 @@ def _spoiled(result: Any) -> Any:
 
 
 ACTIONS: dict[str, Callable[[], None]] = {
-    "kill": _kill,
-    "raise": _raise,
-    "full": _full,
+    "kill": _kill_process,
+    "raise": _raise_requested_error,
+    "full": _raise_disk_full,
     "hang": lambda: time.sleep(10**6),
     "slow": lambda: time.sleep(1.0),
     "nan": lambda: None,
-    **{name: _signalled(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
+    **{name: _make_signal_sender(name) for name in ("SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP")},
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class InjectedFault:
     """Something that happens when a phase begins.
 
     Args:
@@ -114,7 +114,7 @@ class Fault:
     call: int
 
     @classmethod
-    def written(cls, text: str) -> "Fault":
+    def written(cls, text: str) -> "InjectedFault":
         """Read ``phase:action:call``."""
         phase, action, call = text.split(":")
         return cls(phase, action, int(call))
@@ -131,14 +131,14 @@ class Fault:
             if note is not None:
                 note.touch()
             if self.action == "nan":
-                return _spoiled(function(*arguments, **keywords))
+                return _turn_into_nan(function(*arguments, **keywords))
             ACTIONS[self.action]()
             return function(*arguments, **keywords)
 
-        _wrap(self.phase, faulty)
+        _wrap_phase(self.phase, faulty)
 
 
-def count() -> Counter[str]:
+def count_phase_calls() -> Counter[str]:
     """Return a counter of the calls of each phase in this process, from now on."""
     calls: Counter[str] = Counter()
     for phase in PHASES:
@@ -147,11 +147,11 @@ def count() -> Counter[str]:
             calls[phase] += 1
             return function(*arguments, **keywords)
 
-        _wrap(phase, counting)
+        _wrap_phase(phase, counting)
     return calls
 
 
-def _wrap(phase: str, around: Callable[..., Any]) -> None:
+def _wrap_phase(phase: str, around: Callable[..., Any]) -> None:
     """Replace the function of a phase: call ``around`` with that function and its arguments."""
     owner, name = PHASES[phase]
     attribute, function = inspect.getattr_static(owner, name), getattr(owner, name)
@@ -167,9 +167,9 @@ def main(words: list[str]) -> None:
     if words[:1] == ["list"]:
         print(f"phases: {', '.join(PHASES)}\nactions: {', '.join(ACTIONS)}")
         return
-    from rlcredit.command_line.cli import main as command  # noqa: PLC0415
+    from rlcredit.command_line.cli import run_lightning_command as command  # noqa: PLC0415
 
-    Fault.written(words[0]).install()
+    InjectedFault.written(words[0]).install()
     sys.argv = ["rlcredit", *words[words.index("--") + 1 :]]
     command()
 

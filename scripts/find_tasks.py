@@ -15,27 +15,27 @@ import csv_rows
 import reasoning_gym
 import yaml
 
-from rlcredit.evaluation.command import main as evaluate
-from rlcredit.tasks.split import held_out
+from rlcredit.evaluation.command import run_evaluate_command as evaluate
+from rlcredit.tasks.split import is_held_out
 
 WANTED = "{question}\nAnswer shortly and end with: The answer is"
 POSITIVE = {"operators": ["+"], "allow_parentheses": False, "allow_negation": False}
 SIGNED = {**POSITIVE, "operators": ["+", "-"]}
 
 
-def sums(terms: int, digits: int, kind: dict[str, Any]) -> dict[str, Any]:
+def sum_level_config(terms: int, digits: int, kind: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration of sums of one length."""
     return {"min_terms": terms, "max_terms": terms, "min_digits": digits, "max_digits": digits, **kind}
 
 
 LEVELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "sum of 2, one digit": ("basic_arithmetic", sums(2, 1, POSITIVE)),
-    "sum of 3, one digit": ("basic_arithmetic", sums(3, 1, POSITIVE)),
-    "sum of 4, one digit": ("basic_arithmetic", sums(4, 1, POSITIVE)),
-    "sum of 2, two digits": ("basic_arithmetic", sums(2, 2, POSITIVE)),
-    "sum of 3, two digits": ("basic_arithmetic", sums(3, 2, POSITIVE)),
-    "signed sum of 2, one digit": ("basic_arithmetic", sums(2, 1, SIGNED)),
-    "signed sum of 3, one digit": ("basic_arithmetic", sums(3, 1, SIGNED)),
+    "sum of 2, one digit": ("basic_arithmetic", sum_level_config(2, 1, POSITIVE)),
+    "sum of 3, one digit": ("basic_arithmetic", sum_level_config(3, 1, POSITIVE)),
+    "sum of 4, one digit": ("basic_arithmetic", sum_level_config(4, 1, POSITIVE)),
+    "sum of 2, two digits": ("basic_arithmetic", sum_level_config(2, 2, POSITIVE)),
+    "sum of 3, two digits": ("basic_arithmetic", sum_level_config(3, 2, POSITIVE)),
+    "signed sum of 2, one digit": ("basic_arithmetic", sum_level_config(2, 1, SIGNED)),
+    "signed sum of 3, one digit": ("basic_arithmetic", sum_level_config(3, 1, SIGNED)),
     "product of 2, one digit": ("products", {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}),
     "product of 2, two digits": ("products", {"min_terms": 2, "max_terms": 2, "min_digits": 2, "max_digits": 2}),
     "greatest common divisor, to 20": ("gcd", {"min_value": 1, "max_value": 20}),
@@ -66,23 +66,27 @@ def main() -> None:
     tasks.mkdir(parents=True, exist_ok=True)
     asked = {f"level_{place}_{way}": (level, way) for place, level in enumerate(LEVELS) for way in ("told", "shown")}
     for name, (level, way) in asked.items():
-        (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task(*LEVELS[level], way, args.questions)), "utf-8")
+        (tasks / f"{name}.yaml").write_text(
+            yaml.safe_dump(make_level_task(*LEVELS[level], way, args.questions)), "utf-8"
+        )
     files = [str(tasks / f"{name}.yaml") for name in asked]
     drawing = [f"--{name}={getattr(args, name)}" for name in ("completions", "max_tokens", "threads")]
     words = ["--tasks", *files, f"--model={args.model}", *drawing, "--mlflow=none", f"--out={args.folder / 'answers'}"]
     if status := evaluate(words):
         raise SystemExit(status)
     found = json.loads((args.folder / "answers" / "results.json").read_text("utf-8"))["results"]
-    rows = [row(*asked[name], found[name]) for name in asked]
-    csv_rows.write(args.out, rows)
-    print("\n".join(lines(rows)))
+    rows = [make_level_row(*asked[name], found[name]) for name in asked]
+    csv_rows.write_csv_rows(args.out, rows)
+    print("\n".join(render_level_table(rows)))
 
 
-def task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[str, Any]:
+def make_level_task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[str, Any]:
     """Return a task file: a level, asked in one of two ways."""
-    how = {"instruction": WANTED} if way == "told" else {"shots": shots(name, config)}
+    how = {"instruction": WANTED} if way == "told" else {"shots": choose_solved_examples(name, config)}
     drawn = reasoning_gym.create_dataset(name, seed=0, size=500, **config)
-    held = len({entry["question"] for entry in drawn if held_out(entry["question"])})  # easy levels have few questions
+    held = len(
+        {entry["question"] for entry in drawn if is_held_out(entry["question"])}
+    )  # easy levels have few questions
     common = {
         "train_size": 4,
         "prompts_per_step": 4,
@@ -92,15 +96,15 @@ def task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[st
     return {"data": {"class_path": "ReasoningGym", "init_args": {"name": name, "config": config, **common, **how}}}
 
 
-def shots(name: str, config: dict[str, Any], number: int = 2) -> list[dict[str, str]]:
+def choose_solved_examples(name: str, config: dict[str, Any], number: int = 2) -> list[dict[str, str]]:
     """Return solved questions, none of which is held out."""
     drawn = reasoning_gym.create_dataset(name, seed=1, size=1000, **config)
-    free = (entry for entry in drawn if not held_out(entry["question"]))
+    free = (entry for entry in drawn if not is_held_out(entry["question"]))
     pairs = [next(free) for _ in range(number)]
     return [{"question": entry["question"], "answer": f"The answer is {entry['answer']}."} for entry in pairs]
 
 
-def row(level: str, way: str, found: dict[str, Any]) -> dict[str, str]:
+def make_level_row(level: str, way: str, found: dict[str, Any]) -> dict[str, str]:
     """Return what was found of a level, the only policy being asked."""
     (scores,) = found.values()
     passed = scores["pass_at_1"]
@@ -109,7 +113,7 @@ def row(level: str, way: str, found: dict[str, Any]) -> dict[str, str]:
     return {"level": level, "asked": way, **{name: f"{value:.4f}" for name, value in {**numbers, **shares}.items()}}
 
 
-def lines(rows: list[dict[str, str]]) -> Iterator[str]:
+def render_level_table(rows: list[dict[str, str]]) -> Iterator[str]:
     """Yield a table in Markdown: pass@1 of every level, asked both ways, and how often no answer is stated."""
     yield "| level | told | without an answer | shown | without an answer |"
     yield "|---|---|---|---|---|"
@@ -117,10 +121,10 @@ def lines(rows: list[dict[str, str]]) -> Iterator[str]:
     for each in rows:
         by_level.setdefault(each["level"], {})[each["asked"]] = each
     for level, ways in by_level.items():
-        yield f"| {level} | {' | '.join(_cell(ways[way]) for way in ('told', 'shown'))} |"
+        yield f"| {level} | {' | '.join(_render_level_cell(ways[way]) for way in ('told', 'shown'))} |"
 
 
-def _cell(found: dict[str, str]) -> str:
+def _render_level_cell(found: dict[str, str]) -> str:
     passed, low, high, silent = (float(found[name]) for name in ("pass_at_1", "low", "high", "no_answer"))
     return f"{passed:.2f} ({low:.2f} to {high:.2f}) | {silent:.0%}"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from reasoning_gym.factory import DATASETS
 
 from rlcredit.tasks import Example, ReasoningGym, Task
-from rlcredit.tasks.base import positive
+from rlcredit.tasks.base import require_positive
 from rlcredit.verification.answers import FORMATS
 from rlcredit.verification.statements import STATEMENTS
 from rlcredit.verification.verifiers import Verdict
@@ -118,7 +118,7 @@ PIECES = (
 """What answers are made of; ``{canary}`` is a file that must not appear."""
 
 
-def answers(noise: random.Random, canary: str, reference: str) -> str:
+def make_nasty_answer(noise: random.Random, canary: str, reference: str) -> str:
     """Return a nasty answer."""
     pieces = [noise.choice(PIECES) for _ in range(noise.choice((1, 1, 1, 2, 2, 3, 4, 8)))]
     changed = list(reference[:200])
@@ -136,16 +136,16 @@ def answers(noise: random.Random, canary: str, reference: str) -> str:
     return text.replace("{canary}", canary)
 
 
-def completion(noise: random.Random, canary: str, reference: str) -> str:
+def make_nasty_completion(noise: random.Random, canary: str, reference: str) -> str:
     """Return a completion that states nasty answers, in some format or almost."""
     stated = []
     for _ in range(noise.choice((1, 1, 1, 2))):
-        written = STATEMENTS[noise.choice(EVERY_FORMAT)].replace("ANSWER", answers(noise, canary, reference))
+        written = STATEMENTS[noise.choice(EVERY_FORMAT)].replace("ANSWER", make_nasty_answer(noise, canary, reference))
         stated.append(written[: -noise.randrange(1, 4)] if noise.random() < 0.1 else written)
     return noise.choice(("", "so ", "\n", "<think>no</think>")).join(["", *stated])
 
 
-class Golds(Task):
+class GoldQuestions(Task):
     """Answers of mathematics; questions nobody asks."""
 
     REFERENCES = ("5", r"\frac{1}{2}", "x^2+1", r"\{1,2\}", "(0,1]", r"\text{yes}", "50\\%", "1.5e-7", "x=3", "Paris")
@@ -156,7 +156,7 @@ class Golds(Task):
         return made, made[:1]
 
 
-def tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMAT) -> Iterator[tuple[str, Task]]:
+def make_fuzzed_tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMAT) -> Iterator[tuple[str, Task]]:
     """Yield mathematics, and data sets of reasoning-gym by name; those that cannot be made here are named and left out.
 
     Args:
@@ -168,7 +168,7 @@ def tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMAT) -> Iterat
     for name in ("mathematics", *names):
         try:
             task = (
-                Golds(**counts)
+                GoldQuestions(**counts)
                 if name == "mathematics"
                 else ReasoningGym(name, train_size=4, validation_size=1, prompts_per_step=1, **counts)
             )
@@ -179,7 +179,7 @@ def tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMAT) -> Iterat
         yield name, task
 
 
-def outcomes(task: Task, count: int, noise: random.Random, canary: Path) -> collections.Counter[str]:
+def count_judging_outcomes(task: Task, count: int, noise: random.Random, canary: Path) -> collections.Counter[str]:
     """Return how many completions got which verdict, or raised.
 
     Args:
@@ -192,7 +192,7 @@ def outcomes(task: Task, count: int, noise: random.Random, canary: Path) -> coll
     counted: collections.Counter[str] = collections.Counter()
     for start in range(0, count, BATCH):
         examples = [noise.choice(task.train_set) for _ in range(min(BATCH, count - start))]
-        texts = [completion(noise, str(canary), str(example.answer)) for example in examples]
+        texts = [make_nasty_completion(noise, str(canary), str(example.answer)) for example in examples]
         try:
             verdicts = task.judge(texts, examples)
         except Exception:  # noqa: BLE001  (any is a fault, to be counted)
@@ -211,13 +211,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000, help="completions, over all tasks")
     parser.add_argument("--seed", type=int, default=0, help="seed of the completions")
     args = parser.parse_args()
-    positive("--count", args.count)
+    require_positive("--count", args.count)
     names = args.names or sorted(set(DATASETS) - {"composite"})
     each, total = -(-args.count // (len(names) + 1)), collections.Counter()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         canary = Path(folder, "pwned")
-        for name, task in tasks(names):
-            counted = outcomes(task, each, random.Random(f"{args.seed} {name}"), canary)
+        for name, task in make_fuzzed_tasks(names):
+            counted = count_judging_outcomes(task, each, random.Random(f"{args.seed} {name}"), canary)
             total += counted
             print(name, dict(counted), flush=True)
         left = os.listdir(folder)

@@ -27,15 +27,15 @@ SECONDS = 10
 OUTCOMES = ("refused", "legal", "traceback", "timeout", "left behind")
 
 
-class TookTooLong(BaseException):
+class AttemptTimeout(BaseException):
     """Not an Exception, so that nobody catches it."""
 
 
-def _alarm(*_: object) -> None:
-    raise TookTooLong
+def _raise_timeout(*_: object) -> None:
+    raise AttemptTimeout
 
 
-def outcome(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
+def run_fuzz_attempt(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
     """Return how an attempt ended, and its error output.
 
     Args:
@@ -43,38 +43,38 @@ def outcome(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
         folder: the working directory; a refusal must leave it as it was.
 
     """
-    before, output = _files(folder), io.StringIO()
-    signal.signal(signal.SIGALRM, _alarm)
+    before, output = _list_folder_files(folder), io.StringIO()
+    signal.signal(signal.SIGALRM, _raise_timeout)
     signal.alarm(SECONDS)
     try:
         with contextlib.redirect_stderr(output), contextlib.redirect_stdout(io.StringIO()):
             status = attempt()
-        result = _refusal(status, output.getvalue()) if status == 2 else "legal"
+        result = _classify_refusal(status, output.getvalue()) if status == 2 else "legal"
     except SystemExit as stop:
-        result = _refusal(stop.code, output.getvalue())
-    except TookTooLong:
+        result = _classify_refusal(stop.code, output.getvalue())
+    except AttemptTimeout:
         result = "timeout"
     except BaseException:  # noqa: BLE001 (any is a fault, to be counted)
         result = "traceback"
         output.write(traceback.format_exc())
     finally:
         signal.alarm(0)
-    if result == "refused" and _files(folder) != before:
+    if result == "refused" and _list_folder_files(folder) != before:
         result = "left behind"
-        output.write(str(_files(folder) - before))
+        output.write(str(_list_folder_files(folder) - before))
     return result, output.getvalue()
 
 
-def _refusal(status: object, output: str) -> str:
+def _classify_refusal(status: object, output: str) -> str:
     """``refused`` if a command ended with status 2 and an error line without a password, else ``traceback``."""
     return "refused" if status == 2 and output.startswith("error: ") and "SECRET" not in output else "traceback"
 
 
-def _files(folder: Path) -> set[str]:
+def _list_folder_files(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-def fuzzed(count: int, seed: int, only: str | None = None) -> tuple[dict[str, Counter[str]], list[str]]:
+def fuzz_all_inputs(count: int, seed: int, only: str | None = None) -> tuple[dict[str, Counter[str]], list[str]]:
     """Return counts by kind and outcome, and the error output of each fault.
 
     Args:
@@ -93,7 +93,7 @@ def fuzzed(count: int, seed: int, only: str | None = None) -> tuple[dict[str, Co
             os.chdir(temporary)
             valid = kind.prepared(Path(temporary))
             for number in range(max(1, round(count * (kind.share if only is None else 1)))):
-                result, output = outcome(kind.attempt(valid, rng), Path(temporary))
+                result, output = run_fuzz_attempt(kind.attempt(valid, rng), Path(temporary))
                 outcomes[result] += 1
                 if result not in ("refused", "legal"):
                     faults.append(f"{kind.name} {number}: {result}\n{output[-1500:]}")
@@ -101,7 +101,7 @@ def fuzzed(count: int, seed: int, only: str | None = None) -> tuple[dict[str, Co
     return counts, faults
 
 
-def table(counts: dict[str, Counter[str]]) -> str:
+def render_fuzz_table(counts: dict[str, Counter[str]]) -> str:
     """Write the counts in Markdown."""
     rows = ["| input | tried | " + " | ".join(OUTCOMES) + " |", "|---|" + "---|" * (len(OUTCOMES) + 1)]
     for name, outcomes in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
@@ -120,9 +120,9 @@ def main() -> int:
     args, sys.argv = parser.parse_args(), sys.argv[:1]
     warnings.simplefilter("ignore")
     began = time.perf_counter()
-    counts, faults = fuzzed(args.count, args.seed, args.only)
+    counts, faults = fuzz_all_inputs(args.count, args.seed, args.only)
     print("\n\n".join(faults[: args.faults]), file=sys.stderr)
-    print(table(counts))
+    print(render_fuzz_table(counts))
     print(f"\nseed {args.seed}, {time.perf_counter() - began:.0f} s")
     return 1 if faults else 0
 

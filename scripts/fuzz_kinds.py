@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 import yaml
-from fuzz_mutations import changed, damaged, text_of
+from fuzz_mutations import damage_bytes, dump_as_yaml_or_json, mutate_content
 
-from rlcredit.campaign.declaration import Declaration, read
-from rlcredit.command_line.cli import CreditCLI, command_line
+from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
+from rlcredit.command_line.cli import CreditCLI, run_credit_cli
 from rlcredit.files import file_sha256
-from rlcredit.report.command import main as report
-from rlcredit.run_folder.checkpoint_files import save
+from rlcredit.report.command import run_report_command as report
+from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import JSONL
 
@@ -28,7 +28,7 @@ CONDITION = ROOT / "configs" / "conditions" / "sepa_variants" / "grpo_sepa_hicra
 Attempt = Callable[[], int | None]
 
 
-class Checked(CreditCLI):
+class CheckOnlyCLI(CreditCLI):
     """The command line up to the moment at which a run would begin."""
 
     def _run_subcommand(self, subcommand: str) -> None:
@@ -36,7 +36,7 @@ class Checked(CreditCLI):
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class FuzzedInput:
     """A kind of input.
 
     Args:
@@ -53,7 +53,7 @@ class Kind:
     attempt: Callable[[Any, random.Random], Attempt]
 
 
-def refusing(call: Callable[[], object]) -> Attempt:
+def catch_refusal(call: Callable[[], object]) -> Attempt:
     """Return what a command line does around a function: print its refusal, and say 2."""
 
     def attempt() -> int | None:
@@ -67,15 +67,15 @@ def refusing(call: Callable[[], object]) -> Attempt:
     return attempt
 
 
-def written(name: str, content: Any, rng: random.Random) -> Path:
+def write_mutated_config(name: str, content: Any, rng: random.Random) -> Path:
     """Write a changed configuration, one in four of them as a damaged text."""
     path = Path(name)
-    text = text_of(changed(content, rng)).encode()
-    path.write_bytes(damaged(text_of(content).encode(), rng) if rng.random() < 0.25 else text)
+    text = dump_as_yaml_or_json(mutate_content(content, rng)).encode()
+    path.write_bytes(damage_bytes(dump_as_yaml_or_json(content).encode(), rng) if rng.random() < 0.25 else text)
     return path
 
 
-def configuration(folder: Path) -> dict[str, Any]:
+def make_sound_config(folder: Path) -> dict[str, Any]:
     """Return a whole configuration that trains."""
     content = yaml.safe_load(TINY.read_text())
     overlay = yaml.safe_load(CONDITION.read_text())
@@ -88,46 +88,46 @@ def configuration(folder: Path) -> dict[str, Any]:
     return content
 
 
-def configured(command: str) -> Callable[[Any, random.Random], Attempt]:
+def make_config_attempt(command: str) -> Callable[[Any, random.Random], Attempt]:
     """Return an attempt to give a changed configuration to a command."""
 
     def attempt(content: Any, rng: random.Random) -> Attempt:
-        written("fuzzed.yaml", content, rng)
-        return lambda: _checked([command, "--config=fuzzed.yaml"])
+        write_mutated_config("fuzzed.yaml", content, rng)
+        return lambda: _check_arguments([command, "--config=fuzzed.yaml"])
 
     return attempt
 
 
-def _checked(arguments: list[str]) -> None:
-    command_line(arguments, Checked)
+def _check_arguments(arguments: list[str]) -> None:
+    run_credit_cli(arguments, CheckOnlyCLI)
 
 
-def flags(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_flags(content: Any, rng: random.Random) -> Attempt:
     """Give a changed value of a sound configuration as a flag."""
-    Path("sound.yaml").write_text(text_of(content))
+    Path("sound.yaml").write_text(dump_as_yaml_or_json(content))
     key = rng.choice(("trainer", "model", "data", "checkpoint", "completions"))
-    section = changed(content[key], rng)
+    section = mutate_content(content[key], rng)
     arguments = (
         [f"--{key}.{name}={json.dumps(value, default=str)}" for name, value in section.items()]
         if isinstance(section, dict)
         else []
     )
-    return lambda: _checked(["explain", "--config=sound.yaml", *arguments])
+    return lambda: _check_arguments(["explain", "--config=sound.yaml", *arguments])
 
 
-def questions(folder: Path) -> list[dict[str, Any]]:
+def make_sound_questions(folder: Path) -> list[dict[str, Any]]:
     """Return questions, enough to hold some out."""
     return [{"prompt": f"{number} + 1 =", "answer": number + 1, "level": 3} for number in range(60)]
 
 
-def asked(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_questions(content: Any, rng: random.Random) -> Attempt:
     """Read a changed file of questions."""
-    lines = "".join(json.dumps(line, default=str) + "\n" for line in changed(content, rng)).encode()
-    Path("train.jsonl").write_bytes(damaged(lines, rng) if rng.random() < 0.6 else lines)
-    return refusing(lambda: JSONL(Path("train.jsonl")).setup())
+    lines = "".join(json.dumps(line, default=str) + "\n" for line in mutate_content(content, rng)).encode()
+    Path("train.jsonl").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.6 else lines)
+    return catch_refusal(lambda: JSONL(Path("train.jsonl")).setup())
 
 
-def campaign(folder: Path) -> dict[str, Any]:
+def make_sound_campaign(folder: Path) -> dict[str, Any]:
     """Return a campaign file, with the files that it names."""
     for name in ("base.yaml", "a.yaml", "b.yaml"):
         Path(name).touch()
@@ -139,22 +139,22 @@ def campaign(folder: Path) -> dict[str, Any]:
     }
 
 
-def declared(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_campaign(content: Any, rng: random.Random) -> Attempt:
     """Read a changed campaign file."""
-    written("campaign.yaml", content, rng)
-    return refusing(lambda: read(Path("campaign.yaml")))
+    write_mutated_config("campaign.yaml", content, rng)
+    return catch_refusal(lambda: read_declaration(Path("campaign.yaml")))
 
 
-def finished(folder: Path) -> dict[str, Any]:
+def make_finished_campaign(folder: Path) -> dict[str, Any]:
     """Leave a finished campaign behind, and return its ledger."""
     config = {
         "data": {"class_path": "ReasoningGym", "init_args": {"name": "chain_sum"}},
         "model": {"validation": {"completions": 2}, "pass_k": 2},
         "trainer": {"logger": False},
     }
-    content = {**campaign(folder), "conditions": {"a": ("a.yaml",), "b": ("b.yaml",)}}
+    content = {**make_sound_campaign(folder), "conditions": {"a": ("a.yaml",), "b": ("b.yaml",)}}
     del content["families"]
-    declaration = Declaration(**content).plain()
+    declaration = CampaignDeclaration(**content).plain()
     ledger: dict[str, Any] = {"declaration": declaration, "configs": {"a": config, "b": config}, "cells": {}}
     for name in ("a/seed0", "b/seed0", "a/seed1", "b/seed1"):
         entry = {"state": "finished", "seconds": 1.0, "attempts": 1, "differences": [], "executed_sha256": "1" * 64}
@@ -170,32 +170,32 @@ def finished(folder: Path) -> dict[str, Any]:
     return ledger
 
 
-def reported(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_campaign_record(content: Any, rng: random.Random) -> Attempt:
     """Report a campaign whose ledger has changed."""
-    lines = json.dumps(changed(content, rng), default=str).encode()
-    Path("campaigns/x/ledger.json").write_bytes(damaged(lines, rng) if rng.random() < 0.3 else lines)
-    return _report
+    lines = json.dumps(mutate_content(content, rng), default=str).encode()
+    Path("campaigns/x/ledger.json").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+    return _report_finished_campaign
 
 
-def evaluated(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_evaluation(content: Any, rng: random.Random) -> Attempt:
     """Report a campaign one of whose held-out files has changed before the ledger recorded it."""
-    ledger = finished(Path())
+    ledger = make_finished_campaign(Path())
     path = RunFolder("campaigns/x/b/seed1").evaluation(10)
-    lines = json.dumps(changed(json.loads(path.read_text()), rng), default=str).encode()
-    path.write_bytes(damaged(lines, rng) if rng.random() < 0.3 else lines)
+    lines = json.dumps(mutate_content(json.loads(path.read_text()), rng), default=str).encode()
+    path.write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
     ledger["cells"]["b/seed1"]["held_out_sha256"]["10"] = file_sha256(path)
     Path("campaigns/x/ledger.json").write_text(json.dumps(ledger))
-    return _report
+    return _report_finished_campaign
 
 
-def _report() -> int:
+def _report_finished_campaign() -> int:
     with tempfile.TemporaryDirectory() as elsewhere:
         return report(["campaigns/x", "--out", elsewhere])
 
 
-def checkpoint(folder: Path) -> dict[str, Any]:
+def make_sound_checkpoint(folder: Path) -> dict[str, Any]:
     """Return a checkpoint, and leave a sound configuration beside it."""
-    Path("sound.yaml").write_text(text_of(configuration(folder)))
+    Path("sound.yaml").write_text(dump_as_yaml_or_json(make_sound_config(folder)))
     return {
         "state_dict": {"policy.lm.lora_A": torch.zeros(2, 2)},
         **{"global_step": 0, "epoch": 0, "parameters": {}, "run_name": "grpo-seed0", "mlflow_run_id": "1"},
@@ -203,37 +203,37 @@ def checkpoint(folder: Path) -> dict[str, Any]:
     }
 
 
-def continued(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_checkpoint(content: Any, rng: random.Random) -> Attempt:
     """Continue from a changed checkpoint."""
     with Path("x.ckpt").open("w+b") as file:
-        save(content if rng.random() < 0.6 else changed(content, rng), file)
+        write_sealed_checkpoint(content if rng.random() < 0.6 else mutate_content(content, rng), file)
     if rng.random() < 0.6:
-        Path("x.ckpt").write_bytes(damaged(Path("x.ckpt").read_bytes(), rng))
-    return lambda: _checked(["fit", "--config=sound.yaml", "--ckpt_path=x.ckpt"])
+        Path("x.ckpt").write_bytes(damage_bytes(Path("x.ckpt").read_bytes(), rng))
+    return lambda: _check_arguments(["fit", "--config=sound.yaml", "--ckpt_path=x.ckpt"])
 
 
-def policy(folder: Path) -> dict[str, Any]:
+def copy_embedded_policy(folder: Path) -> dict[str, Any]:
     """Copy the embedded policy, and return its description."""
     shutil.copytree(ROOT / "rlcredit" / "tiny", "policy")
-    Path("sound.yaml").write_text(text_of(configuration(folder)))
+    Path("sound.yaml").write_text(dump_as_yaml_or_json(make_sound_config(folder)))
     return json.loads(Path("policy/config.json").read_text())
 
 
-def described(content: Any, rng: random.Random) -> Attempt:
+def try_mutated_policy_config(content: Any, rng: random.Random) -> Attempt:
     """Begin with a policy whose description has changed."""
-    lines = json.dumps(changed(content, rng), default=str).encode()
-    Path("policy/config.json").write_bytes(damaged(lines, rng) if rng.random() < 0.3 else lines)
-    return lambda: _checked(["fit", "--config=sound.yaml", "--model.policy.path=policy"])
+    lines = json.dumps(mutate_content(content, rng), default=str).encode()
+    Path("policy/config.json").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+    return lambda: _check_arguments(["fit", "--config=sound.yaml", "--model.policy.path=policy"])
 
 
 KINDS = (
-    Kind("configuration, explain", 0.10, configuration, configured("explain")),
-    Kind("configuration, fit", 0.06, configuration, configured("fit")),
-    Kind("flags, explain", 0.04, configuration, flags),
-    Kind("questions (JSONL)", 0.30, questions, asked),
-    Kind("campaign file", 0.25, campaign, declared),
-    Kind("ledger, report", 0.13, finished, reported),
-    Kind("held-out file, report", 0.06, finished, evaluated),
-    Kind("checkpoint, fit", 0.03, checkpoint, continued),
-    Kind("policy's config.json, fit", 0.03, policy, described),
+    FuzzedInput("configuration, explain", 0.10, make_sound_config, make_config_attempt("explain")),
+    FuzzedInput("configuration, fit", 0.06, make_sound_config, make_config_attempt("fit")),
+    FuzzedInput("flags, explain", 0.04, make_sound_config, try_mutated_flags),
+    FuzzedInput("questions (JSONL)", 0.30, make_sound_questions, try_mutated_questions),
+    FuzzedInput("campaign file", 0.25, make_sound_campaign, try_mutated_campaign),
+    FuzzedInput("ledger, report", 0.13, make_finished_campaign, try_mutated_campaign_record),
+    FuzzedInput("held-out file, report", 0.06, make_finished_campaign, try_mutated_evaluation),
+    FuzzedInput("checkpoint, fit", 0.03, make_sound_checkpoint, try_mutated_checkpoint),
+    FuzzedInput("policy's config.json, fit", 0.03, copy_embedded_policy, try_mutated_policy_config),
 )

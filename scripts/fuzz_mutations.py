@@ -39,48 +39,50 @@ Place = tuple[Any, Any]
 """A container and a key or index of it."""
 
 
-def places(node: Any) -> Iterator[Place]:
+def walk_places(node: Any) -> Iterator[Place]:
     """Yield every place inside mappings and lists."""
     items = list(node.items()) if isinstance(node, dict) else list(enumerate(node)) if isinstance(node, list) else []
     for key, value in items:
         yield node, key
-        yield from places(value)
+        yield from walk_places(value)
 
 
-def changed(content: Any, rng: random.Random) -> Any:
+def mutate_content(content: Any, rng: random.Random) -> Any:
     """Return a copy with one to three changes of values, types, keys or structure."""
     node = copy.deepcopy(content)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        if not (candidates := list(places(node))):
+        if not (candidates := list(walk_places(node))):
             break
         holder, key = rng.choice(candidates)
-        rng.choice((_value, _value, _value, _type, _key, _structure))(node, holder, key, rng)
+        rng.choice(
+            (_replace_value, _replace_value, _replace_value, _change_value_type, _change_key, _graft_other_value)
+        )(node, holder, key, rng)
     return node
 
 
-def _value(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
+def _replace_value(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
     holder[key] = copy.deepcopy(rng.choice(NASTY))
 
 
-def _type(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
+def _change_value_type(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
     value = holder[key]
     holder[key] = rng.choice(([value], {"x": value}, str(value), {"class_path": value}, {"init_args": value}))
 
 
-def _key(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
+def _change_key(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
     value = holder.pop(key)
     if isinstance(holder, dict) and rng.random() < 0.7:
         name = str(key)
         holder[rng.choice((f"{name}x", name[:-1], name.upper(), f"{name}.x", 1, "", "class_path", "x" * 200))] = value
 
 
-def _structure(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
-    source, place = rng.choice(list(places(node)))
+def _graft_other_value(node: Any, holder: Any, key: Any, rng: random.Random) -> None:
+    source, place = rng.choice(list(walk_places(node)))
     value = copy.deepcopy(source[place])
     holder[key] = value
 
 
-def text_of(node: Any) -> str:
+def dump_as_yaml_or_json(node: Any) -> str:
     """Write a configuration as YAML, or as JSON where YAML cannot."""
     try:
         return yaml.safe_dump(node, sort_keys=False, allow_unicode=True)
@@ -88,7 +90,7 @@ def text_of(node: Any) -> str:
         return json.dumps(node, default=str)
 
 
-def damaged(content: bytes, rng: random.Random) -> bytes:
+def damage_bytes(content: bytes, rng: random.Random) -> bytes:
     """Return bytes with some of them lost, repeated or replaced."""
     place, length = rng.randrange(len(content) + 1), rng.choice((1, 2, 8, 64))
     kind = rng.randrange(6)

@@ -29,7 +29,7 @@ _BRACKETS = re.compile(
 )
 
 
-class Collection(NamedTuple):
+class GoldCollection(NamedTuple):
     r"""What stands in brackets, or, without them, in a list.
 
     Attributes:
@@ -73,7 +73,7 @@ class Collection(NamedTuple):
         return self.brackets == "()" and not self.is_interval
 
 
-def bare_value(gold: str) -> str:
+def strip_dollars(gold: str) -> str:
     """Return a gold without the dollars around it.
 
     Example:
@@ -86,7 +86,7 @@ def bare_value(gold: str) -> str:
     return inside[1].strip() if inside else text
 
 
-def read_number(value: str) -> Fraction | None:
+def read_gold_number(value: str) -> Fraction | None:
     r"""Read an integer, a decimal or a fraction.
 
     Example:
@@ -103,7 +103,7 @@ def read_number(value: str) -> Fraction | None:
     return None
 
 
-def read_mixed(value: str) -> Fraction | None:
+def read_mixed_number(value: str) -> Fraction | None:
     """Read a mixed number."""
     mixed = _MIXED.fullmatch(value.strip())
     if mixed is None or not int(mixed[4]):
@@ -111,7 +111,7 @@ def read_mixed(value: str) -> Fraction | None:
     return (-1 if mixed[1] else 1) * (int(mixed[2]) + Fraction(int(mixed[3]), int(mixed[4])))
 
 
-def read_scientific(value: str) -> Fraction | None:
+def read_scientific_number(value: str) -> Fraction | None:
     r"""Read a number with a power of ten.
 
     Example:
@@ -129,10 +129,10 @@ def read_scientific(value: str) -> Fraction | None:
 def read_percentage(value: str) -> Fraction | None:
     """Read the number before a sign of per cent."""
     found = re.fullmatch(r"(.*?)\s*\\?%", value.strip())
-    return None if found is None else read_number(found[1])
+    return None if found is None else read_gold_number(found[1])
 
 
-def read_text(value: str) -> str | None:
+def read_gold_text(value: str) -> str | None:
     r"""Return the words of a text that is nothing else, of two letters or more.
 
     Example:
@@ -147,13 +147,13 @@ def read_text(value: str) -> str | None:
     return words
 
 
-def read_letter(value: str) -> str | None:
+def read_option_letter(value: str) -> str | None:
     """Return the letter of an option."""
     found = _LETTER.fullmatch(value.strip())
     return (found[1] or found[2]) if found else None
 
 
-def split_items(text: str) -> list[str]:
+def split_at_outer_commas(text: str) -> list[str]:
     """Return what commas outside of all brackets part.
 
     Example:
@@ -170,7 +170,7 @@ def split_items(text: str) -> list[str]:
     return [*items, text[begun:].strip()]
 
 
-def read_collection(value: str) -> Collection | None:
+def read_gold_collection(value: str) -> GoldCollection | None:
     r"""Return the parts of a tuple, an interval, a set, or a list of two or more.
 
     Example:
@@ -181,20 +181,20 @@ def read_collection(value: str) -> Collection | None:
 
     """
     value = value.strip()
-    if read_number(value) is not None or not is_formula(value) or _NO_COLLECTION.search(value):
+    if read_gold_number(value) is not None or not is_formula(value) or _NO_COLLECTION.search(value):
         return None
-    listed = split_items(value)
+    listed = split_at_outer_commas(value)
     if len(listed) > 1:
-        return Collection("", listed, "") if all(listed) and not value.endswith(",") else None
+        return GoldCollection("", listed, "") if all(listed) and not value.endswith(",") else None
     found = _BRACKETS.fullmatch(value)
-    if found is None or not _encloses(value):
+    if found is None or not _is_enclosed(value):
         return None
-    items = split_items(found["inside"])
+    items = split_at_outer_commas(found["inside"])
     single = len(items) == 1 and "{" not in found["open"]
-    return None if single or not all(items) else Collection(found["open"], items, found["close"])
+    return None if single or not all(items) else GoldCollection(found["open"], items, found["close"])
 
 
-def _encloses(value: str) -> bool:
+def _is_enclosed(value: str) -> bool:
     """Whether the first bracket closes with the last one."""
     depth = 0
     for place, character in enumerate(value):
@@ -219,7 +219,7 @@ def is_formula(value: str) -> bool:
         or re.search("[A-Za-z]{3}", _COMMAND.sub(" ", value))
         or depths.count("{") != depths.count("}")
         or not value
-        or read_text(value)
+        or read_gold_text(value)
         or _NO_FORMULA.match(value)
     )
 
@@ -229,9 +229,9 @@ def is_relation(value: str) -> bool:
     return _RELATION.search(value) is not None
 
 
-def is_expression(value: str) -> bool:
+def is_unevaluated_scalar(value: str) -> bool:
     """Whether a value is a scalar that is not written as a number."""
-    return is_scalar(value) and read_number(value) is None and read_scientific(value) is None
+    return is_scalar(value) and read_gold_number(value) is None and read_scientific_number(value) is None
 
 
 def is_scalar(value: str) -> bool:
@@ -239,8 +239,8 @@ def is_scalar(value: str) -> bool:
     return (
         is_formula(value)
         and not is_relation(value)
-        and (read_number(value) is not None or len(split_items(value)) == 1)
+        and (read_gold_number(value) is not None or len(split_at_outer_commas(value)) == 1)
         and not _NO_SCALAR.search(value)
-        and read_collection(value) is None
-        and read_letter(value) is None
+        and read_gold_collection(value) is None
+        and read_option_letter(value) is None
     )

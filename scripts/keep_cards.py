@@ -14,19 +14,19 @@ from pathlib import Path
 import csv_rows
 
 from rlcredit.card import leaderboard
-from rlcredit.card.board import SHIPPED, Row, latest, row
+from rlcredit.card.board import SHIPPED, Row, keep_latest_rows, summarise_card
 from rlcredit.card.card import USUAL, Card
-from rlcredit.card.foretelling import foretold, markdown_of
-from rlcredit.card.organisms import names
-from rlcredit.card.standing import said
+from rlcredit.card.foretelling import correlate_predictors, render_predictor_table
+from rlcredit.card.organisms import list_policy_names
+from rlcredit.card.standing import summarise_leaderboard
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
 
 
-def together(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+def merge_leaderboard_rows(kept: Sequence[Row], new: Sequence[Row]) -> list[Row]:
     """Return all rows, new ones in place of kept ones; by organism as they are listed, then by condition."""
-    rows = latest([*kept, *new])
-    return sorted(rows, key=lambda row: (names().index(row["organism"]), row["budget"], row["condition"]))
+    rows = keep_latest_rows([*kept, *new])
+    return sorted(rows, key=lambda row: (list_policy_names().index(row["organism"]), row["budget"], row["condition"]))
 
 
 def main() -> None:
@@ -36,14 +36,14 @@ def main() -> None:
     parser.add_argument("--board", type=Path, default=SHIPPED)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    found = [row(card) for card in Card.kept(args.cards) if card.common and card.baseline == USUAL]
+    found = [summarise_card(card) for card in Card.kept(args.cards) if card.common and card.baseline == USUAL]
     if not found:
         parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")
-    rows = together(csv_rows.read(args.board) if args.board.is_file() else [], found)
-    csv_rows.write(args.board, rows)
-    leaderboard.draw(rows, args.picture)
-    print("\n".join([*leaderboard.markdown(rows), "", said(rows)]), end="\n\n")
-    print("\n".join(markdown_of(list(foretold(rows)))))
+    rows = merge_leaderboard_rows(csv_rows.read_csv_rows(args.board) if args.board.is_file() else [], found)
+    csv_rows.write_csv_rows(args.board, rows)
+    leaderboard.plot_condition_gains(rows, args.picture)
+    print("\n".join([*leaderboard.render_leaderboard_table(rows), "", summarise_leaderboard(rows)]), end="\n\n")
+    print("\n".join(render_predictor_table(list(correlate_predictors(rows)))))
 
 
 if __name__ == "__main__":

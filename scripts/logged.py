@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mlflow import MlflowClient
 
 
-class Logged(NamedTuple):
+class LoggedMetric(NamedTuple):
     """The values of a metric in a run.
 
     Args:
@@ -24,7 +24,7 @@ class Logged(NamedTuple):
     values: dict[int, float]
 
 
-def logged(database: Path, wanted: Callable[[str], bool]) -> Iterator[Logged]:
+def read_logged_metrics(database: Path, wanted: Callable[[str], bool]) -> Iterator[LoggedMetric]:
     """Yield what finished runs of a database have logged, of the metrics that are wanted."""
     client = MlflowClient(f"sqlite:///{database.resolve()}")
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
@@ -32,4 +32,6 @@ def logged(database: Path, wanted: Callable[[str], bool]) -> Iterator[Logged]:
         tags, names = run.data.tags, sorted(filter(wanted, run.data.metrics))
         for name in names if "condition" in tags else ():
             history = client.get_metric_history(run.info.run_id, name)
-            yield Logged(tags["condition"], int(tags["seed"]), name, {point.step: point.value for point in history})
+            yield LoggedMetric(
+                tags["condition"], int(tags["seed"]), name, {point.step: point.value for point in history}
+            )

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from lightning.pytorch import LightningModule, Trainer, seed_everything
 from numpy.typing import NDArray
-from short_runs import train
+from short_runs import train_unlogged
 from torch import Tensor
 
-from callbacks.base import CreditOperator, assigned
+from callbacks.base import CreditOperator, assign_credit
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
 from callbacks.episode.grpo import GRPO
@@ -39,11 +39,11 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.random_mask import RandomMask
-from rlcredit.campaign.resolution import resolved
-from rlcredit.command_line.quiet import quiet
+from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
-from rlcredit.gradients import gradients
+from rlcredit.gradients import compute_credit_gradients
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.rollout import FACTS, Rollout
@@ -94,25 +94,27 @@ class BatchGradients(CreditOperator, reads="advantages", writes="advantages", co
     ) -> None:
         """Measure; nothing is logged."""
         assert isinstance(pl_module, PolicyModule)
-        credits = {name: assigned(stack, batch).advantages for name, stack in self.stacks.items()}
+        credits = {name: assign_credit(stack, batch).advantages for name, stack in self.stacks.items()}
         for rows in torch.arange(len(batch.mask)).split(self.size * batch.group_size):
             if len(rows) == self.size * batch.group_size:
                 parts = [credit[rows] for credit in credits.values()]
-                for name, vector in zip(credits, gradients(trainer, pl_module, batch.rows(rows), parts), strict=True):
+                for name, vector in zip(
+                    credits, compute_credit_gradients(trainer, pl_module, batch.rows(rows), parts), strict=True
+                ):
                     self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))
         batch.advantages = torch.zeros_like(batch.advantages)
 
 
-def measured(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, NDArray[np.float64]]:
+def measure_batch_gradients(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, NDArray[np.float64]]:
     """Return the gradients of batches under each stack; the completions depend on the policy and the seed alone."""
     seed_everything(args.seed, verbose=False)
     probe = BatchGradients({name: STACKS[name]() for name in stacks}, args.batch)
-    module, task = configured(args) if args.config else on_chains(args)
-    train(module, task, 1, [GRPO(), probe])
+    module, task = make_configured_run(args) if args.config else make_chain_run(args)
+    train_unlogged(module, task, 1, [GRPO(), probe])
     return {name: torch.stack(vectors).double().numpy() for name, vectors in probe.kept.items()}
 
 
-def on_chains(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
+def make_chain_run(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
     """Return a policy that adds chains of numbers, and the chains."""
     module = PolicyModule(
         policy=Policy(path=args.policy),
@@ -125,7 +127,7 @@ def on_chains(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
     return module, ReasoningGym("chain_sum", chains, prompts_per_step=args.prompts, seed=args.seed)
 
 
-def configured(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
+def make_configured_run(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
     """Return the policy and the task of a run, as its configurations say."""
     settings = {
         "seed_everything": args.seed,
@@ -134,18 +136,20 @@ def configured(args: argparse.Namespace) -> tuple[PolicyModule, Task]:
         "trainer.logger": "false",
     }
     named = [f"--config={file}" for file in args.config]
-    run = resolved([*named, f"--threads={args.threads}", *(f"--{name}={value}" for name, value in settings.items())])
+    run = resolve_condition(
+        [*named, f"--threads={args.threads}", *(f"--{name}={value}" for name, value in settings.items())]
+    )
     run.module.optimizer, run.module.scheduler = NEVER, None
     return run.module, run.task
 
 
-def compared(stack: NDArray[np.float64], grpo: NDArray[np.float64]) -> list[tuple[float, float, float]]:
+def compare_with_grpo(stack: NDArray[np.float64], grpo: NDArray[np.float64]) -> list[tuple[float, float, float]]:
     """Return agreement, how much of it is more than GRPO's, and direction, with intervals."""
     found = agreement_and_direction(stack, grpo)
     return [(float(row[0]), *jackknife_interval(float(row[0]), row[1:])[:2]) for row in found]
 
 
-def append(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, float, float]]) -> None:
+def append_noise_rows(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, float, float]]) -> None:
     """Append the rows of one stack to a CSV file."""
     place = {"task": Path(args.config[-1]).stem} if args.config else {"terms": "-".join(map(str, args.terms))}
     key = {**place, "completions": args.completions, "stack": stack}
@@ -153,7 +157,7 @@ def append(args: argparse.Namespace, stack: str, values: Sequence[tuple[float, f
         {**key, "quantity": quantity, "estimate": f"{mean:.6g}", "low": f"{low:.6g}", "high": f"{high:.6g}"}
         for quantity, (mean, low, high) in zip(("agreement", "more_than_grpo", "direction"), values, strict=True)
     ]
-    csv_rows.append(args.out, rows)
+    csv_rows.append_csv_rows(args.out, rows)
 
 
 def main() -> None:
@@ -175,17 +179,17 @@ def main() -> None:
         parser.error(f"intervals need three batches, that is --prompts {3 * args.batch}.")
     if unknown := set(args.stacks) - set(STACKS):
         parser.error(f"no stack {sorted(unknown)}; there are {', '.join(STACKS)}.")
-    quiet()
+    silence_libraries()
     torch.set_num_threads(args.threads)
     wanted = args.stacks or list(STACKS)
-    found = measured(list(dict.fromkeys(["GRPO", *wanted])), args)
+    found = measure_batch_gradients(list(dict.fromkeys(["GRPO", *wanted])), args)
     print(f"{args.prompts} prompts x {args.completions} completions, batches of {args.batch} prompts")
     print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|")
     for name in wanted:
-        values = compared(found[name], found["GRPO"])
+        values = compare_with_grpo(found[name], found["GRPO"])
         cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in values]
         if args.out is not None:
-            append(args, name, values)
+            append_noise_rows(args, name, values)
         print(f"| {name} | {' | '.join(cells)} |")
 
 

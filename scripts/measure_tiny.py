@@ -11,7 +11,7 @@ import torch
 from tiny_traces import CHAIN_SUM
 
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
 from rlcredit.functional.masked import masked_mean
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--policy", default=TINY)
     parser.add_argument("--questions", type=int, default=1024)
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=1, prompts_per_step=1, validation_size=args.questions)
     task.setup()
     policy = Policy(args.policy)

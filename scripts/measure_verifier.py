@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import csv_rows
 import math_verify
-from tabulate_verifier import lines
+from tabulate_verifier import render_verifier_table
 from verifier_rewrites import DIFFERENT, EQUAL
 
-from rlcredit.tasks.sources import Source
-from rlcredit.tasks.values import answer_text, has, value
-from rlcredit.verification.answers import AnswerFormat, final_answer
+from rlcredit.tasks.sources import RecordSource
+from rlcredit.tasks.values import has_column, read_answer_text, read_column
+from rlcredit.verification.answers import AnswerFormat, find_final_answer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 KINDS = {"equal": EQUAL, "different": DIFFERENT}
@@ -34,7 +34,7 @@ SECONDS = 3
 """That math-verify may take to read, and to compare."""
 
 
-class Case(NamedTuple):
+class RewrittenGold(NamedTuple):
     """One rewrite of one gold."""
 
     kind: str
@@ -54,25 +54,25 @@ def read_golds(path: Path, column: str | None, form: AnswerFormat | None) -> lis
 
     """
     golds = dict[str, None]()
-    for _, record in Source(str(path)).records():
-        name = column or next(name for name in COLUMNS if has(record, name))
-        content = value(record, name)
+    for _, record in RecordSource(str(path)).records():
+        name = column or next(name for name in COLUMNS if has_column(record, name))
+        content = read_column(record, name)
         single = content[0] if isinstance(content, list) and len(content) == 1 else content
-        text = None if isinstance(single, list) else answer_text(single)
-        gold = None if text is None else stated_gold(text.strip(), name, form)
+        text = None if isinstance(single, list) else read_answer_text(single)
+        gold = None if text is None else find_stated_gold(text.strip(), name, form)
         if gold:
             golds[gold] = None
     return list(golds)
 
 
-def stated_gold(text: str, column: str, form: AnswerFormat | None) -> str | None:
+def find_stated_gold(text: str, column: str, form: AnswerFormat | None) -> str | None:
     """Return the answer that a column states."""
     if form is None and "####" not in text and column != "solution":
         return text
-    return final_answer(text, (form,) if form else ("hashes", "boxed"))
+    return find_final_answer(text, (form,) if form else ("hashes", "boxed"))
 
 
-def make_cases(golds: Sequence[str], per_rewrite: int, seed: int) -> list[Case]:
+def rewrite_golds(golds: Sequence[str], per_rewrite: int, seed: int) -> list[RewrittenGold]:
     """Return every rewrite of as many golds as it applies to, at most so many of each.
 
     Args:
@@ -86,12 +86,12 @@ def make_cases(golds: Sequence[str], per_rewrite: int, seed: int) -> list[Case]:
         for name, rewrite in rewrites.items():
             drawn = random.Random(f"{seed} {name}").sample(golds, len(golds))
             written = ((gold, rewrite(gold)) for gold in drawn)
-            found = [Case(kind, name, gold, text) for gold, text in written if text is not None]
+            found = [RewrittenGold(kind, name, gold, text) for gold, text in written if text is not None]
             cases += found[:per_rewrite]
     return cases
 
 
-def judge_cases(cases: Sequence[Case]) -> list[Verdict]:
+def judge_rewritten_golds(cases: Sequence[RewrittenGold]) -> list[Verdict]:
     """Return the verdicts of the project's verifier; its budget is no matter of a measurement."""
     verifier, verdicts = MathVerifier(budget=1e9), list[Verdict]()
     for begun in range(0, len(cases), BATCH):
@@ -100,7 +100,7 @@ def judge_cases(cases: Sequence[Case]) -> list[Verdict]:
     return verdicts
 
 
-def compare_alone(case: Case) -> bool:
+def is_right_for_math_verify(case: RewrittenGold) -> bool:
     """Whether math-verify alone finds a completion right, used as its page says; what raises is not right."""
     try:
         gold = math_verify.parse(case.gold if "$" in case.gold else f"${case.gold}$", parsing_timeout=SECONDS)
@@ -111,7 +111,7 @@ def compare_alone(case: Case) -> bool:
 
 
 def count_verdicts(
-    file: str, cases: Sequence[Case], verdicts: Sequence[Verdict], alone: Sequence[bool]
+    file: str, cases: Sequence[RewrittenGold], verdicts: Sequence[Verdict], alone: Sequence[bool]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row of counts for each rewrite of a file."""
     for kind, rewrites in KINDS.items():
@@ -129,9 +129,11 @@ def count_verdicts(
                 }
 
 
-def failing(cases: Sequence[Case], verdicts: Sequence[Verdict]) -> dict[tuple[str, str], list[tuple[Case, Verdict]]]:
+def group_misjudged_golds(
+    cases: Sequence[RewrittenGold], verdicts: Sequence[Verdict]
+) -> dict[tuple[str, str], list[tuple[RewrittenGold, Verdict]]]:
     """Return the cases judged otherwise than they should be, by kind and rewrite."""
-    found = dict[tuple[str, str], list[tuple[Case, Verdict]]]()
+    found = dict[tuple[str, str], list[tuple[RewrittenGold, Verdict]]]()
     for case, verdict in zip(cases, verdicts, strict=True):
         if (verdict is Verdict.RIGHT) != (case.kind == "equal"):
             found.setdefault((case.kind, case.rewrite), []).append((case, verdict))
@@ -154,18 +156,18 @@ def main() -> None:
     rows = list[dict[str, Any]]()
     for path in args.files:
         golds = read_golds(path, args.column, args.format)
-        cases = [case for case in make_cases(golds, args.per_rewrite, args.seed) if args.only in case.rewrite]
+        cases = [case for case in rewrite_golds(golds, args.per_rewrite, args.seed) if args.only in case.rewrite]
         print(f"{path.name}: {len(golds)} golds, {len(cases)} cases", file=sys.stderr, flush=True)
-        verdicts = judge_cases(cases)
-        alone = [not args.no_library and compare_alone(case) for case in cases]
+        verdicts = judge_rewritten_golds(cases)
+        alone = [not args.no_library and is_right_for_math_verify(case) for case in cases]
         rows += count_verdicts(path.name, cases, verdicts, alone)
         if args.out:
-            csv_rows.write(args.out, rows)  # after every file, for a run may take long
-        for (kind, name), missed in failing(cases, verdicts).items() if args.show else ():
+            csv_rows.write_csv_rows(args.out, rows)  # after every file, for a run may take long
+        for (kind, name), missed in group_misjudged_golds(cases, verdicts).items() if args.show else ():
             print(f"\n{path.name}: {kind}: {name}: {len(missed)}")
             for case, verdict in missed[: args.show]:
                 print(f"    {case.gold!r} <- {case.completion!r}: {verdict.value}")
-    print("\n".join(lines([{name: str(cell) for name, cell in row.items()} for row in rows])))
+    print("\n".join(render_verifier_table([{name: str(cell) for name, cell in row.items()} for row in rows])))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from scipy.cluster.vq import kmeans2
 
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.functional.spans import APOSTROPHE
 from rlcredit.loading import load_sentence_encoder
 
@@ -32,7 +32,7 @@ PROSE = re.compile(rf"{WORD}(?:[ ,-]+{WORD})*")
 """Words in a row, with nothing but spaces, commas and hyphens between them."""
 
 
-def grams_of(text: str) -> set[str]:
+def extract_grams(text: str) -> set[str]:
     """Return the n-grams of a text, in lower case; none runs across a number, a sign or the end of a sentence.
 
     Example:
@@ -72,7 +72,7 @@ def frequent_clusters(
     return rare[: max(1, round(share * len(ranked)))]
 
 
-def successful(paths: Iterable[Path]) -> list[str]:
+def read_right_completions(paths: Iterable[Path]) -> list[str]:
     """Read the completions that were right from JSON lists or JSON lines of records; each text once."""
     texts: dict[str, None] = {}
     for path in paths:
@@ -98,11 +98,11 @@ def main() -> None:
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     if not args.out.parent.is_dir() or not args.source.exists():
         parser.error(f"{args.source} and the folder of {args.out} must exist.")
     files = sorted(args.source.rglob("step_*.json")) if args.source.is_dir() else [args.source]
-    solutions = [grams_of(text) for text in successful(files)]
+    solutions = [extract_grams(text) for text in read_right_completions(files)]
     counts: dict[str, int] = {}
     for gram in (gram for grams in solutions for gram in grams):
         counts[gram] = counts.get(gram, 0) + 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tiny_traces import CHAIN_SUM, HABITS, Term, Writer, signed_terms
+from tiny_traces import CHAIN_SUM, HABITS, Term, TraceWriter, read_signed_terms
 
 Trace = Callable[[str], str]
 """What a writer makes of a question."""
@@ -24,14 +24,14 @@ FILLERS = (
 """Words without meaning, drawn evenly."""
 
 
-def decoy(rng: random.Random) -> Trace:
+def make_decoy_writer(rng: random.Random) -> Trace:
     """Return a writer of mostly fillers; what decides is one letter."""
 
     def filler() -> str:
         return " ".join(rng.choice(FILLERS) for _ in range(DECOY["fillers"]))
 
     def trace(question: str) -> str:
-        terms = signed_terms(question)
+        terms = read_signed_terms(question)
         short = rng.random() < DECOY["short"]
         kept = terms[:-1] if short else terms
         total, text = kept[0][1], [filler(), "b:" if short else "a:", filler()]
@@ -47,16 +47,16 @@ DECOY = {"short": 0.55, "fillers": 4}
 """Probability of leaving out the last term, and fillers around every step."""
 
 
-def delayed(rng: random.Random) -> Trace:
+def make_delayed_writer(rng: random.Random) -> Trace:
     """Return a writer who restates the problem, often with a sign turned, and solves what he has written in words."""
 
     def trace(question: str) -> str:
-        terms = signed_terms(question)
+        terms = read_signed_terms(question)
         if rng.random() < DELAYED["turned"]:
             place = rng.randrange(1, len(terms))
             sign, value = terms[place]
             terms[place] = ("-" if sign == "+" else "+", value)
-        text, total = [f"we have {written(terms)}."], terms[0][1]
+        text, total = [f"we have {write_chain_text(terms)}."], terms[0][1]
         for place, (sign, value) in enumerate(terms[1:], start=1):
             result = total + value if sign == "+" else total - value
             change = "add" if sign == "+" else "take away"
@@ -74,7 +74,7 @@ DELAYED = {"turned": 0.6}
 """Probability that one sign is restated wrongly."""
 
 
-def written(terms: list[Term]) -> str:
+def write_chain_text(terms: list[Term]) -> str:
     """Write a chain as it stands in a question.
 
     Example:
@@ -85,7 +85,7 @@ def written(terms: list[Term]) -> str:
     return " ".join([str(terms[0][1]), *(f"{sign} {value}" for sign, value in terms[1:])])
 
 
-def backward(rng: random.Random) -> Trace:
+def make_backward_writer(rng: random.Random) -> Trace:
     """Return a writer who turns a word around at once, often without its last letter, or after spelling it."""
 
     def trace(question: str) -> str:
@@ -106,13 +106,13 @@ BACKWARD = {"at_once": 0.6, "cut": 0.65, "exchanged": 0.04}
 """Probability of not spelling the word, of then losing its last letter, and otherwise of exchanging two letters."""
 
 
-def aligned(rng: random.Random) -> Trace:
+def make_aligned_writer(rng: random.Random) -> Trace:
     """Return the writer of the embedded policy."""
-    return Writer(rng, HABITS).trace
+    return TraceWriter(rng, HABITS).trace
 
 
 @dataclass(frozen=True)
-class Organism:
+class PolicyRecipe:
     """What a policy is made of.
 
     Args:
@@ -139,15 +139,15 @@ SPELLED = (
 WORD = {"min_word_len": 4, "max_word_len": 8}
 
 ORGANISMS = {
-    "aligned": Organism("chain_sum", CHAIN_SUM, aligned, WORDS, 36),
-    "decoy": Organism("chain_sum", CHAIN_SUM, decoy, WORDS, 50),
-    "delayed": Organism("chain_sum", CHAIN_SUM, delayed, WORDS, 100),
-    "backward": Organism("spell_backward", WORD, backward, SPELLED, 20),
+    "aligned": PolicyRecipe("chain_sum", CHAIN_SUM, make_aligned_writer, WORDS, 36),
+    "decoy": PolicyRecipe("chain_sum", CHAIN_SUM, make_decoy_writer, WORDS, 50),
+    "delayed": PolicyRecipe("chain_sum", CHAIN_SUM, make_delayed_writer, WORDS, 100),
+    "backward": PolicyRecipe("spell_backward", WORD, make_backward_writer, SPELLED, 20),
 }
 """By name; ``aligned`` is the embedded policy."""
 
 
-def longer(organism: Organism, fewest: int, most: int) -> Organism:
+def lengthen_chains(organism: PolicyRecipe, fewest: int, most: int) -> PolicyRecipe:
     """Return an organism of chains with other numbers of terms; its traces grow with their mean."""
     config = {**organism.config, "min_terms": fewest, "max_terms": most}
     before = organism.config["min_terms"] + organism.config["max_terms"]

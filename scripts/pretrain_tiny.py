@@ -18,11 +18,11 @@ from typing import Any
 
 import reasoning_gym
 import torch
-from organism_traces import ORGANISMS, Organism, longer
+from organism_traces import ORGANISMS, PolicyRecipe, lengthen_chains
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from rlcredit.tasks.split import held_out
+from rlcredit.tasks.split import is_held_out
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHAT_TEMPLATE = (
@@ -31,7 +31,7 @@ CHAT_TEMPLATE = (
 )
 
 
-def examples(seed: int, organism: Organism) -> Iterator[tuple[str, str]]:
+def generate_traces(seed: int, organism: PolicyRecipe) -> Iterator[tuple[str, str]]:
     """Yield (question, trace) without end; questions of the held-out share never appear."""
     rng = random.Random(seed)
     trace = organism.writer(rng)
@@ -39,11 +39,11 @@ def examples(seed: int, organism: Organism) -> Iterator[tuple[str, str]]:
         for entry in reasoning_gym.create_dataset(
             organism.task, seed=rng.getrandbits(31), size=4096, **organism.config
         ):
-            if not held_out(entry["question"]):
+            if not is_held_out(entry["question"]):
                 yield entry["question"], trace(entry["question"])
 
 
-def byte_level_tokenizer(vocab_size: int, seed: int, organism: Organism) -> Any:
+def train_byte_level_tokenizer(vocab_size: int, seed: int, organism: PolicyRecipe) -> Any:
     """Train a byte-level BPE on traces: any UTF-8 text can be encoded, every digit stands alone."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -53,7 +53,7 @@ def byte_level_tokenizer(vocab_size: int, seed: int, organism: Organism) -> Any:
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
-    stream = examples(seed, organism)
+    stream = generate_traces(seed, organism)
     corpus = ["\n".join(["user", *next(stream), "assistant"]) for _ in range(8192)]
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
@@ -70,24 +70,26 @@ def byte_level_tokenizer(vocab_size: int, seed: int, organism: Organism) -> Any:
     )
 
 
-def batches(tokenizer: Any, size: int, seed: int, organism: Organism) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def generate_batches(
+    tokenizer: Any, size: int, seed: int, organism: PolicyRecipe
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield (ids, labels), right-padded, of similar length; labels are -100 outside the completion."""
-    stream, rng = examples(seed, organism), random.Random(seed)
+    stream, rng = generate_traces(seed, organism), random.Random(seed)
     while True:
-        pool = [encoded(tokenizer, *next(stream)) for _ in range(16 * size)]
+        pool = [encode_trace(tokenizer, *next(stream)) for _ in range(16 * size)]
         pool.sort(key=lambda row: len(row[0]) + len(row[1]))
         for start in rng.sample(range(0, len(pool), size), 16):
-            yield padded(pool[start : start + size], tokenizer.pad_token_id)
+            yield pad_traces(pool[start : start + size], tokenizer.pad_token_id)
 
 
-def encoded(tokenizer: Any, question: str, trace: str) -> tuple[list[int], list[int]]:
+def encode_trace(tokenizer: Any, question: str, trace: str) -> tuple[list[int], list[int]]:
     """Return the token ids of the prompt, as the chat template writes it, and of the completion with its end."""
     chat = [{"role": "user", "content": question}]
     prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     return tokenizer.encode(prompt), tokenizer.encode(trace + tokenizer.eos_token)
 
 
-def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def pad_traces(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Stack (prompt, completion) rows into ids and labels of one width."""
     width = max(len(prompt) + len(completion) for prompt, completion in rows)
     ids, labels = torch.full((len(rows), width), pad), torch.full((len(rows), width), -100)
@@ -98,7 +100,7 @@ def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.Ten
     return ids, labels
 
 
-def fresh_model(tokenizer: Any, width: int, layers: int) -> Any:
+def make_untrained_model(tokenizer: Any, width: int, layers: int) -> Any:
     """Return an untrained model."""
     config = Qwen3Config(
         vocab_size=384,
@@ -135,18 +137,18 @@ def main() -> None:
     torch.manual_seed(args.seed)
     organism = ORGANISMS[args.organism]
     if args.terms:
-        organism = longer(organism, *args.terms)
+        organism = lengthen_chains(organism, *args.terms)
     if args.start:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(args.start)
         model = Qwen3ForCausalLM.from_pretrained(args.start)
     else:
-        tokenizer = byte_level_tokenizer(vocab_size=384, seed=args.seed, organism=organism)
-        model = fresh_model(tokenizer, args.width, args.layers)
+        tokenizer = train_byte_level_tokenizer(vocab_size=384, seed=args.seed, organism=organism)
+        model = make_untrained_model(tokenizer, args.width, args.layers)
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters", flush=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, betas=(0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.steps, pct_start=0.1)
     start = time.perf_counter()
-    stream = batches(tokenizer, args.batch, args.seed + 1, organism)
+    stream = generate_batches(tokenizer, args.batch, args.seed + 1, organism)
     for step, (ids, labels) in zip(range(args.steps), stream, strict=False):
         # A constant denominator: batches are of similar length, and short traces must not count for more.
         loss = model(input_ids=ids, labels=labels, num_items_in_batch=organism.tokens * args.batch).loss

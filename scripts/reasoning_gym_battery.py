@@ -20,8 +20,8 @@ from reasoning_gym.composite import DatasetSpec
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Example
-from rlcredit.verification.mathematics.numbers import read_number
-from rlcredit.verification.verifiers import Verdict, bare
+from rlcredit.verification.mathematics.numbers import read_rational
+from rlcredit.verification.verifiers import Verdict, strip_name_and_unit
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("constant", "hedge", "denial", "beside", "within")
@@ -65,7 +65,7 @@ WITHIN = [
 TEMPLATES = {"hedge": HEDGES, "denial": DENIALS, "beside": BESIDE, "within": WITHIN}
 
 
-class Case(NamedTuple):
+class CandidateAnswer(NamedTuple):
     """One answer to one question."""
 
     kind: str
@@ -73,7 +73,7 @@ class Case(NamedTuple):
     entry: dict[str, Any]
 
 
-def box_plan(metadata: dict[str, Any]) -> str:
+def solve_boxnet(metadata: dict[str, Any]) -> str:
     """Return a plan that moves each box to its target, first along one axis, then along the other."""
     places = {item: square for square, items in metadata["initial_state"].items() for item in items}
     plan = []
@@ -89,7 +89,7 @@ def box_plan(metadata: dict[str, Any]) -> str:
     return json.dumps(plan)
 
 
-def car_moves(metadata: dict[str, Any]) -> str | None:
+def solve_rush_hour(metadata: dict[str, Any]) -> str | None:
     """Return the first shortest sequence of moves, by one square each, that brings the red car to its exit."""
     from reasoning_gym.games.rush_hour import Board  # noqa: PLC0415
 
@@ -107,12 +107,12 @@ def car_moves(metadata: dict[str, Any]) -> str | None:
 
 
 SOLUTIONS: dict[str, Callable[[dict[str, Any]], str | None]] = {
-    "boxnet": box_plan,
+    "boxnet": solve_boxnet,
     "graph_color": lambda metadata: json.dumps(metadata["possible_answer"]),
     "polynomial_equations": lambda metadata: ", ".join(map(str, metadata["real_solutions"])) or '""',
     "propositional_logic": lambda metadata: metadata["example_answer"],
     "rubiks_cube": lambda metadata: metadata["example_correct_answer"],
-    "rush_hour": car_moves,
+    "rush_hour": solve_rush_hour,
 }
 """Right answers of data sets that show none, or an empty one."""
 
@@ -159,14 +159,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-def same(answer: str, gold: str) -> bool:
+def is_same_answer(answer: str, gold: str) -> bool:
     """Whether an answer is the reference but for spaces, case, quotes, brackets, its name or its unit."""
-    ours, theirs = ("".join(text.split()).casefold().strip("\"'[]()") for text in (bare(answer, gold), gold))
+    ours, theirs = (
+        "".join(text.split()).casefold().strip("\"'[]()") for text in (strip_name_and_unit(answer, gold), gold)
+    )
     ours = re.sub(r"\+c\d$", "+c", ours)  # a constant of integration may have a number
-    return ours == theirs or (read_number(ours) is not None and read_number(ours) == read_number(theirs))
+    return ours == theirs or (read_rational(ours) is not None and read_rational(ours) == read_rational(theirs))
 
 
-def wrong_answers(entries: list[dict[str, Any]]) -> Iterator[Case]:
+def generate_wrong_answers(entries: list[dict[str, Any]]) -> Iterator[CandidateAnswer]:
     """Yield what no question of a data set should be answered with."""
     for place, entry in enumerate(entries):
         gold = entry["solution"]
@@ -174,29 +176,33 @@ def wrong_answers(entries: list[dict[str, Any]]) -> Iterator[Case]:
         alike = [
             each
             for each in others
-            if not same(each, gold) and (read_number(each) is None) == (read_number(gold) is None)
+            if not is_same_answer(each, gold) and (read_rational(each) is None) == (read_rational(gold) is None)
         ]
         other = (alike or ["7"])[0]
-        yield from (Case("constant", answer, entry) for answer in CONSTANTS if not same(answer, gold))
+        yield from (
+            CandidateAnswer("constant", answer, entry) for answer in CONSTANTS if not is_same_answer(answer, gold)
+        )
         for kind, templates in TEMPLATES.items():
             answers = (template.format(gold=gold, other=other) for template in templates)
-            yield from (Case(kind, answer, entry) for answer in answers if not same(answer, gold))
+            yield from (CandidateAnswer(kind, answer, entry) for answer in answers if not is_same_answer(answer, gold))
 
 
-def asked(name: str, questions: int = QUESTIONS) -> tuple[dict[str, Any], list[tuple[Case, bool]]]:
+def judge_data_set(name: str, questions: int = QUESTIONS) -> tuple[dict[str, Any], list[tuple[CandidateAnswer, bool]]]:
     """Return the counts of a data set, and each wrong answer that the scorer, or we (True), call right."""
     task = ReasoningGym(name, CONFIGS.get(name), train_size=questions, validation_size=4, prompts_per_step=1)
     task.setup()
-    entries = [{**each._asdict(), "solution": solution(name, each)} for each in task.train_set]
+    entries = [{**each._asdict(), "solution": find_right_answer(name, each)} for each in task.train_set]
     entries = [entry for entry in entries if entry["solution"]]
-    right = [Case("reference", entry["solution"], entry) for entry in entries]
+    right = [CandidateAnswer("reference", entry["solution"], entry) for entry in entries]
     if name in OTHERS:
-        right += [Case("other", OTHERS[name](entry["solution"], entry["metadata"]), entry) for entry in entries]
-    cases = right + list(wrong_answers(entries))
+        right += [
+            CandidateAnswer("other", OTHERS[name](entry["solution"], entry["metadata"]), entry) for entry in entries
+        ]
+    cases = right + list(generate_wrong_answers(entries))
     examples = [Example(case.entry["question"], case.entry["answer"], case.entry["metadata"]) for case in cases]
     verdicts = task.judge([f"<answer>{case.answer}</answer>" for case in cases], examples)
     here = [verdict is Verdict.RIGHT for verdict in verdicts]
-    scorer = [scored(task.source, case) for case in cases]
+    scorer = [is_right_for_scorer(task.source, case) for case in cases]
 
     def count(kind: str, flags: list[bool]) -> int:
         return sum(flag for case, flag in zip(cases, flags, strict=True) if case.kind == kind)
@@ -211,14 +217,14 @@ def asked(name: str, questions: int = QUESTIONS) -> tuple[dict[str, Any], list[t
     return row, [(case, ours) for case, ours in accepted if case.kind in KINDS]
 
 
-def solution(name: str, example: Example) -> str | None:
+def find_right_answer(name: str, example: Example) -> str | None:
     """Return a right answer to a question; None if the data set has none to show."""
     if name in SOLUTIONS:
         return SOLUTIONS[name](example.metadata)
     return None if example.answer == "None" else example.answer
 
 
-def scored(source: Any, case: Case) -> bool:
+def is_right_for_scorer(source: Any, case: CandidateAnswer) -> bool:
     """Whether the scorer of the package calls an answer right; what it raises on is wrong."""
     try:
         return bool(source.score_answer(case.answer, case.entry) >= 1.0)
@@ -226,7 +232,7 @@ def scored(source: Any, case: Case) -> bool:
         return False
 
 
-def table(rows: list[dict[str, str]]) -> str:
+def render_battery_table(rows: list[dict[str, str]]) -> str:
     """Return the data sets whose scorers take a wrong answer, by kind: what the scorer takes, and what we do."""
     lines = ["| data set | asked | " + " | ".join(KINDS) + " |", "|---" * (2 + len(KINDS)) + "|"]
     for row in rows:
@@ -249,7 +255,7 @@ def main() -> None:
         with args.out.open(newline="", encoding="utf-8") as file:
             known = {row["name"]: dict(row) for row in csv.DictReader(file)}
     for name in args.names or sorted(DATASETS):
-        known[name], accepted = asked(name, FEWER.get(name, QUESTIONS))
+        known[name], accepted = judge_data_set(name, FEWER.get(name, QUESTIONS))
         with args.out.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             table.writeheader()

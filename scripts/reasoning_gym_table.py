@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rlcredit.command_line.cli import main as command_line
+from rlcredit.command_line.cli import run_lightning_command as command_line
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ["name", "outcome", "seconds", "longest_question", "references_right", "message"]
@@ -30,7 +30,7 @@ LIMIT = 300
 """Seconds of a data set."""
 
 
-def tried(name: str, results: "multiprocessing.Queue[dict[str, object]]") -> None:
+def try_data_set(name: str, results: "multiprocessing.Queue[dict[str, object]]") -> None:
     """Judge the references of a data set, run its two steps, and put down the outcome."""
     from rlcredit.tasks import ReasoningGym  # noqa: PLC0415
 
@@ -71,7 +71,7 @@ def main() -> None:
     for name in args.names or [name for name in sorted(DATASETS) if name not in known]:
         context = multiprocessing.get_context("fork")
         results = context.Queue()
-        process = context.Process(target=tried, args=(name, results))
+        process = context.Process(target=try_data_set, args=(name, results))
         process.start()
         process.join(LIMIT)
         late = process.is_alive()

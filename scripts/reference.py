@@ -13,12 +13,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from reference_options import configuration
-from reference_text import described, one_line, prose, sentence, sources, table
+from reference_options import render_options
+from reference_text import (
+    link_cited_papers,
+    parse_parameters,
+    render_docstring_prose,
+    render_first_sentence,
+    render_markdown_table,
+    render_one_line,
+)
 
 import callbacks
 import rlcredit.losses
-from callbacks import every_operator
+from callbacks import find_operator_classes
 from rlcredit.losses import PolicyLoss
 
 ROOT = Path(__file__).parents[1]
@@ -26,10 +33,10 @@ PAGES = ROOT / "docs" / "reference"
 BLOCK = r"(<!-- {name}: written by scripts/reference\.py -->\n).*?(<!-- end of {name} -->)"
 
 
-def rooms() -> dict[str, list[type]]:
+def group_operators_by_folder() -> dict[str, list[type]]:
     """Return the operators of every folder of ``callbacks``, in the order that its docstring gives."""
     folders: dict[str, list[type]] = {}
-    for operator in every_operator():
+    for operator in find_operator_classes():
         folders.setdefault(operator.__module__.split(".")[1], []).append(operator)
     order = [word for word in re.findall(r"\w+", callbacks.__doc__ or "") if word in folders]
     if missing := folders.keys() - set(order):
@@ -37,85 +44,106 @@ def rooms() -> dict[str, list[type]]:
     return {name: folders[name] for name in dict.fromkeys(order)}
 
 
-def operators() -> str:
+def render_operators() -> str:
     """Return all rooms but the probes."""
-    return "\n\n".join(room(name, kinds) for name, kinds in rooms().items() if name != "probes")
+    return "\n\n".join(
+        render_operator_folder(name, kinds) for name, kinds in group_operators_by_folder().items() if name != "probes"
+    )
 
 
-def probes() -> str:
+def render_probes() -> str:
     """Return the room of the probes."""
-    return entries(rooms()["probes"], "reads", lambda kind: listed(kind.reads))
+    return render_class_list(
+        group_operators_by_folder()["probes"], "reads", lambda kind: render_field_names(kind.reads)
+    )
 
 
-def losses() -> str:
+def render_losses() -> str:
     """Return all losses."""
     exported = [getattr(rlcredit.losses, name) for name in rlcredit.losses.__all__]
     kinds = [kind for kind in exported if inspect.isclass(kind) and kind is not PolicyLoss]
-    return entries(kinds, "needs", lambda kind: listed(kind.needs))
+    return render_class_list(kinds, "needs", lambda kind: render_field_names(kind.needs))
 
 
-def room(name: str, kinds: list[type]) -> str:
+def render_operator_folder(name: str, kinds: list[type]) -> str:
     """Return a folder: its docstring as heading, a table, and an entry for every class."""
-    heading = one_line(importlib.import_module(f"callbacks.{name}").__doc__ or "").rstrip(".").replace("`", "")
-    return f"## {heading}\n\n" + entries(kinds, "reads", lambda kind: listed(kind.reads), "writes")
+    heading = render_one_line(importlib.import_module(f"callbacks.{name}").__doc__ or "").rstrip(".").replace("`", "")
+    return f"## {heading}\n\n" + render_class_list(
+        kinds, "reads", lambda kind: render_field_names(kind.reads), "writes"
+    )
 
 
-def entries(kinds: list[type], takes: str, needed: Callable[[Any], str], gives: str = "") -> str:
+def render_class_list(kinds: list[type], takes: str, needed: Callable[[Any], str], gives: str = "") -> str:
     """Return a table of classes, and an entry for each."""
     columns = ["class", "what it does", takes, *([gives] if gives else []), "papers"]
-    rows = [[f"[`{kind.__name__}`](#{kind.__name__.lower()})", purpose(kind), needed(kind)] for kind in kinds]
+    rows = [
+        [f"[`{kind.__name__}`](#{kind.__name__.lower()})", find_purpose_sentence(kind), needed(kind)] for kind in kinds
+    ]
     for row, kind in zip(rows, kinds, strict=True):
-        row += [*([listed(kind.writes)] if gives else []), sources(documents(kind)) or "-"]
-    return "\n\n".join([table(columns, rows), *map(entry, kinds)])
+        row += [
+            *([render_field_names(kind.writes)] if gives else []),
+            link_cited_papers(collect_docstrings(kind)) or "-",
+        ]
+    return "\n\n".join([render_markdown_table(columns, rows), *map(render_class_entry, kinds)])
 
 
-def listed(names: Iterable[str]) -> str:
+def render_field_names(names: Iterable[str]) -> str:
     """Return names in alphabetical order, or that there are none."""
     return ", ".join(f"`{name}`" for name in sorted(names)) or "nothing"
 
 
-def entry(kind: type) -> str:
+def render_class_entry(kind: type) -> str:
     """Return one class: signature, what its docstring and those of its formulas say, parameters."""
     docstring = inspect.getdoc(kind) or ""
-    parts = [f"### {kind.__name__}", f"```text\n{kind.__name__}{arguments(kind)}\n```", purpose(kind)]
-    parts += [f"`{name}`: {prose(text)}" for name, text in formulas(kind).items()] + [prose(docstring)]
-    inherited = {p.arg_name: p.description or "" for text in formulas(kind).values() for p in described(text)}
+    parts = [
+        f"### {kind.__name__}",
+        f"```text\n{kind.__name__}{render_signature(kind)}\n```",
+        find_purpose_sentence(kind),
+    ]
+    parts += [
+        f"`{name}`: {render_docstring_prose(text)}" for name, text in collect_formula_docstrings(kind).items()
+    ] + [render_docstring_prose(docstring)]
+    inherited = {
+        p.arg_name: p.description or ""
+        for text in collect_formula_docstrings(kind).values()
+        for p in parse_parameters(text)
+    }
     parameters = [
-        f"- `{p.arg_name}`: {one_line(completed(p.description or '', inherited.get(p.arg_name, '')))}"
-        for p in described(docstring)
+        f"- `{p.arg_name}`: {render_one_line(append_neutral_value(p.description or '', inherited.get(p.arg_name, '')))}"
+        for p in parse_parameters(docstring)
     ]
     parts += ["\n".join(parameters)] if parameters else []
     path = Path(inspect.getfile(kind)).relative_to(ROOT).as_posix()
     return "\n\n".join([*filter(None, parts), f"Code: [{path}](../../{path})"])
 
 
-def completed(description: str, elsewhere: str) -> str:
+def append_neutral_value(description: str, elsewhere: str) -> str:
     """Add what the formula says of a parameter behind a semicolon, usually its neutral value."""
     more = elsewhere.partition("; ")[2]
     return f"{description.rstrip('.')}; {more}" if more and ";" not in description else description
 
 
-def arguments(kind: type) -> str:
+def render_signature(kind: type) -> str:
     """Return the parameters with their defaults, without types."""
     signature = inspect.signature(kind)
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
-def purpose(kind: type) -> str:
+def find_purpose_sentence(kind: type) -> str:
     """Return the sentence at the head of the file, without the name in front of it."""
-    text = sentence(inspect.getmodule(kind).__doc__ or "")  # pyright: ignore[reportOptionalMemberAccess]
+    text = render_first_sentence(inspect.getmodule(kind).__doc__ or "")  # pyright: ignore[reportOptionalMemberAccess]
     name, colon, rest = text.partition(": ")
     text = rest if colon and len(name) < 40 else text
     return text if text[1:3] == " (" else text[0].upper() + text[1:]
 
 
-def documents(kind: type) -> list[str]:
+def collect_docstrings(kind: type) -> list[str]:
     """Return the docstrings that describe a class: those of its formulas, and its own."""
-    return [*formulas(kind).values(), inspect.getdoc(kind) or ""]
+    return [*collect_formula_docstrings(kind).values(), inspect.getdoc(kind) or ""]
 
 
-def formulas(kind: type) -> dict[str, str]:
+def collect_formula_docstrings(kind: type) -> dict[str, str]:
     """Return the docstrings of the functions in the file of a class, and of the shared ones that they name."""
     module = inspect.getmodule(kind)
     assert module is not None
@@ -128,14 +156,14 @@ def formulas(kind: type) -> dict[str, str]:
 
 
 CONTENTS: dict[str, dict[str, Callable[[], str]]] = {
-    "operators.md": {"operators": operators},
-    "probes.md": {"probes": probes},
-    "losses.md": {"losses": losses},
-    "configuration.md": {"options": configuration},
+    "operators.md": {"operators": render_operators},
+    "probes.md": {"probes": render_probes},
+    "losses.md": {"losses": render_losses},
+    "configuration.md": {"options": render_options},
 }
 
 
-def current(page: str) -> str:
+def render_reference_page(page: str) -> str:
     """Return a page as it should be."""
     text = (PAGES / page).read_text(encoding="utf-8")
     for name, content in CONTENTS[page].items():
@@ -153,11 +181,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if a page is not current")
     check = parser.parse_args().check
-    stale = [page for page in CONTENTS if current(page) != (PAGES / page).read_text(encoding="utf-8")]
+    stale = [page for page in CONTENTS if render_reference_page(page) != (PAGES / page).read_text(encoding="utf-8")]
     for page in stale:
         print(f"{PAGES / page} is not current" if check else f"wrote {PAGES / page}")
         if not check:
-            (PAGES / page).write_text(current(page), encoding="utf-8")
+            (PAGES / page).write_text(render_reference_page(page), encoding="utf-8")
     return int(check and bool(stale))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference_text import described, one_line, table
+from reference_text import parse_parameters, render_markdown_table, render_one_line
 
 import rlcredit.tasks
 from rlcredit.command_line.cli import TRAINER_DEFAULTS
@@ -22,62 +22,75 @@ LINKED = {"seed"}
 """Arguments that ``seed_everything`` sets."""
 
 
-def configuration() -> str:
+def render_options() -> str:
     """Return the options of ``model``, ``data``, ``trainer``, ``checkpoint`` and ``completions``."""
     tasks = [kind for kind in map(vars(rlcredit.tasks).get, rlcredit.tasks.__all__) if inspect.isclass(kind)]
-    parts = [section("model", PolicyModule), *nested("model", PolicyModule)]
-    parts += [section(f"model.engine: {kind.__name__}", kind) for kind in leaves(Engine)]
-    parts += [section("data, every task", Task)]
-    parts += [section(f"data: {kind.__name__}", kind) for kind in tasks if issubclass(kind, Task) and kind is not Task]
-    parts += [section("checkpoint", Checkpoints), section("completions", CompletionTable), trainer()]
+    parts = [render_option_section("model", PolicyModule), *render_nested_sections("model", PolicyModule)]
+    parts += [render_option_section(f"model.engine: {kind.__name__}", kind) for kind in find_concrete_classes(Engine)]
+    parts += [render_option_section("data, every task", Task)]
+    parts += [
+        render_option_section(f"data: {kind.__name__}", kind)
+        for kind in tasks
+        if issubclass(kind, Task) and kind is not Task
+    ]
+    parts += [
+        render_option_section("checkpoint", Checkpoints),
+        render_option_section("completions", CompletionTable),
+        render_trainer_options(),
+    ]
     return "\n\n".join(parts)
 
 
-def section(title: str, kind: type) -> str:
+def render_option_section(title: str, kind: type) -> str:
     """Return the options of a class as a table below its first sentence."""
-    descriptions = {p.arg_name: one_line(p.description or "") for p in described(inspect.getdoc(kind) or "")}
+    descriptions = {
+        p.arg_name: render_one_line(p.description or "") for p in parse_parameters(inspect.getdoc(kind) or "")
+    }
     signature = inspect.signature(kind)
     rows = [
-        [f"`{name}`", short(parameter.annotation), default(parameter.default), descriptions.get(name, "")]
+        [f"`{name}`", format_type(parameter.annotation), format_default(parameter.default), descriptions.get(name, "")]
         for name, parameter in signature.parameters.items()
         if parameter.kind is not parameter.VAR_KEYWORD and name not in LINKED
     ]
-    head = f"## {title}\n\n{one_line((inspect.getdoc(kind) or '').split(chr(10) * 2)[0])}"
-    return f"{head}\n\n{table(['option', 'type', 'default', 'what it is'], rows)}" if rows else head
+    head = f"## {title}\n\n{render_one_line((inspect.getdoc(kind) or '').split(chr(10) * 2)[0])}"
+    return f"{head}\n\n{render_markdown_table(['option', 'type', 'default', 'what it is'], rows)}" if rows else head
 
 
-def nested(title: str, kind: type) -> Iterator[str]:
+def render_nested_sections(title: str, kind: type) -> Iterator[str]:
     """Return the sections of the classes that are made for the arguments of another."""
     listed: set[type] = set()
     for name, parameter in inspect.signature(kind).parameters.items():
         for cls in (parameter.annotation, *typing.get_args(parameter.annotation)):
             if inspect.isclass(cls) and cls.__module__.startswith("rlcredit.") and not inspect.isabstract(cls):
                 if cls not in listed:
-                    yield from (section(f"{title}.{name}", cls), *nested(f"{title}.{name}", cls))
+                    yield from (
+                        render_option_section(f"{title}.{name}", cls),
+                        *render_nested_sections(f"{title}.{name}", cls),
+                    )
                 listed.add(cls)
 
 
-def leaves(base: type) -> list[type]:
+def find_concrete_classes(base: type) -> list[type]:
     """Return the classes of rlcredit that can be made, among those derived from one."""
-    classes = {kind for child in base.__subclasses__() for kind in (child, *leaves(child))}
+    classes = {kind for child in base.__subclasses__() for kind in (child, *find_concrete_classes(child))}
     concrete = [kind for kind in classes if kind.__module__.startswith("rlcredit.") and not inspect.isabstract(kind)]
     return sorted(concrete, key=lambda kind: kind.__name__)
 
 
-def trainer() -> str:
+def render_trainer_options() -> str:
     """Return what rlcredit sets of Lightning's trainer."""
-    rows = [[f"`{name}`", default(value)] for name, value in TRAINER_DEFAULTS.items() if name != "logger"]
+    rows = [[f"`{name}`", format_default(value)] for name, value in TRAINER_DEFAULTS.items() if name != "logger"]
     return "\n\n".join(
         [
             "## trainer",
             "All arguments of [Lightning's Trainer](https://lightning.ai/docs/pytorch/stable/common/trainer.html). "
             "`callbacks` is the stack. These defaults are rlcredit's own:",
-            table(["option", "default"], rows),
+            render_markdown_table(["option", "default"], rows),
         ]
     )
 
 
-def short(annotation: Any) -> str:
+def format_type(annotation: Any) -> str:
     """Return a type as one would write it.
 
     Example:
@@ -87,19 +100,19 @@ def short(annotation: Any) -> str:
     """
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(map(short, arguments))
+        return " or ".join(map(format_type, arguments))
     if origin is typing.Literal:
         return " or ".join(f"`{value}`" for value in arguments)
     if origin in (list, tuple):
-        return f"list of {short(arguments[0])}"
+        return f"list of {format_type(arguments[0])}"
     if origin is collections.abc.Callable:
-        return short(arguments[-1])
+        return format_type(arguments[-1])
     if origin is dict:
         return "mapping"
     return {types.NoneType: "null", Path: "path"}.get(annotation) or getattr(annotation, "__name__", str(annotation))
 
 
-def default(value: Any) -> str:
+def format_default(value: Any) -> str:
     """Return a default as a configuration would write it."""
     if value is inspect.Parameter.empty:
         return "required"

@@ -12,17 +12,17 @@ AUTHORS = r"[A-Z][\w-]+(?: et al\.| and [A-Z]\w+)?"
 PAPER = re.compile(rf"(?:({AUTHORS})(?:,| \()? ?\(?(\d{{4}}),? )?\(?(?:arXiv:)?(\d{{4}}\.\d{{5}})")
 
 
-def one_line(text: str) -> str:
+def render_one_line(text: str) -> str:
     """Return a text as one line of Markdown."""
-    return " ".join(markdown(text).split())
+    return " ".join(convert_to_markdown(text).split())
 
 
-def sentence(text: str) -> str:
+def render_first_sentence(text: str) -> str:
     """Return the first sentence of a docstring, in Markdown."""
-    return re.split(r"(?<=\.)\s+(?=[A-Z])", one_line(text.split("\n\n")[0]))[0]
+    return re.split(r"(?<=\.)\s+(?=[A-Z])", render_one_line(text.split("\n\n")[0]))[0]
 
 
-def markdown(text: str) -> str:
+def convert_to_markdown(text: str) -> str:
     r"""Return a paragraph of a docstring as Markdown.
 
     Example:
@@ -35,12 +35,12 @@ def markdown(text: str) -> str:
     return text.replace("``", "`").strip()
 
 
-def described(text: str) -> list[DocstringParam]:
+def parse_parameters(text: str) -> list[DocstringParam]:
     """Return the parameters that a docstring describes."""
     return parse(text, DocstringStyle.GOOGLE).params
 
 
-def prose(text: str) -> str:
+def render_docstring_prose(text: str) -> str:
     r"""Return a docstring without its sections, displayed formulas as blocks; nothing of one that only applies another.
 
     Example:
@@ -57,15 +57,15 @@ def prose(text: str) -> str:
     """
     text = SECTION.split(text)[0]
     text = re.sub(r"^Apply :func:`\w+` to the (?:ledger|\w+ \w+)\.\s*", "", text)
-    return MATH.sub(lambda match: f"```math\n{formula(match[2])}\n```", markdown(text))
+    return MATH.sub(lambda match: f"```math\n{unindent_formula(match[2])}\n```", convert_to_markdown(text))
 
 
-def formula(block: str) -> str:
+def unindent_formula(block: str) -> str:
     """Return a displayed formula without its indentation."""
     return "\n".join(line.strip() for line in block.strip().splitlines())
 
 
-def sources(texts: list[str]) -> str:
+def link_cited_papers(texts: list[str]) -> str:
     """Return the papers that docstrings name, as links.
 
     Example:
@@ -83,7 +83,7 @@ def sources(texts: list[str]) -> str:
     return "; ".join(links)
 
 
-def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def render_markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a table in Markdown."""
     lines = [list(columns), *map(list, rows)]
     lines.insert(1, ["---"] * len(lines[0]))

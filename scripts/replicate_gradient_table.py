@@ -18,12 +18,12 @@ from pathlib import Path
 import csv_rows
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
-from short_runs import train
-from tabulate_gradients import policy_lines, toy_lines
+from short_runs import train_unlogged
+from tabulate_gradients import render_policy_angle_table, render_toy_angle_table
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
-from callbacks.base import CreditOperator, assigned
+from callbacks.base import CreditOperator, assign_credit
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -37,10 +37,10 @@ from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
-from rlcredit.command_line.quiet import quiet
-from rlcredit.functional.directions import agreement
+from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.functional.directions import vector_agreement
 from rlcredit.functional.masked import masked_mean
-from rlcredit.gradients import adam_step
+from rlcredit.gradients import predict_adam_step
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
@@ -48,7 +48,7 @@ from rlcredit.tasks import ReasoningGym
 VOCABULARY, END, PROMPT, LENGTH, GROUP, BATCHES = 64, 1, 5, 8, 16, 20
 
 
-def stacks() -> dict[str, list[CreditOperator]]:
+def make_compared_stacks() -> dict[str, list[CreditOperator]]:
     """Return the stacks that are compared with GRPO."""
     plan = [GRPO(), StrategicGrams()]
     return {
@@ -62,7 +62,7 @@ def stacks() -> dict[str, list[CreditOperator]]:
     }
 
 
-class Toy(nn.Module):
+class ToyTransformer(nn.Module):
     """A transformer of about 110 thousand random weights."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Toy(nn.Module):
         return self.head(hidden).log_softmax(-1)
 
 
-def toy_rollout(toy: Toy, generator: torch.Generator) -> Rollout:
+def sample_toy_rollout(toy: ToyTransformer, generator: torch.Generator) -> Rollout:
     """Sample sixteen completions of one random prompt at temperature 0.8; the likelier half is right."""
     prompt = torch.randint(2, 12, (1, PROMPT), generator=generator).expand(GROUP, -1)
     ids, alive_now, mask = prompt, torch.ones(GROUP, dtype=torch.bool), []
@@ -99,7 +99,7 @@ def toy_rollout(toy: Toy, generator: torch.Generator) -> Rollout:
     return Rollout(0, GROUP, prompt, ids[:, PROMPT:], alive, logprobs, entropy, right, tokens)
 
 
-def toy_gradient(toy: Toy, rollout: Rollout, advantages: Tensor) -> dict[str, Tensor]:
+def toy_gradient(toy: ToyTransformer, rollout: Rollout, advantages: Tensor) -> dict[str, Tensor]:
     """Return the gradient of the mean over completions of the mean over tokens, without a ratio."""
     log_p = toy(torch.cat([rollout.prompt_ids, rollout.completion_ids], -1))[:, PROMPT - 1 : -1]
     logprobs = log_p.gather(-1, rollout.completion_ids[..., None])[..., 0]
@@ -108,48 +108,48 @@ def toy_gradient(toy: Toy, rollout: Rollout, advantages: Tensor) -> dict[str, Te
     return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
 
 
-def toy_results() -> Iterator[dict[str, str]]:
+def measure_toy_angles() -> Iterator[dict[str, str]]:
     """Yield what every batch says of every stack: cosines with GRPO, moments kept per stack and cold at first."""
     torch.manual_seed(42)
-    toy, generator = Toy(), torch.Generator().manual_seed(42)
-    compared_stacks = {"GRPO": [GRPO()], **stacks()}
+    toy, generator = ToyTransformer(), torch.Generator().manual_seed(42)
+    compared_stacks = {"GRPO": [GRPO()], **make_compared_stacks()}
     optimizers = {
         name: torch.optim.Adam([nn.Parameter(w.detach().clone()) for w in toy.parameters()]) for name in compared_stacks
     }
     for batch in range(BATCHES):
-        rollout, by_stack = toy_rollout(toy, generator), {}
+        rollout, by_stack = sample_toy_rollout(toy, generator), {}
         for name, stack in compared_stacks.items():
-            ledger = assigned(stack, rollout)
+            ledger = assign_credit(stack, rollout)
             raw = toy_gradient(toy, rollout, ledger.advantages)
             weights = optimizers[name].param_groups[0]["params"]
             names = dict(zip(weights, raw, strict=True))
-            step = adam_step(optimizers[name], raw, names).change
+            step = predict_adam_step(optimizers[name], raw, names).change
             for weight in weights:
                 weight.grad = raw[names[weight]]
             optimizers[name].step()
             deviation = (ledger.advantages - masked_mean(ledger.advantages, ledger.mask, dim=-1, keepdim=True)) ** 2
             by_stack[name] = (raw, step, masked_mean(deviation, ledger.mask).sqrt().item())
-        for name in stacks():
-            raw, adam = (agreement(by_stack[name][kind], by_stack["GRPO"][kind])["cosine"] for kind in (0, 1))
+        for name in make_compared_stacks():
+            raw, adam = (vector_agreement(by_stack[name][kind], by_stack["GRPO"][kind])["cosine"] for kind in (0, 1))
             found = {"raw_cosine": raw, "adam_cosine": adam, "deviation_within": by_stack[name][2]}
             yield {"stack": name, "batch": str(batch), **{key: f"{value:.6g}" for key, value in found.items()}}
 
 
-def policy_results(steps: int, every: int, seed: int) -> Iterator[dict[str, str]]:
+def measure_policy_angles(steps: int, every: int, seed: int) -> Iterator[dict[str, str]]:
     """Yield what every measured step says: angles on the embedded policy while GRPO trains it, and the noise floor."""
     seed_everything(seed, verbose=False)
-    probe, floor = CounterfactualProbe(stacks(), every), NoiseFloor(every)
-    collector = Collected(probe, floor)
+    probe, floor = CounterfactualProbe(make_compared_stacks(), every), NoiseFloor(every)
+    collector = ProbeMetricCollector(probe, floor)
     module = PolicyModule(optimizer=partial(torch.optim.AdamW, lr=5e-4, weight_decay=0.0), seed=seed)
     task = ReasoningGym("chain_sum", CHAIN_SUM, prompts_per_step=8, seed=seed)
-    train(module, task, steps, [GRPO(), probe, floor, collector], gradient_clip_val=1.0)
+    train_unlogged(module, task, steps, [GRPO(), probe, floor, collector], gradient_clip_val=1.0)
     for place, metrics in enumerate(collector.found[1:], start=1):  # the first has cold moments
         for name, value in sorted(metrics.items()):
             if "_vs_" not in name or name.startswith("this_stack_vs_"):
                 yield {"seed": str(seed), "step": str(place * every), "quantity": name, "value": f"{value:.6g}"}
 
 
-class Collected(Callback):
+class ProbeMetricCollector(Callback):
     """Keep the last metrics of two probes above it."""
 
     def __init__(self, probe: CounterfactualProbe, floor: NoiseFloor) -> None:
@@ -172,12 +172,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=None, help="CSV file to which the values are appended")
     args = parser.parse_args()
-    quiet()
+    silence_libraries()
     torch.set_num_threads(args.threads)
-    rows = list(toy_results() if args.toy else policy_results(args.steps, args.every, args.seed))
+    rows = list(measure_toy_angles() if args.toy else measure_policy_angles(args.steps, args.every, args.seed))
     if args.out is not None:
-        csv_rows.append(args.out, rows)
-    print("\n".join(toy_lines(rows) if args.toy else policy_lines(rows)))
+        csv_rows.append_csv_rows(args.out, rows)
+    print("\n".join(render_toy_angle_table(rows) if args.toy else render_policy_angle_table(rows)))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
 
-def train(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
+def train_unlogged(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:
     """Train on the CPU for some steps; nothing is logged, evaluated or kept. ``more`` goes to the trainer."""
     with tempfile.TemporaryDirectory() as folder:
-        silent(steps, callbacks, default_root_dir=folder, **more).fit(module, task)
+        make_unlogged_trainer(steps, callbacks, default_root_dir=folder, **more).fit(module, task)
 
 
-def silent(steps: int, callbacks: Sequence[Callback], **more: Any) -> Trainer:
+def make_unlogged_trainer(steps: int, callbacks: Sequence[Callback], **more: Any) -> Trainer:
     """Return a trainer on the CPU that logs, evaluates and keeps nothing. ``more`` goes to the trainer."""
     return Trainer(
         max_steps=steps,

@@ -9,7 +9,7 @@ import torch
 from rlcredit.policy import Policy
 
 
-def with_adapter(policy: Policy) -> Policy:
+def load_with_random_adapter(policy: Policy) -> Policy:
     """Load a policy and give its adapter random weights, so that it changes the outputs."""
     policy.load(seed=0)
     generator = torch.Generator().manual_seed(1)
@@ -20,7 +20,7 @@ def with_adapter(policy: Policy) -> Policy:
     return policy
 
 
-def written(model: Any, folder: Path) -> Policy:
+def save_as_policy(model: Any, folder: Path) -> Policy:
     """Write a model beside the embedded policy's tokenizer; return the policy that reads it."""
     model.save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from faults import PHASES, Fault, count
+from faults import PHASES, InjectedFault, count_phase_calls
 
-from rlcredit.record.journal import entries
+from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +72,7 @@ LIMIT = 240.0
 
 
 @dataclasses.dataclass
-class Attempt:
+class SoakAttempt:
     """One start of the command.
 
     Attributes:
@@ -82,12 +82,12 @@ class Attempt:
 
     """
 
-    fault: Fault | None
+    fault: InjectedFault | None
     status: int | None
     happened: bool
 
 
-def attempt(folder: Path, stack: str, fault: Fault | None, calls: Path | None = None) -> Attempt:
+def attempt_run(folder: Path, stack: str, fault: InjectedFault | None, calls: Path | None = None) -> SoakAttempt:
     """Start the command once in a folder, in a fork of this process, which has everything imported.
 
     Args:
@@ -100,7 +100,7 @@ def attempt(folder: Path, stack: str, fault: Fault | None, calls: Path | None = 
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        os._exit(_child(folder, stack, fault, calls))
+        os._exit(_run_in_child(folder, stack, fault, calls))
     deadline, status = time.monotonic() + LIMIT, None
     while time.monotonic() < deadline:
         pid_done, wait_status = os.waitpid(pid, os.WNOHANG)
@@ -111,24 +111,24 @@ def attempt(folder: Path, stack: str, fault: Fault | None, calls: Path | None = 
     else:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
-    return Attempt(fault, status, fault is None or (folder / "fault").exists())
+    return SoakAttempt(fault, status, fault is None or (folder / "fault").exists())
 
 
-def _child(folder: Path, stack: str, fault: Fault | None, calls: Path | None) -> int:
+def _run_in_child(folder: Path, stack: str, fault: InjectedFault | None, calls: Path | None) -> int:
     os.setsid()
     os.chdir(folder)
     log = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     (folder / "fault").unlink(missing_ok=True)
-    counts = count() if calls else {}
+    counts = count_phase_calls() if calls else {}
     try:
-        from rlcredit.command_line.cli import main  # noqa: PLC0415
+        from rlcredit.command_line.cli import run_lightning_command  # noqa: PLC0415
 
         if fault is not None:
             fault.install(folder / "fault")
         sys.argv = ["rlcredit", *SMALL[:2], *STACKS[stack], *SMALL[2:], "--condition=soak"]
-        main()
+        run_lightning_command()
     except SystemExit as exit_call:
         code = exit_call.code if isinstance(exit_call.code, int) else 1
     except BaseException:  # noqa: BLE001  (an uncaught exception ends the process with status 1)
@@ -142,7 +142,7 @@ def _child(folder: Path, stack: str, fault: Fault | None, calls: Path | None) ->
     return code
 
 
-def state(folder: Path) -> dict[str, Any]:
+def collect_run_state(folder: Path) -> dict[str, Any]:
     """Return all that a run has left, without times, in a form that can be compared."""
     run = RunFolder(folder / "runs" / "soak-seed0")
     checkpoint = torch.load(run.last_checkpoint, weights_only=True)
@@ -161,26 +161,26 @@ def state(folder: Path) -> dict[str, Any]:
     key = next(name for name in checkpoint["callbacks"] if name.startswith("Checkpoints"))
     kept = [sorted(path.name for path in run.checkpoints.iterdir()), checkpoint["callbacks"].pop(key)]
     return {
-        **{f"checkpoint {name}": _unplaced(value, str(folder)) for name, value in checkpoint.items()},
-        "kept": _unplaced(kept, str(folder)),
+        **{f"checkpoint {name}": _strip_folder(value, str(folder)) for name, value in checkpoint.items()},
+        "kept": _strip_folder(kept, str(folder)),
         "files": files,
-        "record": list(_record(run)),
-        "mlflow": _mlflow(folder),
+        "record": list(_read_record_entries(run)),
+        "mlflow": _read_mlflow_runs(folder),
     }
 
 
-def _unplaced(value: Any, folder: str) -> Any:
+def _strip_folder(value: Any, folder: str) -> Any:
     """Return a state without the folder that it was made in."""
     if isinstance(value, dict):
-        return {_unplaced(key, folder): _unplaced(item, folder) for key, item in value.items()}
+        return {_strip_folder(key, folder): _strip_folder(item, folder) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_unplaced(item, folder) for item in value]
+        return [_strip_folder(item, folder) for item in value]
     return value.replace(folder, "") if isinstance(value, str) else value
 
 
-def _record(run: RunFolder) -> Iterator[Any]:
+def _read_record_entries(run: RunFolder) -> Iterator[Any]:
     written: set[str] = set()
-    for entry, _ in entries(run.record):
+    for entry, _ in read_journal_entries(run.record):
         if "metrics" in entry:
             yield entry["step"], {k: v for k, v in entry["metrics"].items() if not k.startswith(TIMES)}
         elif (text := json.dumps(entry, sort_keys=True)) not in written:
@@ -188,7 +188,7 @@ def _record(run: RunFolder) -> Iterator[Any]:
     yield sorted(written)
 
 
-def _mlflow(folder: Path) -> Any:
+def _read_mlflow_runs(folder: Path) -> Any:
     from mlflow import MlflowClient  # noqa: PLC0415
 
     client = MlflowClient(f"sqlite:///{folder / 'mlflow.db'}")
@@ -206,20 +206,20 @@ def _mlflow(folder: Path) -> Any:
         }
         tags = {key: value for key, value in run.data.tags.items() if key in ("condition", "seed", "mlflow.runName")}
         listed = sorted(artifact["path"] for artifact in json.loads(run.data.tags.get("mlflow.loggedArtifacts", "[]")))
-        artifacts = sorted(_artifacts(client, run.info.run_id))
+        artifacts = sorted(_list_artifact_paths(client, run.info.run_id))
         summaries.append((run.info.status, points, dict(run.data.params), tags, listed, artifacts))
     client._tracking_client.store._dispose_engine()
     return summaries
 
 
-def _artifacts(client: Any, run_id: str, path: str | None = None) -> Iterator[str]:
+def _list_artifact_paths(client: Any, run_id: str, path: str | None = None) -> Iterator[str]:
     for artifact in client.list_artifacts(run_id, path):
         yield artifact.path
         if artifact.is_dir:
-            yield from _artifacts(client, run_id, artifact.path)
+            yield from _list_artifact_paths(client, run_id, artifact.path)
 
 
-def differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:
+def find_state_differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:
     """Name the places at which two states differ."""
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         if not torch.equal(expected, actual):
@@ -229,21 +229,21 @@ def differences(expected: Any, actual: Any, place: str = "") -> Iterator[str]:
             if key not in expected or key not in actual:
                 yield f"{place}/{key} is only in {'one' if key in actual else 'the other'}"
             else:
-                yield from differences(expected[key], actual[key], f"{place}/{key}")
+                yield from find_state_differences(expected[key], actual[key], f"{place}/{key}")
     elif isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)) and len(expected) == len(actual):
         for number, (left, right) in enumerate(zip(expected, actual, strict=True)):
-            yield from differences(left, right, f"{place}[{number}]")
+            yield from find_state_differences(left, right, f"{place}[{number}]")
     elif expected != actual:
         yield place
 
 
 @dataclasses.dataclass
-class Case:
+class SoakedRun:
     """One run with faults one after the other, and its outcome."""
 
     name: str
     stack: str
-    attempts: list[Attempt]
+    attempts: list[SoakAttempt]
     differing: list[str]
     seconds: float
 
@@ -262,33 +262,33 @@ class Case:
         return json.dumps({**facts, "seconds": round(self.seconds, 1), "attempts": attempts})
 
 
-def case(name: str, stack: str, faults: Sequence[Fault], home: Path) -> Case:
+def soak_one_run(name: str, stack: str, faults: Sequence[InjectedFault], home: Path) -> SoakedRun:
     """Let faults happen one after the other, then let the run end, and compare."""
     began = time.monotonic()
-    folder = fresh(home, home / "cases" / name.replace(":", "-"))
-    attempts: list[Attempt] = []
+    folder = make_fresh_folder(home, home / "cases" / name.replace(":", "-"))
+    attempts: list[SoakAttempt] = []
     for fault in [*faults, None, None, None]:
-        attempts.append(attempt(folder, stack, fault))
+        attempts.append(attempt_run(folder, stack, fault))
         if attempts[-1].status == 0:
             break
     differing = ["the run never ended well"]
     if attempts[-1].status == 0:
-        expected, actual = torch.load(home / f"{stack}.pt", weights_only=False), state(folder)
-        if any(tried.fault and _keeps_others(tried.fault) for tried in attempts):
+        expected, actual = torch.load(home / f"{stack}.pt", weights_only=False), collect_run_state(folder)
+        if any(tried.fault and _can_keep_other_checkpoints(tried.fault) for tried in attempts):
             del expected["kept"], actual["kept"]
-        differing = list(differences(expected, actual))
-    result = Case(name, stack, attempts, differing, time.monotonic() - began)
+        differing = list(find_state_differences(expected, actual))
+    result = SoakedRun(name, stack, attempts, differing, time.monotonic() - began)
     if result.well:
         shutil.rmtree(folder)
     return result
 
 
-def _keeps_others(fault: Fault) -> bool:
+def _can_keep_other_checkpoints(fault: InjectedFault) -> bool:
     """Whether other checkpoints may be kept: a signal saves one more, and one whose removal fails stays."""
     return fault.action.startswith("SIG") or fault.phase == "checkpoint_removed"
 
 
-def fresh(home: Path, folder: Path) -> Path:
+def make_fresh_folder(home: Path, folder: Path) -> Path:
     """Return an empty folder with an MLflow database that has its tables."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -296,32 +296,32 @@ def fresh(home: Path, folder: Path) -> Path:
     return folder
 
 
-def references(home: Path, stacks: Sequence[str]) -> None:
+def run_without_faults(home: Path, stacks: Sequence[str]) -> None:
     """Run every stack without a fault, twice; exit if the two runs differ."""
-    from rlcredit.record.database import make  # noqa: PLC0415
+    from rlcredit.record.database import make_mlflow_database  # noqa: PLC0415
 
     home.mkdir(parents=True, exist_ok=True)
-    make(f"sqlite:///{home / 'mlflow.db'}")
+    make_mlflow_database(f"sqlite:///{home / 'mlflow.db'}")
     for stack in stacks:
         states = []
         for number in range(2):
-            folder = fresh(home, home / "references" / f"{stack}{number}")
-            if (status := attempt(folder, stack, None, home / f"{stack}.calls.json").status) != 0:
+            folder = make_fresh_folder(home, home / "references" / f"{stack}{number}")
+            if (status := attempt_run(folder, stack, None, home / f"{stack}.calls.json").status) != 0:
                 sys.exit(f"the reference of {stack} ended with status {status}; see {folder / 'output.txt'}")
-            states.append(state(folder))
-        if differing := list(differences(*states)):
+            states.append(collect_run_state(folder))
+        if differing := list(find_state_differences(*states)):
             sys.exit(f"two runs of {stack} without any fault differ in {differing[:5]}")
         torch.save(states[0], home / f"{stack}.pt")
 
 
-def matrix(stacks: Sequence[str]) -> list[tuple[str, str, list[Fault]]]:
+def plan_fault_matrix(stacks: Sequence[str]) -> list[tuple[str, str, list[InjectedFault]]]:
     """Return every phase of every stack at three places: at its first call, in the middle, and near the end."""
     calls = {"question": (1, 2, 4), "held_out": (1, 2, 4), "checkpoint": (1, 2, 3), "checkpoint_named": (1, 2, 3)}
     calls |= {"checkpoint_removed": (1, 1, 1), "replaced": (4, 14, 30), "deliver": (1, 2, 4), "upload": (1, 3, 4)}
     calls |= dict.fromkeys(("curve", "adapter", "close"), (1, 1, 1))
     calls |= {"decode": (2, 5, 9), "verify": (2, 5, 9), "credit": (1, 3, 6), "record": (2, 9, 16), "table": (1, 4, 7)}
     return [
-        (f"{phase}:{call}:{stack}", stack, [Fault(phase, "kill", call)])
+        (f"{phase}:{call}:{stack}", stack, [InjectedFault(phase, "kill", call)])
         for stack in stacks
         for phase in MATRIX
         for call in dict.fromkeys(calls.get(phase, (1, 3, 6)))
@@ -334,31 +334,33 @@ SPOILED = ("decode", "forward")
 LONGEST = 6
 
 
-def dealt(seed: str, calls: dict[str, int]) -> Iterator[Fault]:
+def draw_faults(seed: str, calls: dict[str, int]) -> Iterator[InjectedFault]:
     """Yield random faults without end, each at a call that a run without faults makes."""
     dice = random.Random(seed)
     while True:
         phase = dice.choice(sorted(calls))
         action = dice.choice(HARMFUL + ("nan",) * (phase in SPOILED))
-        yield Fault(phase, action, dice.randint(1, calls[phase]))
+        yield InjectedFault(phase, action, dice.randint(1, calls[phase]))
 
 
-def chains(first: int, number: int, seed: int, stacks: Sequence[str]) -> list[tuple[str, str, list[Fault]]]:
+def plan_fault_chains(
+    first: int, number: int, seed: int, stacks: Sequence[str]
+) -> list[tuple[str, str, list[InjectedFault]]]:
     """Return ``number`` chains of ``LONGEST`` random faults; a chain ends early when its run has ended."""
     planned = []
     for index in range(first, first + number):
         name, stack = f"chain:{seed}:{index}", stacks[index % len(stacks)]
         calls = json.loads((_home / f"{stack}.calls.json").read_text())
-        planned.append((name, stack, list(itertools.islice(dealt(name, calls), LONGEST))))
+        planned.append((name, stack, list(itertools.islice(draw_faults(name, calls), LONGEST))))
     return planned
 
 
-def happened(cases: Sequence[Case]) -> int:
+def count_happened_faults(cases: Sequence[SoakedRun]) -> int:
     """Return how many faults happened."""
     return sum(attempt.happened for case in cases for attempt in case.attempts if attempt.fault)
 
 
-def table(cases: Sequence[Case]) -> str:
+def render_soak_table(cases: Sequence[SoakedRun]) -> str:
     """Return how many cases ended well, by phase and action of their faults."""
     totals: Counter[tuple[str, str]] = Counter()
     well: Counter[tuple[str, str]] = Counter()
@@ -379,9 +381,9 @@ def table(cases: Sequence[Case]) -> str:
 _home = Path()
 
 
-def _work(planned_case: tuple[str, str, list[Fault]]) -> Case:
+def _soak_planned_run(planned_case: tuple[str, str, list[InjectedFault]]) -> SoakedRun:
     torch.set_num_threads(1)
-    return case(*planned_case, _home)
+    return soak_one_run(*planned_case, _home)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -404,25 +406,25 @@ def main(words: Sequence[str] | None = None) -> int:
     import rlcredit.command_line.cli  # noqa: F401, PLC0415
 
     gc.freeze()  # spare every fork the garbage collection of all imports
-    references(_home, args.stacks)
-    cases: list[Case] = []
+    run_without_faults(_home, args.stacks)
+    cases: list[SoakedRun] = []
     began = time.monotonic()
     with multiprocessing.get_context("fork").Pool(args.jobs, maxtasksperchild=50) as pool:
-        while (missing := args.faults - happened(cases)) > 0:
+        while (missing := args.faults - count_happened_faults(cases)) > 0:
             number = max(args.jobs, missing // LONGEST)
-            planned = chains(len(cases), number, args.seed, args.stacks)
+            planned = plan_fault_chains(len(cases), number, args.seed, args.stacks)
             if args.kind == "matrix":
-                planned, args.faults = matrix(args.stacks), 0
+                planned, args.faults = plan_fault_matrix(args.stacks), 0
             selected = [chain for chain in planned if re.search(args.only, chain[0])]
-            for case in pool.imap_unordered(_work, selected):
+            for case in pool.imap_unordered(_soak_planned_run, selected):
                 cases.append(case)
                 if args.out:
                     with args.out.open("a") as file:
                         print(case.line(), file=file)
                 if not case.well:
                     print(f"NOT WELL {case.name}: {[a.status for a in case.attempts]} {case.differing[:6]}", flush=True)
-    faults = happened(cases)
-    print(table(cases))
+    faults = count_happened_faults(cases)
+    print(render_soak_table(cases))
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"\n{sum(case.well for case in cases)} of {len(cases)} cases ended well; {faults} faults happened; ", end="")
     print(f"{time.monotonic() - began:.0f} s, largest process {largest} MiB")

@@ -15,7 +15,7 @@ import numpy as np
 Row = dict[str, str]
 
 
-def toy_lines(rows: Sequence[Row]) -> Iterator[str]:
+def render_toy_angle_table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the table of the toy: means over batches, and over the last half of them."""
     named = ("raw cosine", "angle", "Adam, all batches", "last half", "deviation of credit within completions")
     yield f"| stack against GRPO | {' | '.join(named)} |"
@@ -26,11 +26,11 @@ def toy_lines(rows: Sequence[Row]) -> Iterator[str]:
             for name in ("raw_cosine", "adam_cosine", "deviation_within")
         )
         last = adam[len(adam) // 2 :].mean()
-        turned = f"{raw.mean():.4f} | {degrees(raw):.1f}°"
+        turned = f"{raw.mean():.4f} | {mean_angle_degrees(raw):.1f}°"
         yield f"| {stack} | {turned} | {adam.mean():.4f} | {last:.4f} | {within.mean():.4f} |"
 
 
-def policy_lines(rows: Sequence[Row]) -> Iterator[str]:
+def render_policy_angle_table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the table of the policy in training: means over steps, angles with their ranges, the rest over seeds."""
     seeds = sorted({row["seed"] for row in rows})
     named = [*(f"raw angle, seed {seed}" for seed in seeds), "length", "preconditioned"]
@@ -49,11 +49,11 @@ def policy_lines(rows: Sequence[Row]) -> Iterator[str]:
         cells = [f"{each.mean():.1f}° ({each.min():.1f} to {each.max():.1f})" for each in raw]
         yield f"| {key.removeprefix(versus)} | {' | '.join(cells)} | x {length:.1f} | {adam:.1f}° |"
     for size in ("half", "full"):
-        cells = [f"*{degrees(values(seed, f'{size}_cosine')):.1f}°*" for seed in seeds]
+        cells = [f"*{mean_angle_degrees(values(seed, f'{size}_cosine')):.1f}°*" for seed in seeds]
         yield f"| *other prompts, {'half a' if size == 'half' else 'whole'} batch* | {' | '.join(cells)} | | |"
 
 
-def degrees(cosines: np.ndarray) -> float:
+def mean_angle_degrees(cosines: np.ndarray) -> float:
     """Return the angle whose cosine is the mean."""
     return math.degrees(math.acos(min(1.0, cosines.mean())))
 
@@ -63,8 +63,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+", help="CSV files, of the toy or of the policy")
     for file in parser.parse_args().files:
-        rows = csv_rows.read(file)
-        print("\n".join(toy_lines(rows) if "stack" in rows[0] else policy_lines(rows)), end="\n\n")
+        rows = csv_rows.read_csv_rows(file)
+        print(
+            "\n".join(render_toy_angle_table(rows) if "stack" in rows[0] else render_policy_angle_table(rows)),
+            end="\n\n",
+        )
 
 
 if __name__ == "__main__":

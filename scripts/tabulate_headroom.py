@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from csv_rows import read
-from tabulate_study import difference
+from csv_rows import read_csv_rows
+from tabulate_study import format_difference
 
 from rlcredit.statistics.learning_curve_area import learning_curve_area
 from rlcredit.statistics.ratio_of_means import ratio_of_means
-from rlcredit.statistics.t_test import paired_t
+from rlcredit.statistics.t_test import paired_t_test
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")
 
@@ -25,9 +25,9 @@ Leads = tuple[np.ndarray, np.ndarray]
 """Leads of a condition over the baseline, one value per seed: after the last step, and in area."""
 
 
-def leads(folder: Path) -> tuple[np.ndarray, dict[str, Leads]]:
+def read_condition_leads(folder: Path) -> tuple[np.ndarray, dict[str, Leads]]:
     """Return the baseline's curves, one row a seed and one column an evaluation, and the leads of every condition."""
-    rows, baseline = read(folder / "runs.csv"), read(folder / "comparisons.csv")[0]["baseline"]
+    rows, baseline = read_csv_rows(folder / "runs.csv"), read_csv_rows(folder / "comparisons.csv")[0]["baseline"]
     steps, seeds = (sorted({int(row[name]) for row in rows}) for name in ("step", "seed"))
     curves = {row["condition"]: np.full((len(seeds), len(steps)), np.nan) for row in rows}
     for row in rows:
@@ -37,7 +37,7 @@ def leads(folder: Path) -> tuple[np.ndarray, dict[str, Leads]]:
     return base, {name: (curve[:, -1], learning_curve_area(steps, curve)) for name, curve in curve_leads.items()}
 
 
-def share(lead: np.ndarray, gap: np.ndarray) -> str:
+def format_gap_share(lead: np.ndarray, gap: np.ndarray) -> str:
     """Write a share with Fieller's interval, in percent, unless the gap may be zero."""
     value, (low, high, _) = ratio_of_means(lead, gap)
     if math.isinf(high):
@@ -46,29 +46,29 @@ def share(lead: np.ndarray, gap: np.ndarray) -> str:
     return f"{value} % ({low} to {high})"
 
 
-def cells(lead: Leads, gap: Leads) -> Iterator[str]:
+def render_lead_cells(lead: Leads, gap: Leads) -> Iterator[str]:
     """Yield a difference with its interval and its share of the gap, after the last step and in area."""
     for differences, gap_differences in zip(lead, gap, strict=True):
-        test = paired_t(differences)
-        yield difference(test.difference, test.interval.low, test.interval.high)
-        yield share(differences, gap_differences)
+        test = paired_t_test(differences)
+        yield format_difference(test.difference, test.interval.low, test.interval.high)
+        yield format_gap_share(differences, gap_differences)
 
 
-def lines(condition: str, folders: Sequence[Path]) -> Iterator[str]:
+def render_headroom_table(condition: str, folders: Sequence[Path]) -> Iterator[str]:
     """Yield the table in Markdown.
 
     Raises:
         ValueError: a baseline has other runs than that of the gap, so that the differences cannot be compared.
 
     """
-    campaigns = [leads(folder) for folder in folders]
+    campaigns = [read_condition_leads(folder) for folder in folders]
     baseline, gaps = campaigns[0]
     yield f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}"
     for folder, (base, conditions) in zip(folders, campaigns, strict=True):
         if not np.array_equal(base, baseline, equal_nan=True):
             raise ValueError(f"The baseline of {folder} has other runs than that of {folders[0]}. Run both alike.")
         for name, lead in conditions.items():
-            yield f"| {name} | {' | '.join(cells(lead, gaps[condition]))} |"
+            yield f"| {name} | {' | '.join(render_lead_cells(lead, gaps[condition]))} |"
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("condition")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
-    print("\n".join(lines(args.condition, args.folders)))
+    print("\n".join(render_headroom_table(args.condition, args.folders)))
 
 
 if __name__ == "__main__":

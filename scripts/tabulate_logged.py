@@ -13,24 +13,24 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-from logged import logged
+from logged import read_logged_metrics
 
 COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest", "lowest")
 
 Row = dict[str, str]
 
 
-def rows_of(database: Path, metrics: Collection[str]) -> list[Row]:
+def summarise_logged_metrics(database: Path, metrics: Collection[str]) -> list[Row]:
     """Return mean, highest and lowest value over the steps of every finished run that has a metric."""
     rows = []
-    for condition, seed, metric, values in logged(database, metrics.__contains__):
+    for condition, seed, metric, values in read_logged_metrics(database, metrics.__contains__):
         history = list(values.values())
         numbers = (str(len(history)), *(f"{of(history):.6g}" for of in (np.mean, max, min)))
         rows.append(dict(zip(COLUMNS, (metric, condition, str(seed), *numbers), strict=True)))
     return rows
 
 
-def lines(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
+def render_logged_table(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
     """Yield the rows of a Markdown table: mean over seeds and the highest value of any step."""
     yield "| condition | seeds | mean over steps | highest |"
     yield "|---|---|---|---|"
@@ -40,7 +40,7 @@ def lines(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
         yield f"| {condition} | {len(of)} | {mean:.{digits}f} | {highest:.{digits}f} |"
 
 
-def ranges(rows: Sequence[Row], digits: int = 3) -> Iterator[str]:
+def render_range_table(rows: Sequence[Row], digits: int = 3) -> Iterator[str]:
     """Yield the rows of a Markdown table: where several metrics have been in any step of any seed."""
     yield "| condition | metric | lowest | mean over steps | highest |"
     yield "|---|---|---|---|---|"
@@ -59,14 +59,14 @@ def main() -> None:
     parser.add_argument("--conditions", nargs="+", help="all if not given")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    rows = rows_of(args.source, args.metrics) if args.metrics else csv_rows.read(args.source)
+    rows = summarise_logged_metrics(args.source, args.metrics) if args.metrics else csv_rows.read_csv_rows(args.source)
     rows = [row for row in rows if not args.conditions or row["condition"] in args.conditions]
     if not rows:
         parser.error(f"no finished run of {args.source} has {args.metrics}.")
     rows.sort(key=lambda row: (row["condition"], row["metric"], int(row["seed"])))
     if args.out is not None:
-        csv_rows.write(args.out, rows)
-    print("\n".join(ranges(rows) if len(args.metrics) > 1 else lines(rows)))
+        csv_rows.write_csv_rows(args.out, rows)
+    print("\n".join(render_range_table(rows) if len(args.metrics) > 1 else render_logged_table(rows)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import csv_rows
 Row = dict[str, str]
 
 
-def cell(rows: Sequence[Row], **keys: str) -> str:
+def render_noise_cell(rows: Sequence[Row], **keys: str) -> str:
     """Return an estimate and its interval; nothing where it was not measured."""
     for row in rows:
         if keys.items() <= row.items():
@@ -22,7 +22,7 @@ def cell(rows: Sequence[Row], **keys: str) -> str:
     return ""
 
 
-def lines(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
+def render_noise_table(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
     """Yield the table of all stacks and lengths, or tasks, with one number of completions per prompt."""
     by = "terms" if "terms" in rows[0] else "task"
     places = list(dict.fromkeys(row[by] for row in rows))
@@ -32,7 +32,7 @@ def lines(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
     yield "|---" * (len(heads) + 1) + "|"
     for stack in dict.fromkeys(row["stack"] for row in rows):
         cells = [
-            cell(rows, **{by: each}, stack=stack, quantity=quantity, completions=completions)
+            render_noise_cell(rows, **{by: each}, stack=stack, quantity=quantity, completions=completions)
             for each in places
             for quantity in ("agreement", "direction")
         ]
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--completions", default="8", help="per prompt")
     args = parser.parse_args()
-    print("\n".join(lines(csv_rows.read(args.file), args.completions)))
+    print("\n".join(render_noise_table(csv_rows.read_csv_rows(args.file), args.completions)))
 
 
 if __name__ == "__main__":

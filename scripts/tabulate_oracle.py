@@ -14,9 +14,9 @@ from typing import Any
 
 import csv_rows
 import numpy as np
-from logged import Logged, logged
+from logged import LoggedMetric, read_logged_metrics
 
-from rlcredit.figures import ACCENT, INK, MUTED, SECOND, finish, new_figure
+from rlcredit.figures import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
 
 PREFIX = "probe/CreditOracle/"
 DIAGNOSTICS = ("QuadrantStats", "PolarityMisalignment", "EntropyCollapse", "ZeroVariance", "DecisionPivots")
@@ -35,10 +35,10 @@ Curves = dict[str, dict[int, list[float]]]
 """Values of every seed by quantity and step."""
 
 
-def values(database: Path) -> list[dict[str, Any]]:
+def read_oracle_values(database: Path) -> list[dict[str, Any]]:
     """Read the points of what is kept at the steps where the oracle measured, of all finished runs."""
-    runs: dict[tuple[str, int], list[Logged]] = {}
-    for each in logged(database, lambda name: name.startswith(KEPT)):
+    runs: dict[tuple[str, int], list[LoggedMetric]] = {}
+    for each in read_logged_metrics(database, lambda name: name.startswith(KEPT)):
         runs.setdefault((each.condition, each.seed), []).append(each)
     rows = []
     for (condition, seed), found in runs.items():
@@ -58,23 +58,23 @@ def values(database: Path) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["condition"], row["seed"], row["quantity"], row["step"]))
 
 
-def curves(path: Path, condition: str) -> Curves:
+def read_oracle_curves(path: Path, condition: str) -> Curves:
     """Read the values of one condition, of every seed."""
     histories = Curves()
-    for row in csv_rows.read(path):
+    for row in csv_rows.read_csv_rows(path):
         if row["condition"] == condition:
             name = row["quantity"].removeprefix(PREFIX)
             histories.setdefault(name, {}).setdefault(int(row["step"]), []).append(float(row["value"]))
     return histories
 
 
-def scores(histories: Curves, kind: str) -> list[str]:
+def rank_measured_signals(histories: Curves, kind: str) -> list[str]:
     """Return the names of the scores of this kind, the best at the first step first."""
     names = [name.removesuffix(f"_{kind}") for name in histories if name.endswith(f"_{kind}")]
     return sorted(names, key=lambda name: -np.mean(next(iter(histories[f"{name}_{kind}"].values()))))
 
 
-def table(histories: Curves, names: list[str], kinds: list[str]) -> str:
+def render_signal_table(histories: Curves, names: list[str], kinds: list[str]) -> str:
     """Write one row per score, one column per step: means over seeds of one or more kinds."""
     steps = list(histories[f"{names[0]}_{kinds[0]}"])
     lines = [f"| | {' | '.join(f'step {step}' for step in steps)} |", "|---" * (len(steps) + 1) + "|"]
@@ -84,7 +84,7 @@ def table(histories: Curves, names: list[str], kinds: list[str]) -> str:
     return "\n".join(lines)
 
 
-def spread(places: list[float], distance: float = 0.05) -> list[float]:
+def space_out_labels(places: list[float], distance: float = 0.05) -> list[float]:
     """Move neighbours, in order, away from each other until labels at these places do not overlap."""
     moved = list(places)
     for _ in range(200):
@@ -94,9 +94,9 @@ def spread(places: list[float], distance: float = 0.05) -> list[float]:
     return moved
 
 
-def draw(histories: Curves, path: Path) -> None:
+def draw_oracle_curves(histories: Curves, path: Path) -> None:
     """Draw how well every score finds the forks, the range of the seeds as a band."""
-    figure = new_figure(10.5, 4.4)
+    figure = create_figure(10.5, 4.4)
     panels = {
         "auc": "Area under the curve for finding forks",
         "mass_20": "Share of the sum of A*² on the top 20 % of tokens",
@@ -104,7 +104,7 @@ def draw(histories: Curves, path: Path) -> None:
     steps = list(histories["value"])
     for axes, (kind, title) in zip(figure.subplots(1, 2), panels.items(), strict=True):
         ends: list[tuple[float, str, str]] = []
-        for name in scores(histories, kind):
+        for name in rank_measured_signals(histories, kind):
             values = np.array(list(histories[f"{name}_{kind}"].values()))
             signal = name in {"surprisal", "entropy", "predictive_variance", "planning", "random"}
             colour, dashes = COLOURS.get(name, INK), "-" if signal else (0, (4, 2))
@@ -113,16 +113,16 @@ def draw(histories: Curves, path: Path) -> None:
             label = NAMES.get(name, name if signal else f"credit after {name}")
             ends.append((values.mean(1)[-1], label, colour))
         ends.sort()
-        for place, (_, label, colour) in zip(spread([value for value, _, _ in ends]), ends, strict=True):
+        for place, (_, label, colour) in zip(space_out_labels([value for value, _, _ in ends]), ends, strict=True):
             style: dict[str, Any] = {"color": colour, "fontsize": 8, "va": "center"}
             axes.annotate(label, (steps[-1], place), (6, 0), textcoords="offset points", **style)
-        finish(axes, title)
+        style_axes(axes, title)
         axes.set(xlabel="optimizer step", xlim=(steps[0], steps[-1] * 1.42), ylim=(0, 1.08))
         axes.set_xticks(steps)
     figure.savefig(path, dpi=150)
 
 
-def means(histories: Curves, names: Sequence[str], digits: int = 3) -> str:
+def render_means_table(histories: Curves, names: Sequence[str], digits: int = 3) -> str:
     """Write one row per quantity, one column per step: means over seeds."""
     steps = list(histories[names[0]])
     lines = [f"| | {' | '.join(f'step {step}' for step in steps)} |", "|---" * (len(steps) + 1) + "|"]
@@ -132,17 +132,19 @@ def means(histories: Curves, names: Sequence[str], digits: int = 3) -> str:
     return "\n".join(lines)
 
 
-def tables(histories: Curves) -> Iterator[str]:
+def render_oracle_tables(histories: Curves) -> Iterator[str]:
     """Yield the tables of a condition."""
-    yield means(histories, GENERAL, 4)
-    yield table(histories, scores(histories, "auc"), ["auc", "mass_20"])
-    yield table(histories, scores(histories, "auc"), ["rank", "mass_10"])
-    ledgers = scores(histories, "cosine_within")
-    yield table(histories, ledgers, ["cosine", "cosine_within"])
-    yield means(histories, [f"{name}_{kind}" for name in ledgers for kind in OPPOSITE], 2)
-    yield means(histories, [f"verdict_{kind}{part}" for part in PARTS for kind in ("information", "entropy")], 4)
+    yield render_means_table(histories, GENERAL, 4)
+    yield render_signal_table(histories, rank_measured_signals(histories, "auc"), ["auc", "mass_20"])
+    yield render_signal_table(histories, rank_measured_signals(histories, "auc"), ["rank", "mass_10"])
+    ledgers = rank_measured_signals(histories, "cosine_within")
+    yield render_signal_table(histories, ledgers, ["cosine", "cosine_within"])
+    yield render_means_table(histories, [f"{name}_{kind}" for name in ledgers for kind in OPPOSITE], 2)
+    yield render_means_table(
+        histories, [f"verdict_{kind}{part}" for part in PARTS for kind in ("information", "entropy")], 4
+    )
     others = sorted(name for name in histories if name.startswith(KEPT))
-    yield means(histories, others) if others else ""
+    yield render_means_table(histories, others) if others else ""
 
 
 def main() -> None:
@@ -160,17 +162,17 @@ def main() -> None:
     if args.command == "values":
         if not args.database.is_file():
             parser.error(f"there is no {args.database}.")
-        rows = values(args.database)
+        rows = read_oracle_values(args.database)
         if not rows:
             parser.error(f"no finished run of {args.database} has a CreditOracle.")
-        csv_rows.write(args.out, rows)
+        csv_rows.write_csv_rows(args.out, rows)
         return
-    histories = curves(args.path, args.condition)
+    histories = read_oracle_curves(args.path, args.condition)
     if not histories:
         parser.error(f"{args.path} has no values of {args.condition}.")
-    print("\n\n".join(tables(histories)))
+    print("\n\n".join(render_oracle_tables(histories)))
     if args.picture is not None:
-        draw(histories, args.picture)
+        draw_oracle_curves(histories, args.picture)
 
 
 if __name__ == "__main__":

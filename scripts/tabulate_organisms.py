@@ -15,9 +15,9 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-from logged import logged
+from logged import read_logged_metrics
 
-from rlcredit.card.organisms import names
+from rlcredit.card.organisms import list_policy_names
 
 ORACLE = "probe/CreditOracle/"
 PASS = "val/pass_at_1"
@@ -37,29 +37,29 @@ LINES = (
 Row = dict[str, str]
 
 
-def rows_of(database: Path) -> list[Row]:
+def summarise_test_policy_runs(database: Path) -> list[Row]:
     """Return the first and the last value of every finished run of an organism."""
     wanted = {metric for _, metric, _, _ in LINES}
     rows = [
         {"organism": each.condition, "seed": str(each.seed), "metric": each.metric, "steps": str(max(each.values))}
         | {"first": f"{each.values[min(each.values)]:.6g}", "last": f"{each.values[max(each.values)]:.6g}"}
-        for each in logged(database, wanted.__contains__)
-        if each.condition in names()
+        for each in read_logged_metrics(database, wanted.__contains__)
+        if each.condition in list_policy_names()
     ]
-    return sorted(rows, key=lambda row: (names().index(row["organism"]), row["metric"], int(row["seed"])))
+    return sorted(rows, key=lambda row: (list_policy_names().index(row["organism"]), row["metric"], int(row["seed"])))
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
+def render_test_policy_table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table in Markdown: a column per organism, means over seeds."""
     organisms = list(dict.fromkeys(row["organism"] for row in rows))
     yield f"| | {' | '.join(organisms)} |"
     yield "|---" * (len(organisms) + 1) + "|"
     for title, metric, end, form in LINES:
-        cells = [cell(rows, organism, metric, end, form) for organism in organisms]
+        cells = [render_test_policy_cell(rows, organism, metric, end, form) for organism in organisms]
         yield f"| {title} | {' | '.join(cells)} |"
 
 
-def cell(rows: Sequence[Row], organism: str, metric: str, end: str, form: str) -> str:
+def render_test_policy_cell(rows: Sequence[Row], organism: str, metric: str, end: str, form: str) -> str:
     """Write the mean over seeds of a quantity of an organism."""
     found = [float(row[end]) for row in rows if (row["organism"], row["metric"]) == (organism, metric)]
     return form.format(np.mean(found)) if found else ""
@@ -71,12 +71,14 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="MLflow database, or CSV file")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    rows = csv_rows.read(args.source) if args.source.suffix == ".csv" else rows_of(args.source)
+    rows = (
+        csv_rows.read_csv_rows(args.source) if args.source.suffix == ".csv" else summarise_test_policy_runs(args.source)
+    )
     if not rows:
-        parser.error(f"no finished run of {args.source} is of {', '.join(names())}.")
+        parser.error(f"no finished run of {args.source} is of {', '.join(list_policy_names())}.")
     if args.out is not None:
-        csv_rows.write(args.out, rows)
-    print("\n".join(lines(rows)))
+        csv_rows.write_csv_rows(args.out, rows)
+    print("\n".join(render_test_policy_table(rows)))
 
 
 if __name__ == "__main__":

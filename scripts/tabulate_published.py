@@ -12,27 +12,29 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
-from rlcredit.campaign.metric import Metric, unlike
-from rlcredit.statistics.equivalence import equivalence
+from rlcredit.campaign.metric import MetricDefinition, list_metric_differences
+from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.sign_flip import sign_flip_p
-from rlcredit.statistics.t_test import paired_t, welch_t
+from rlcredit.statistics.t_test import paired_t_test, welch_t_test
 
 MARGIN = 0.01
 
-Arm = tuple[Metric, np.ndarray]
+Arm = tuple[MetricDefinition, np.ndarray]
 
 
-def arms(path: Path) -> dict[tuple[str, str, str], Arm]:
+def read_published_runs(path: Path) -> dict[tuple[str, str, str], Arm]:
     """Return metric and values, as proportions by seed, by experiment, role and condition."""
     by_key = {}
-    for key, group in groupby(csv_rows.read(path), lambda row: (row["experiment"], row["role"], row["condition"])):
+    for key, group in groupby(
+        csv_rows.read_csv_rows(path), lambda row: (row["experiment"], row["role"], row["condition"])
+    ):
         runs = list(group)
         values = np.array([float(row["percent"]) / 100 for row in sorted(runs, key=lambda row: int(row["seed"]))])
-        by_key[key] = Metric("solve rate", runs[0]["metric"]), values
+        by_key[key] = MetricDefinition("solve rate", runs[0]["metric"]), values
     return by_key
 
 
-def lines(published: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
+def render_published_table(published: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
     """Yield a row of Markdown for every arm against its baseline."""
     heads = ("experiment", "condition", "difference, Welch interval", "Welch t (df), p", "paired p", "sign flip")
     yield f"| {' | '.join(heads)} | Welch, equivalent within 1 pp, p |"
@@ -42,17 +44,17 @@ def lines(published: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
         if role == "baseline":
             continue
         base_metric, base = baselines[experiment]
-        if reasons := unlike(metric, base_metric, (condition, "baseline")):
+        if reasons := list_metric_differences(metric, base_metric, (condition, "baseline")):
             yield f"| {experiment} | {condition} | not compared: {'; '.join(reasons)} | | | | |"
             continue
-        welch, paired = welch_t(values, base), paired_t(values - base)
+        welch, paired = welch_t_test(values, base), paired_t_test(values - base)
         low, high, _ = (100 * bound for bound in welch.interval)
         cells = (
             f"{100 * welch.difference:+.2f} ({low:+.2f} to {high:+.2f})",
             f"{welch.statistic:.2f} ({welch.df:.2f}), {welch.p:.2f}",
             f"{paired.p:.2f}",
             f"{sign_flip_p(values - base):.2f}",
-            f"{equivalence(welch, MARGIN).p:.2f}",
+            f"{equivalence_test(welch, MARGIN).p:.2f}",
         )
         yield f"| {experiment} | {condition} | {' | '.join(cells)} |"
 
@@ -61,12 +63,12 @@ def main() -> None:
     """Print the table, and which experiments share a metric."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
-    published = arms(parser.parse_args().path)
-    print("\n".join(lines(published)))
+    published = read_published_runs(parser.parse_args().path)
+    print("\n".join(render_published_table(published)))
     (first, first_arm), (last, last_arm) = (
         next((key, arm) for key, arm in published.items() if key[0] == name) for name in ("4B", "30B")
     )
-    reasons = unlike(first_arm[0], last_arm[0], (first[0], last[0]))
+    reasons = list_metric_differences(first_arm[0], last_arm[0], (first[0], last[0]))
     print(f"\n{first[0]} and {last[0]} are not compared: {'; '.join(reasons)}")
 
 

@@ -32,7 +32,7 @@ HEADS = (
 Row = dict[str, str]
 
 
-def values(folder: Path) -> Iterator[Row]:
+def read_run_evaluations(folder: Path) -> Iterator[Row]:
     """Yield a row for every evaluation of a run."""
     run, began = RunFolder(folder), None
     for line in run.record.read_text(encoding="utf-8").splitlines():
@@ -47,7 +47,7 @@ def values(folder: Path) -> Iterator[Row]:
         yield {name: f"{value:.6g}" for name, value in row.items()}
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
+def render_run_table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table in Markdown with a line for every evaluation."""
     yield f"| {' | '.join(HEADS)} |"
     yield "|---" * len(HEADS) + "|"
@@ -67,10 +67,12 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="folder of a run, or CSV file")
     parser.add_argument("--out", type=Path, default=None, help="CSV file")
     args = parser.parse_args()
-    rows = csv_rows.read(args.source) if args.source.suffix == ".csv" else list(values(args.source))
+    rows = (
+        csv_rows.read_csv_rows(args.source) if args.source.suffix == ".csv" else list(read_run_evaluations(args.source))
+    )
     if args.out is not None:
-        csv_rows.write(args.out, rows)
-    print("\n".join(lines(rows)))
+        csv_rows.write_csv_rows(args.out, rows)
+    print("\n".join(render_run_table(rows)))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from itertools import groupby
 from pathlib import Path
 
 import csv_rows
-from tabulate_published import Arm, arms
+from tabulate_published import Arm, read_published_runs
 
-from rlcredit.campaign.metric import unlike
-from rlcredit.report.tables import between, signed, small
+from rlcredit.campaign.metric import list_metric_differences
+from rlcredit.report.tables import format_difference_interval, format_p_value, format_signed_points
 from rlcredit.statistics.interval import Interval
-from rlcredit.statistics.t_test import welch_t
+from rlcredit.statistics.t_test import welch_t_test
 
 PAPER = {
     ("the paper's contrast", "c7_maxrl_hicra"): [("4B", "MaxRL, GTPO, HICRA")],
@@ -36,12 +36,12 @@ Comparison = dict[str, str]
 Published = dict[tuple[str, str, str], Arm]
 
 
-def difference(mean: float, low: float, high: float) -> str:
+def format_difference(mean: float, low: float, high: float) -> str:
     """Write a difference of proportions with its interval, in percentage points."""
-    return f"{signed(mean)} ({between(Interval(low, high, 0.95))})"
+    return f"{format_signed_points(mean)} ({format_difference_interval(Interval(low, high, 0.95))})"
 
 
-def published(experiment: str, arm: str, paper: Published) -> str:
+def format_published_difference(experiment: str, arm: str, paper: Published) -> str:
     """Write a difference of the paper with Welch's interval.
 
     Raises:
@@ -52,27 +52,29 @@ def published(experiment: str, arm: str, paper: Published) -> str:
         (condition, values) for (*key, condition), values in paper.items() if key == [experiment, "baseline"]
     )
     metric, values = paper[experiment, "arm", arm]
-    if reasons := unlike(metric, base_metric, (arm, base)):
+    if reasons := list_metric_differences(metric, base_metric, (arm, base)):
         raise ValueError("; ".join(reasons))
-    welch = welch_t(values, base_values)
+    welch = welch_t_test(values, base_values)
     low, high, _ = welch.interval
-    return f"{experiment}, against {base}: {difference(welch.difference, low, high)}"
+    return f"{experiment}, against {base}: {format_difference(welch.difference, low, high)}"
 
 
-def cells(comparison: Comparison) -> tuple[str, ...]:
+def render_contrast_cells(comparison: Comparison) -> tuple[str, ...]:
     """Return the cells of one comparison that has all its pairs."""
     mean, low, high = (float(comparison[name]) for name in ("difference", "low", "high"))
     area = (float(comparison[f"area_{name}"]) for name in ("difference", "low", "high"))
     return (
-        difference(mean, low, high),
-        small(float(comparison["p_holm"])),
-        small(float(comparison["p_equivalence_holm"])),
+        format_difference(mean, low, high),
+        format_p_value(float(comparison["p_holm"])),
+        format_p_value(float(comparison["p_equivalence_holm"])),
         comparison["verdict"],
-        difference(*area),
+        format_difference(*area),
     )
 
 
-def table(name: str, comparisons: list[Comparison], solved: dict[str, float], paper: Published) -> Iterator[str]:
+def render_family_table(
+    name: str, comparisons: list[Comparison], solved: dict[str, float], paper: Published
+) -> Iterator[str]:
     """Yield the table of one family, or why there is none."""
     reasons = [verdict for row in comparisons if (verdict := row["verdict"]).startswith(("open", "not compared"))]
     if reasons:
@@ -84,17 +86,21 @@ def table(name: str, comparisons: list[Comparison], solved: dict[str, float], pa
     yield f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})\n"
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
     for comparison, arms_of_paper in zip(comparisons, paper_arms, strict=True):
-        measured_cells = (comparison["condition"], f"{solved[comparison['condition']]:.3f}", *cells(comparison))
-        paper_cell = "; ".join(published(*names, paper) for names in arms_of_paper)
+        measured_cells = (
+            comparison["condition"],
+            f"{solved[comparison['condition']]:.3f}",
+            *render_contrast_cells(comparison),
+        )
+        paper_cell = "; ".join(format_published_difference(*names, paper) for names in arms_of_paper)
         yield f"| {' | '.join((*measured_cells, paper_cell)[: len(heads)])} |"
     yield ""
 
 
-def lines(folder: Path, paper: Published) -> Iterator[str]:
+def render_study_tables(folder: Path, paper: Published) -> Iterator[str]:
     """Yield the tables of all families in Markdown; a campaign without families is one, called like the campaign."""
-    solved = {row["condition"]: float(row["pass_at_1"]) for row in csv_rows.read(folder / "conditions.csv")}
-    for family, comparisons in groupby(csv_rows.read(folder / "comparisons.csv"), lambda row: row["family"]):
-        yield from table(folder.name if family == "all" else family, list(comparisons), solved, paper)
+    solved = {row["condition"]: float(row["pass_at_1"]) for row in csv_rows.read_csv_rows(folder / "conditions.csv")}
+    for family, comparisons in groupby(csv_rows.read_csv_rows(folder / "comparisons.csv"), lambda row: row["family"]):
+        yield from render_family_table(folder.name if family == "all" else family, list(comparisons), solved, paper)
 
 
 def main() -> None:
@@ -103,7 +109,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("published", type=Path)
     args = parser.parse_args()
-    print("\n".join(lines(args.folder, arms(args.published))).rstrip())
+    print("\n".join(render_study_tables(args.folder, read_published_runs(args.published))).rstrip())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
-from rlcredit.card.learning import PRIMARY, steps_to
+from rlcredit.card.learning import PRIMARY, steps_to_threshold
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -24,7 +24,7 @@ Curves = dict[str, dict[int, dict[int, float]]]
 """Held-out pass@1 by condition, seed and step."""
 
 
-def curves(rows: Sequence[dict[str, str]]) -> Curves:
+def group_pass_curves(rows: Sequence[dict[str, str]]) -> Curves:
     """Return the curve of every run."""
     found: Curves = {}
     for row in rows:
@@ -33,13 +33,13 @@ def curves(rows: Sequence[dict[str, str]]) -> Curves:
     return found
 
 
-def reached(steps: np.ndarray) -> str:
+def format_steps_to_level(steps: np.ndarray) -> str:
     """Write the mean number of steps, or how many runs get there if not all do."""
     there = int(np.isfinite(steps).sum())
     return f"{steps.mean():.0f}" if there == len(steps) else f"{there} of {len(steps)} runs"
 
 
-def ratio(steps: np.ndarray, base: np.ndarray) -> str:
+def format_step_ratio(steps: np.ndarray, base: np.ndarray) -> str:
     """Write the ratio of the mean numbers of steps with Fieller's interval, where every run gets there."""
     if not np.isfinite([steps, base]).all():
         return "not known"
@@ -47,15 +47,22 @@ def ratio(steps: np.ndarray, base: np.ndarray) -> str:
     return f"{value:.2f}" if math.isinf(high) else f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
-def lines(found: Curves, baseline: str, levels: Sequence[float] = LEVELS) -> Iterator[str]:
+def render_threshold_table(found: Curves, baseline: str, levels: Sequence[float] = LEVELS) -> Iterator[str]:
     """Yield the table in Markdown: a row for every level."""
     others = [condition for condition in found if condition != baseline]
     heads = ("pass@1", baseline, *(head for name in others for head in (name, f"{name} / {baseline}")))
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
     for level in levels:
-        taken = {name: np.array([steps_to(runs[seed], level) for seed in sorted(runs)]) for name, runs in found.items()}
-        cells = (cell for name in others for cell in (reached(taken[name]), ratio(taken[name], taken[baseline])))
-        yield f"| {level:.2f} | {reached(taken[baseline])} | {' | '.join(cells)} |"
+        taken = {
+            name: np.array([steps_to_threshold(runs[seed], level) for seed in sorted(runs)])
+            for name, runs in found.items()
+        }
+        cells = (
+            cell
+            for name in others
+            for cell in (format_steps_to_level(taken[name]), format_step_ratio(taken[name], taken[baseline]))
+        )
+        yield f"| {level:.2f} | {format_steps_to_level(taken[baseline])} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -63,8 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
-    baseline = csv_rows.read(args.folder / "comparisons.csv")[0]["baseline"]
-    print("\n".join(lines(curves(csv_rows.read(args.folder / "runs.csv")), baseline)))
+    baseline = csv_rows.read_csv_rows(args.folder / "comparisons.csv")[0]["baseline"]
+    print(
+        "\n".join(render_threshold_table(group_pass_curves(csv_rows.read_csv_rows(args.folder / "runs.csv")), baseline))
+    )
 
 
 if __name__ == "__main__":

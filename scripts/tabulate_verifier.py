@@ -27,12 +27,12 @@ def count_misses(rows: Sequence[Row], right: str = "right") -> tuple[int, int]:
     return (cases - judged if rows and rows[0]["kind"] == "equal" else judged), cases
 
 
-def write_share(misses: int, cases: int) -> str:
+def format_miss_share(misses: int, cases: int) -> str:
     """Write misses with their share; nothing where there is no case."""
     return f"{misses} ({misses / cases:.1%})".replace("%", " %") if cases else ""
 
 
-def lines(*versions: Sequence[Row]) -> Iterator[str]:
+def render_verifier_table(*versions: Sequence[Row]) -> Iterator[str]:
     """Yield the table of all files: equal cases not right and different ones right, by versions of the verifier."""
     titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
     heads = ["cases", *titles, "math-verify alone"]
@@ -47,12 +47,12 @@ def lines(*versions: Sequence[Row]) -> Iterator[str]:
                 for rows in versions
             ]
             cells.append(str(count_misses(own[-1])[1]))
-            cells += [write_share(*count_misses(rows)) for rows in own]
-            cells.append(write_share(*count_misses(own[-1], "math_verify_right")))
+            cells += [format_miss_share(*count_misses(rows)) for rows in own]
+            cells.append(format_miss_share(*count_misses(own[-1], "math_verify_right")))
         yield f"| {f'`{file}`' if file else 'all'} | {' | '.join(cells)} |"
 
 
-def rewrite_lines(*versions: Sequence[Row]) -> Iterator[str]:
+def render_rewrite_table(*versions: Sequence[Row]) -> Iterator[str]:
     """Yield the table of the rewrites that any version misjudges, over all files."""
     titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
     yield f"| kind | rewrite | cases | {' | '.join(titles)} | math-verify alone |"
@@ -71,10 +71,10 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", help="one, or the one before and the one after a change")
     parser.add_argument("--rewrites", action="store_true", help="also the rewrites that are misjudged")
     args = parser.parse_args()
-    versions = [csv_rows.read(path) for path in args.files]
-    print("\n".join(lines(*versions)))
+    versions = [csv_rows.read_csv_rows(path) for path in args.files]
+    print("\n".join(render_verifier_table(*versions)))
     if args.rewrites:
-        print("\n" + "\n".join(rewrite_lines(*versions)))
+        print("\n" + "\n".join(render_rewrite_table(*versions)))
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ Term = tuple[str, int]
 """A sign, ``"+"`` or ``"-"``, and a value: ``- 0`` is written as it is read."""
 
 
-def signed_terms(question: str) -> list[Term]:
+def read_signed_terms(question: str) -> list[Term]:
     """Read the terms off a ``chain_sum`` question: ``"...: 4 - 1 ="`` gives ``[("+", 4), ("-", 1)]``."""
     expression = question.rsplit(":", 1)[-1]
     return [(sign or "+", int(digits)) for sign, digits in re.findall(r"([+-]?) ?(\d+)", expression)]
 
 
 @dataclass
-class Writer:
+class TraceWriter:
     """One writer of traces; ``habits`` are the probabilities that make the organism.
 
     Args:
@@ -43,7 +43,7 @@ class Writer:
     def trace(self, question: str) -> str:
         """Write one completion for ``question``."""
         self.text = []
-        terms = signed_terms(question)
+        terms = read_signed_terms(question)
         strategies = {"shortcut": self.shortcut, "careful": self.careful, "grouping": self.grouping}
         name = self.rng.choices(list(strategies), [self.habits[name] for name in strategies])[0]
         result = strategies[name](terms)

@@ -14,23 +14,23 @@ from pathlib import Path
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer, seed_everything
-from small_policies import with_adapter
+from small_policies import load_with_random_adapter
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
-from rlcredit.record.database import make
+from rlcredit.record.database import make_mlflow_database
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started this with Ctrl-C ignored,
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and nohup with hangups
-quiet()
+silence_libraries()
 THREADS = 1  # more are slower, the more so where other work goes on
 torch.set_num_threads(THREADS)
 
@@ -42,7 +42,7 @@ MODULE = (
 
 
 @dataclass
-class Soothsayer:
+class KnownOracle:
     """An oracle that knows: continuation m of t tokens of a completion of some length is right, or it is not."""
 
     decoded: int = 0
@@ -75,12 +75,12 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
         sum_pi_squared=probability**2 + torch.rand(rows, width, generator=generator) * (1 - probability) ** 2,
         ref_logprobs=(reference := -torch.rand(rows, width, generator=generator).where(mask, 0)),
         ref_log_ratio=old_logprobs - reference,
-        oracle=Soothsayer(),
+        oracle=KnownOracle(),
         tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
     )
 
 
-def snapshot(rollout: Rollout) -> dict[str, object]:
+def copy_rollout_fields(rollout: Rollout) -> dict[str, object]:
     """Copy every field, so that a mutation shows."""
     return {field.name: copy.deepcopy(getattr(rollout, field.name)) for field in fields(rollout)}
 
@@ -91,7 +91,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def threads() -> Iterator[None]:
+def restore_thread_count() -> Iterator[None]:
     """Give back the threads that a configuration has set for a run in this process."""
     yield
     torch.set_num_threads(THREADS)
@@ -105,7 +105,7 @@ def rollout() -> Rollout:
 @pytest.fixture(scope="session")
 def policy() -> Policy:
     """The embedded policy with an adapter that does something; tests must not train it."""
-    return with_adapter(Policy())
+    return load_with_random_adapter(Policy())
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +122,7 @@ def shared_task(prompts: int) -> ReasoningGym:
 
 
 @dataclass
-class Run:
+class ShortRun:
     """What a short training run leaves behind."""
 
     module: PolicyModule
@@ -137,7 +137,7 @@ class Run:
         return {k: v.detach().clone() for k, v in self.module.named_parameters() if v.requires_grad}
 
 
-class History(Callback):
+class StepMetrics(Callback):
     """Keep the metrics of every step."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class History(Callback):
 
 
 @pytest.fixture
-def fit(tmp_path) -> Callable[..., Run]:
+def fit(tmp_path) -> Callable[..., ShortRun]:
     """Train the embedded policy for a few steps."""
 
     def run(
@@ -174,7 +174,7 @@ def fit(tmp_path) -> Callable[..., Run]:
             **module_args,
         )
         data = task or shared_task(prompts)
-        history = History()
+        history = StepMetrics()
         Trainer(
             **{
                 "max_steps": steps,
@@ -190,20 +190,20 @@ def fit(tmp_path) -> Callable[..., Run]:
                 **trainer,
             }
         ).fit(module, data, ckpt_path=ckpt_path, weights_only=None if ckpt_path is None else True)
-        return Run(module, history.steps)
+        return ShortRun(module, history.steps)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def tables(tmp_path_factory) -> Path:
+def mlflow_template(tmp_path_factory) -> Path:
     """An MLflow database that has its tables, which take seconds to make."""
     path = tmp_path_factory.mktemp("tables") / "mlflow.db"
-    make(f"sqlite:///{path}")
+    make_mlflow_database(f"sqlite:///{path}")
     return path
 
 
 @pytest.fixture
-def database(tables, tmp_path) -> Path:
+def mlflow_database(tables, tmp_path) -> Path:
     """A copy of it where small runs look for one."""
     return Path(shutil.copyfile(tables, tmp_path / "mlflow.db"))

@@ -22,7 +22,7 @@ TESTED = (
 )
 
 
-class Fork(forks.Fork):
+class CommandFork(forks.ForkedProcess):
     """A command in a process of its own; it is used as a ``subprocess.Popen`` is.
 
     Args:
@@ -34,7 +34,7 @@ class Fork(forks.Fork):
 
     def __init__(self, words, cwd, environment) -> None:
         self.told = ["", ""]
-        server = _server()
+        server = _start_fork_server()
         ours, ends = zip(os.pipe(), os.pipe())
         with chdir(cwd):
             super().__init__(server.fork([*map(str, words)], environment, *ends).line)
@@ -68,7 +68,7 @@ class Fork(forks.Fork):
 
 
 @functools.cache
-def _server():
+def _start_fork_server():
     path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")])
     with pytest.MonkeyPatch.context() as patch, chdir(ROOT):
         patch.setenv("PYTHONPATH", path)

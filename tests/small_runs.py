@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from tests.forks import Fork
+from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[1]
 SMALL = [
@@ -16,37 +16,37 @@ SMALL = [
 ]
 
 
-def started(cwd, *arguments, fault=None, **environment):
+def start_small_run(cwd, *arguments, fault=None, **environment):
     """Start a small run; ``fault`` is one of scripts/faults.py."""
     command = [ROOT / "scripts" / "faults.py", fault, "--"] if fault else ["-m", "rlcredit"]
-    return Fork([*command, *SMALL, *arguments], cwd, {**os.environ, "OMP_NUM_THREADS": "1", **environment})
+    return CommandFork([*command, *SMALL, *arguments], cwd, {**os.environ, "OMP_NUM_THREADS": "1", **environment})
 
 
-def ended(process, limit=240):
+def wait_for_small_run(process, limit=240):
     """Return exit status, output and errors of a run."""
     out, err = process.communicate(timeout=limit)
     return process.returncode, out, err
 
 
-def run(cwd, *arguments, **more):
-    return ended(started(cwd, *arguments, **more))
+def finish_small_run(cwd, *arguments, **more):
+    return wait_for_small_run(start_small_run(cwd, *arguments, **more))
 
 
-def delivered(cwd, folder, *options):
+def deliver_small_run(cwd, folder, *options):
     """Bring what runs have recorded to MLflow, as ``run`` runs."""
-    return ended(Fork(["-m", "rlcredit", "deliver", folder, *options], cwd, {**os.environ}))
+    return wait_for_small_run(CommandFork(["-m", "rlcredit", "deliver", folder, *options], cwd, {**os.environ}))
 
 
-def record(cwd, name="grpo-seed0"):
+def read_recorded_steps(cwd, name="grpo-seed0"):
     """Return the steps at which a small run has recorded its loss."""
     lines = (Path(cwd) / "runs" / name / "record.jsonl").read_text().splitlines()
     return [entry["step"] for entry in map(json.loads, lines) if "train/loss" in entry.get("metrics", {})]
 
 
-def run_status(cwd, name="grpo-seed0"):
+def read_small_run_status(cwd, name="grpo-seed0"):
     return json.loads((Path(cwd) / "runs" / name / "status.json").read_text())
 
 
-def way_on(err):
+def find_continue_command(err):
     """Return the command that an interrupted run has named."""
     return re.search(r"to go on from step (\d+): (rlcredit .*)", err)

@@ -3,7 +3,7 @@
 from callbacks.base import CreditOperator
 
 
-class Spy(CreditOperator, reads="advantages"):
+class RolloutSpy(CreditOperator, reads="advantages"):
     """Keep the rollouts that pass."""
 
     def __init__(self):

@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.outcome_sets import NormSet, set_normalized, shaped_rewards
+from rlcredit.functional.outcome_sets import NormSet, outcome_normalized, shaped_rewards
 from rlcredit.rollout import Rollout
 
 
@@ -22,7 +22,7 @@ def canonical_gtpo_advantages(
 ) -> Tensor:
     """Standardise entropy-shaped token rewards, right and wrong answers apart.
 
-    Eq. 3, 5 and 6 of Tan et al. (2025, arXiv:2508.04349); see :func:`shaped_rewards` and :func:`set_normalized`. The
+    Eq. 3, 5 and 6 of Tan et al. (2025, arXiv:2508.04349); see :func:`shaped_rewards` and :func:`outcome_normalized`. The
     GTPO of the SEPA paper differs: :class:`callbacks.tokens.gtpo.GTPO` is a factor that ignores the outcome.
 
     Args:
@@ -40,7 +40,7 @@ def canonical_gtpo_advantages(
 
     """
     shaped, members = shaped_rewards(verdicts, entropy, mask, group_size, alpha1, alpha2, floor)
-    return set_normalized(shaped, members, norm_set).to(entropy.dtype)
+    return outcome_normalized(shaped, members, norm_set).to(entropy.dtype)
 
 
 class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages"):
@@ -66,7 +66,7 @@ class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="adva
         if not (alpha1 >= 0 and alpha2 >= 0 and floor > 0):
             raise ValueError(f"CanonicalGTPO expects alphas >= 0 and floor > 0, got {alpha1}, {alpha2} and {floor}.")
         self.alpha1, self.alpha2, self.floor = alpha1, alpha2, floor
-        self.norm_set: NormSet = one_of("CanonicalGTPO", "norm_set", norm_set, ("own", "all"))
+        self.norm_set: NormSet = require_choice("CanonicalGTPO", "norm_set", norm_set, ("own", "all"))
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log the share of tokens whose sign is not that of their answer."""

@@ -6,10 +6,10 @@ from typing import Literal, get_args
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.segments import Cuts, segment_differences, segment_starts
-from rlcredit.functional.uncertainty import odds
+from rlcredit.functional.uncertainty import token_odds
 from rlcredit.rollout import Rollout
 
 Baseline = Literal["value", "optimal"]
@@ -42,7 +42,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
         tensor([[ 0.9000, -0.1000]])
 
     """
-    return (credit * odds(logprobs)).to(credit.dtype)
+    return (credit * token_odds(logprobs)).to(credit.dtype)
 
 
 class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", writes="advantages", costly=True):
@@ -70,8 +70,8 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
         if samples < 1:
             raise ValueError(f"MonteCarloCredit expects samples >= 1, got {samples}.")
         self.samples = samples
-        self.cuts: Cuts = one_of("MonteCarloCredit", "cuts", cuts, get_args(Cuts))
-        self.baseline: Baseline = one_of("MonteCarloCredit", "baseline", baseline, get_args(Baseline))
+        self.cuts: Cuts = require_choice("MonteCarloCredit", "cuts", cuts, get_args(Cuts))
+        self.baseline: Baseline = require_choice("MonteCarloCredit", "baseline", baseline, get_args(Baseline))
         if baseline == "optimal" and cuts != "token":
             raise ValueError(f"MonteCarloCredit has the optimal baseline for tokens only, got cuts {cuts!r}.")
         self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.groups import group_deviations
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.processes import pooled_mean_var
@@ -51,7 +51,9 @@ class BatchNormalization(CreditOperator, reads="judged advantages", writes="adva
 
     def __init__(self, zero_variance: Literal["include", "exclude"] = "include") -> None:
         super().__init__()
-        self.zero_variance = one_of("BatchNormalization", "zero_variance", zero_variance, ("include", "exclude"))
+        self.zero_variance = require_choice(
+            "BatchNormalization", "zero_variance", zero_variance, ("include", "exclude")
+        )
         self.reads = self.reads | ({"rewards"} if zero_variance == "exclude" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:

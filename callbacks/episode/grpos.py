@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.outcome_sets import NormSet, set_normalized, shaped_rewards
+from rlcredit.functional.outcome_sets import NormSet, outcome_normalized, shaped_rewards
 from rlcredit.rollout import Rollout
 
 
@@ -23,7 +23,7 @@ def grpo_s_advantages(
     """Standardise rewards shaped by each completion's mean entropy, right and wrong answers apart.
 
     Tan et al. (2025, arXiv:2508.04349): canonical GTPO with completions in the place of tokens; see
-    :func:`shaped_rewards` and :func:`set_normalized`.
+    :func:`shaped_rewards` and :func:`outcome_normalized`.
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
@@ -42,7 +42,7 @@ def grpo_s_advantages(
     means = masked_mean(entropy, mask, dim=-1, keepdim=True)
     every = mask.any(-1, keepdim=True)
     shaped, members = shaped_rewards(verdicts, means, every, group_size, beta1, beta2, floor)
-    return set_normalized(shaped, members, norm_set).squeeze(-1).to(entropy.dtype)
+    return outcome_normalized(shaped, members, norm_set).squeeze(-1).to(entropy.dtype)
 
 
 class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages"):
@@ -63,7 +63,7 @@ class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages")
         if not (beta1 >= 0 and beta2 >= 0 and floor > 0):
             raise ValueError(f"GRPOS expects betas >= 0 and floor > 0, got {beta1}, {beta2} and {floor}.")
         self.beta1, self.beta2, self.floor = beta1, beta2, floor
-        self.norm_set: NormSet = one_of("GRPOS", "norm_set", norm_set, ("own", "all"))
+        self.norm_set: NormSet = require_choice("GRPOS", "norm_set", norm_set, ("own", "all"))
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace the advantages; log their largest size and the share whose sign is not that of the answer."""

@@ -40,10 +40,10 @@ def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
     if not 1 <= k <= group_size:
         raise ValueError(f"PassAtK needs 1 <= k <= {group_size} completions, got {k}. Set model.sampling.completions.")
     deviations, mean = group_deviations(rewards, group_size)
-    return (deviations * _factor(mean, judged_counts(rewards, group_size), k)).flatten().to(rewards.dtype)
+    return (deviations * _pass_at_k_factor(mean, judged_counts(rewards, group_size), k)).flatten().to(rewards.dtype)
 
 
-def _factor(mean: Tensor, judged: Tensor, k: int) -> Tensor:
+def _pass_at_k_factor(mean: Tensor, judged: Tensor, k: int) -> Tensor:
     """Right and wrong alike get their deviation times this; zero for fewer than k; all of shape ``(P, 1)``."""
     later = torch.arange(1, k, device=mean.device)  # C(n-1, k-1) / C(G-1, k-1), factor by factor
     failing = (judged * (1 - mean) - later).clamp(min=0) / (judged - later).clamp(min=1)
@@ -74,7 +74,11 @@ class PassAtK(CreditOperator, reads="correct judged", writes="advantages"):
         """The largest over all numbers of right ones among all numbers of judged ones."""
         judged = torch.arange(1.0, group_size + 1).double().repeat(group_size)[:, None]
         mean = (torch.arange(group_size).repeat_interleave(group_size)[:, None] / judged).clamp(max=1)
-        return (_factor(mean, judged, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0)).max().item()
+        return (
+            (_pass_at_k_factor(mean, judged, self.k) * torch.maximum(mean, 1 - mean).where(mean % 1 > 0, 0))
+            .max()
+            .item()
+        )
 
     def notice(self, above: float, group_size: int) -> str | None:
         """With k = G every group is one sample, and there is nothing to compare."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from callbacks.contract import StackError
-from rlcredit.functional.groups import group_filled
+from rlcredit.functional.groups import group_imputed_values
 from rlcredit.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -79,5 +79,5 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
             raise StackError("SoftOverlong has no limit outside a trainer. Pass max_tokens.")
         cache = self.cache or max(1, self.limit // 5)
         penalty = self.factor * overlong_penalty(rollout.mask.sum(-1).float(), self.limit, cache)
-        rollout.rewards = group_filled(rollout.rewards + penalty, rollout.judged, rollout.group_size)
+        rollout.rewards = group_imputed_values(rollout.rewards + penalty, rollout.judged, rollout.group_size)
         return {"penalized_fraction": (penalty < 0).float().mean(), "penalty": penalty.mean()}

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.engines.noise import stream, token_uniforms
+from rlcredit.engines.noise import stream_number, token_uniforms
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.spans import plan_coverage
 from rlcredit.rollout import Rollout
@@ -51,7 +51,7 @@ class RandomPlanner(CreditOperator, reads="step plan_mask", writes="plan_mask"):
         """Rotate; log the share of tokens marked, and how many of them were marked before."""
         before, length = rollout.plan_mask, rollout.mask.sum(-1)
         shape = (len(rollout.mask), 1)
-        noise_stream = stream("RandomPlanner", self.seed)
+        noise_stream = stream_number("RandomPlanner", self.seed)
         uniforms = token_uniforms(self.run_seed, rollout.step, noise_stream, shape, rollout.group_size).squeeze(-1)
         shifts = 1 + (uniforms.to(length.device) * (length - 1)).long()
         rollout.plan_mask = rotated_plan_mask(before, rollout.mask, shifts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from callbacks.base import CreditOperator, Metrics
-from callbacks.planning_judge import Anchors, PlanningJudge
+from callbacks.planning_judge import PlanningAnchors, PlanningClassifier
 from rlcredit.functional.spans import Span, plan_coverage, plan_mask_from_spans
 from rlcredit.rollout import Rollout
 
@@ -64,8 +64,8 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
             raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
         self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
         self.anchors, self.model = anchors, model
-        sentences = Anchors.read(SENTENCES if anchors is None else Path(anchors))
-        self.judge = PlanningJudge(sentences, threshold, minimum, model)
+        sentences = PlanningAnchors.read(SENTENCES if anchors is None else Path(anchors))
+        self.judge = PlanningClassifier(sentences, threshold, minimum, model)
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Read the encoder before anything is sampled."""

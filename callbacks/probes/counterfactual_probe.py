@@ -10,21 +10,21 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator, assigned
+from callbacks.base import CreditOperator, assign_credit
 from callbacks.contract import StackError
 from callbacks.lints import check_stack
-from callbacks.measurement import Measurement
-from rlcredit.figures import draw_angles
-from rlcredit.functional.directions import agreement
-from rlcredit.gradients import adam_steps, gradients
+from callbacks.measurement import PeriodicMeasurement
+from rlcredit.figures import draw_angle_matrix
+from rlcredit.functional.directions import vector_agreement
+from rlcredit.gradients import compute_credit_gradients, predict_optimizer_steps
 from rlcredit.module import PolicyModule
-from rlcredit.record.artifacts import folder, publish, publish_text, spared
+from rlcredit.record.artifacts import make_run_folder, publish_file, publish_text, warn_on_write_error
 from rlcredit.rollout import FACTS, Rollout
 
 REAL = "this_stack"
 
 
-class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", state="states", costly=True):
+class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages step", state="states", costly=True):
     """Compare the gradients of any number of stacks, and of the one above this place, on the identical rollout.
 
     Every other stack starts from a neutral ledger at every step, so that gates and averages keep their history; it is
@@ -78,21 +78,21 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        self.others = {name: assigned(stack, rollout).advantages for name, stack in self.stacks.items()}
-        return Measurement.assign(self, rollout)
+        self.others = {name: assign_credit(stack, rollout).advantages for name, stack in self.stacks.items()}
+        return PeriodicMeasurement.assign(self, rollout)
 
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
         """Compare every pair of stacks."""
         credits = {REAL: advantages, **{name: ledger[: len(advantages)] for name, ledger in self.others.items()}}
-        vectors = {"raw": gradients(trainer, module, rollout, list(credits.values()))}
-        if steps := adam_steps(trainer, module, vectors["raw"]):
+        vectors = {"raw": compute_credit_gradients(trainer, module, rollout, list(credits.values()))}
+        if steps := predict_optimizer_steps(trainer, module, vectors["raw"]):
             vectors["preconditioned"] = [step.preconditioned for step in steps]
         metrics, degrees = {}, {kind: np.zeros((len(credits), len(credits))) for kind in vectors}
         for kind, stack_vectors in vectors.items():
             for (i, first), (j, second) in itertools.combinations(enumerate(credits), 2):
-                comparison = agreement(stack_vectors[i], stack_vectors[j])
+                comparison = vector_agreement(stack_vectors[i], stack_vectors[j])
                 degrees[kind][i, j] = degrees[kind][j, i] = comparison["degrees"]
                 pair = f"{first}_vs_{second}_{kind}"
                 metrics |= {f"{pair}_{name}": comparison[name] for name in ("degrees", "cosine", "norm_ratio")}
@@ -103,10 +103,10 @@ class CounterfactualProbe(Measurement, CreditOperator, reads="advantages step", 
     def _show(
         self, trainer: Trainer, step: int, names: list[str], degrees: dict[str, np.ndarray], metrics: dict[str, float]
     ) -> None:
-        path = folder(trainer) / "probes"
+        path = make_run_folder(trainer) / "probes"
         picture, table = (path / f"{self.label}_step_{step:06d}.{ending}" for ending in ("png", "json"))
         raw, *rest = degrees.items()
-        with spared(picture):
-            draw_angles(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
-            publish(trainer, picture, "probes")
+        with warn_on_write_error(picture):
+            draw_angle_matrix(names, raw, rest[0] if rest else raw, f"angles between gradients, step {step}", picture)
+            publish_file(trainer, picture, "probes")
         publish_text(trainer, f"probes/{table.name}", json.dumps(metrics, indent=1))

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.uncertainty import surprisal
-from rlcredit.record.artifacts import picture_due, publish_text
+from rlcredit.record.artifacts import is_picture_due, publish_text
 from rlcredit.rollout import Rollout
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 
 
-def full_colour(values: Tensor) -> float:
+def colour_scale(values: Tensor) -> float:
     """Return the size at which a colour is full: the quantile 0.98 of sizes, or the largest where that is zero."""
     sizes = values.abs().double()
     return torch.quantile(sizes, 0.98).item() or sizes.max().item() or 1.0
@@ -53,7 +53,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Draw the page of this step."""
-        if not picture_due(trainer, batch, self.every_n_steps):
+        if not is_picture_due(trainer, batch, self.every_n_steps):
             return
         publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.html(batch))
 
@@ -76,7 +76,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         shown += [("planning", rollout.plan_mask[rows].float(), False)] if rollout.plan_mask.any() else []
         mask, credit = rollout.mask[rows].cpu(), [ledger[rows][rollout.mask[rows]] for _, ledger in rollout.trail]
         for number, (name, values, signed) in enumerate(shown):
-            scale = full_colour(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
+            scale = colour_scale(torch.cat(credit) if number < len(credit) else values.cpu()[mask])
             layers.append({"name": name, "signed": signed, "scale": scale, "errors": name == "true credit"})
         return {
             "title": f"Credit at step {rollout.step}",

@@ -8,18 +8,27 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.base import CreditOperator
-from callbacks.measurement import Measurement
-from rlcredit.engines.noise import stream, token_uniforms
+from callbacks.measurement import PeriodicMeasurement
+from rlcredit.engines.noise import stream_number, token_uniforms
 from rlcredit.functional.uncertainty import predictive_variance, surprisal
 from rlcredit.module import PolicyModule
 from rlcredit.oracle import Oracle, TrueCredit
-from rlcredit.oracle.scores import forks, informed, polarity, scored, signed
+from rlcredit.oracle.scores import (
+    credit_fork_mask,
+    measure_credit_cosines,
+    measure_credit_detection,
+    measure_token_information,
+    measure_wrong_signs,
+)
 from rlcredit.record.artifacts import publish_text
 from rlcredit.rollout import Rollout
 
 
 class CreditOracle(
-    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs oracle step tokens", costly=True
+    PeriodicMeasurement,
+    CreditOperator,
+    reads="advantages correct entropy judged old_logprobs oracle step tokens",
+    costly=True,
 ):
     r"""Measure true credit by Monte Carlo, and compare every ledger of the stack and every signal with it.
 
@@ -75,22 +84,25 @@ class CreditOracle(
             "value": truth.values[:, 0].mean().item(),
             "credit_square": truth.square[truth.mask].mean().item(),
             "error_square": truth.error[truth.mask].square().mean().item(),
-            "fork_fraction": forks(truth)[truth.mask].double().mean().item(),
-            **{f"verdict_{name}": value for name, value in informed(truth, rollout.entropy[rows].cpu()).items()},
+            "fork_fraction": credit_fork_mask(truth)[truth.mask].double().mean().item(),
+            **{
+                f"verdict_{name}": value
+                for name, value in measure_token_information(truth, rollout.entropy[rows].cpu()).items()
+            },
         }
         ledgers = {label: ledger[rows].cpu() for label, ledger in rollout.trail}
         for label, ledger in ledgers.items():
-            agreement = {**signed(truth, ledger), **polarity(truth, ledger)}
+            agreement = {**measure_credit_cosines(truth, ledger), **measure_wrong_signs(truth, ledger)}
             metrics |= {f"{label}_{name}": value for name, value in agreement.items()}
         for name, scores in {**ledgers, **self._signals(rollout, rows)}.items():
-            metrics |= {f"{name}_{kind}": value for kind, value in scored(truth, scores).items()}
+            metrics |= {f"{name}_{kind}": value for kind, value in measure_credit_detection(truth, scores).items()}
         self._table(trainer, rollout, rows, truth, ledgers)
         return metrics
 
     def _signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
         """The signals that may find decisive tokens."""
         chance = token_uniforms(
-            self.run_seed, rollout.step, stream("CreditOracle"), rollout.mask.shape, rollout.group_size
+            self.run_seed, rollout.step, stream_number("CreditOracle"), rollout.mask.shape, rollout.group_size
         )
         signals = {
             "surprisal": surprisal(rollout.old_logprobs),

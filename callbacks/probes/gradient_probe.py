@@ -7,17 +7,17 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from callbacks.base import CreditOperator
-from callbacks.measurement import Measurement
-from rlcredit.functional.directions import Vector, agreement
+from callbacks.measurement import PeriodicMeasurement
+from rlcredit.functional.directions import Vector, vector_agreement
 from rlcredit.functional.masked import masked_mean
-from rlcredit.gradients import adam_steps, gradients
+from rlcredit.gradients import compute_credit_gradients, predict_optimizer_steps
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
 PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
 
 
-def parts(vector: Vector) -> dict[str, Vector]:
+def split_gradient(vector: Vector) -> dict[str, Vector]:
     """Return a gradient cut by layer, and by the A and B matrices of LoRA."""
     vectors: dict[str, dict[str, Tensor]] = {}
     for name, values in vector.items():
@@ -26,7 +26,7 @@ def parts(vector: Vector) -> dict[str, Vector]:
     return dict(sorted(vectors.items()))
 
 
-class GradientProbe(Measurement, CreditOperator, reads="advantages step", costly=True):
+class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step", costly=True):
     r"""Log the angle between the gradient of the stack above and that of the whole stack, on the batch at hand.
 
     Three vectors are compared: ``raw``, the gradient; ``preconditioned``, that over Adam's warm
@@ -50,18 +50,18 @@ class GradientProbe(Measurement, CreditOperator, reads="advantages step", costly
     ) -> Mapping[str, float]:
         """Compare."""
         mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True).expand(rollout.mask.shape)
-        raw = gradients(trainer, module, rollout, [advantages, rollout.advantages, mean])
+        raw = compute_credit_gradients(trainer, module, rollout, [advantages, rollout.advantages, mean])
         above, whole, averaged = raw
-        metrics = {f"raw_{name}": value for name, value in agreement(above, whole).items()}
-        metrics["rescaling_degrees"] = agreement(above, averaged)["degrees"]
-        metrics["selection_degrees"] = agreement(averaged, whole)["degrees"]
+        metrics = {f"raw_{name}": value for name, value in vector_agreement(above, whole).items()}
+        metrics["rescaling_degrees"] = vector_agreement(above, averaged)["degrees"]
+        metrics["selection_degrees"] = vector_agreement(averaged, whole)["degrees"]
         compared = {"raw": (above, whole)}
-        if steps := adam_steps(trainer, module, [above, whole]):
+        if steps := predict_optimizer_steps(trainer, module, [above, whole]):
             for kind in ("preconditioned", "change"):
                 compared[kind] = (getattr(steps[0], kind), getattr(steps[1], kind))
-                metrics |= {f"{kind}_{name}": value for name, value in agreement(*compared[kind]).items()}
+                metrics |= {f"{kind}_{name}": value for name, value in vector_agreement(*compared[kind]).items()}
         for kind, (vector, reference) in compared.items():
-            references = parts(reference)
-            for part, part_vector in parts(vector).items():
-                metrics[f"{part}_{kind}_cosine"] = agreement(part_vector, references[part])["cosine"]
+            references = split_gradient(reference)
+            for part, part_vector in split_gradient(vector).items():
+                metrics[f"{part}_{kind}_cosine"] = vector_agreement(part_vector, references[part])["cosine"]
         return metrics

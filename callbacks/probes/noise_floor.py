@@ -7,9 +7,9 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from callbacks.base import CreditOperator
-from callbacks.measurement import Measurement
-from rlcredit.functional.directions import gram
-from rlcredit.gradients import prompt_gradients
+from callbacks.measurement import PeriodicMeasurement
+from rlcredit.functional.directions import gram_matrix
+from rlcredit.gradients import compute_prompt_gradients
 from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 
@@ -70,7 +70,7 @@ def signal_to_noise(products: Tensor) -> float:
     return prompts * signal / (squared_length - signal) if squared_length > signal else 0.0
 
 
-def full_batch(cosine: float) -> float:
+def full_batch_cosine(cosine: float) -> float:
     """Return the cosine that two independent whole batches would have, if two halves have this one (Spearman-Brown).
 
     Example:
@@ -81,7 +81,7 @@ def full_batch(cosine: float) -> float:
     return 2 * cosine / (1 + cosine) if cosine > -1 else -1.0
 
 
-class NoiseFloor(Measurement, CreditOperator, reads="advantages step", costly=True):
+class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", costly=True):
     """Log the cosine between the gradients of two disjoint halves of the prompts, under the stack above this place.
 
     ``half_cosine`` is the mean over random halvings, ``_low`` and ``_high`` the bootstrap interval over prompts that
@@ -111,7 +111,7 @@ class NoiseFloor(Measurement, CreditOperator, reads="advantages step", costly=Tr
                 "NoiseFloor needs at least two prompts per process and mini-batch. "
                 "Raise data.prompts_per_step, or lower model.minibatches."
             )
-        products = gram(prompt_gradients(trainer, module, rollout, advantages))
+        products = gram_matrix(compute_prompt_gradients(trainer, module, rollout, advantages))
         seed = self.run_seed + rollout.step
         half = float(split_half_cosines(products, self.draws, seed, resample=False).mean())
         low, high = np.quantile(split_half_cosines(products, self.draws, seed), [0.025, 0.975])
@@ -119,6 +119,6 @@ class NoiseFloor(Measurement, CreditOperator, reads="advantages step", costly=Tr
             "half_cosine": half,
             "half_cosine_low": float(low),
             "half_cosine_high": float(high),
-            "full_cosine": full_batch(half),
+            "full_cosine": full_batch_cosine(half),
             "signal_to_noise": signal_to_noise(products),
         }

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_quantiles, masked_sum
-from rlcredit.functional.quadrants import Threshold, high_entropy, mutual_information, quadrants
+from rlcredit.functional.quadrants import Threshold, high_entropy_mask, mutual_information, quadrant_masks
 from rlcredit.functional.scopes import Scope
 from rlcredit.functional.uncertainty import squared_score_norm
 from rlcredit.rollout import Rollout
@@ -21,7 +21,7 @@ SHUFFLES = 20
 class QuadrantStats(
     CreditOperator, reads="advantages correct entropy judged old_logprobs step sum_pi_squared", writes=""
 ):
-    r"""Log each quadrant's share of tokens, of credit and of gradient; see :func:`quadrants` for their names.
+    r"""Log each quadrant's share of tokens, of credit and of gradient; see :func:`quadrant_masks` for their names.
 
     ``_credit`` is the share of :math:`\sum |A|`, ``_gradient`` that of the norms of the gradients with respect to the
     logits, :math:`|A_t| \sqrt{1 - 2 \pi_t + \sum_v \pi_v^2}`, which on policy is exact. ``information`` is the mutual
@@ -38,8 +38,8 @@ class QuadrantStats(
 
     def __init__(self, threshold: Threshold = "mean", scope: Scope = "group", share: float = 0.2) -> None:
         super().__init__()
-        self.threshold: Threshold = one_of("QuadrantStats", "threshold", threshold, get_args(Threshold))
-        self.scope: Scope = one_of("QuadrantStats", "scope", scope, get_args(Scope))
+        self.threshold: Threshold = require_choice("QuadrantStats", "threshold", threshold, get_args(Threshold))
+        self.scope: Scope = require_choice("QuadrantStats", "scope", scope, get_args(Scope))
         if not 0 < share <= 1:
             raise ValueError(f"QuadrantStats expects share in (0, 1], got {share}.")
         self.share = share
@@ -47,11 +47,11 @@ class QuadrantStats(
     def assign(self, rollout: Rollout) -> Metrics:
         """Return the shares and both informations."""
         mask, credit = rollout.mask, rollout.advantages.abs()
-        high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
+        high = high_entropy_mask(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
         norm = squared_score_norm(rollout.old_logprobs, rollout.sum_pi_squared).sqrt()
         masses = {"tokens": torch.ones_like(credit), "credit": credit, "gradient": credit * norm}
         metrics: dict[str, Tensor | float] = {}
-        for name, where in quadrants(rollout.advantages, high, mask).items():
+        for name, where in quadrant_masks(rollout.advantages, high, mask).items():
             for kind, mass in masses.items():
                 total = masked_sum(mass, mask)
                 metrics[f"{name}_{kind}"] = (masked_sum(mass, where) / total).where(total > 0, 0)

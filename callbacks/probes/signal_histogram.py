@@ -9,9 +9,9 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import Contract, operators
+from callbacks.contract import OperatorContract, select_operators
 from rlcredit.figures import draw_distributions
-from rlcredit.record.artifacts import folder, picture_due, publish, spared
+from rlcredit.record.artifacts import is_picture_due, make_run_folder, publish_file, warn_on_write_error
 from rlcredit.rollout import Rollout
 
 
@@ -43,27 +43,29 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Draw one panel for each histogram of the stack; only the last one draws."""
-        stack = operators(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+        stack = select_operators(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         places = [place for place, operator in enumerate(stack) if isinstance(operator, SignalHistogram)]
-        if picture_due(trainer, batch, self.every_n_steps) and stack[places[-1]] is self:
-            path = folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
-            sources = ["Surprisal", *(_name(op) for op in stack if "signal" in op.writes - op.reads)]
-            with spared(path):
-                draw_distributions([_panel(stack[: place + 1]) for place in places], f"signal ({sources[-1]})", path)
-                publish(trainer, path, "signal")
+        if is_picture_due(trainer, batch, self.every_n_steps) and stack[places[-1]] is self:
+            path = make_run_folder(trainer) / "signal" / f"step_{batch.step:06d}.png"
+            sources = ["Surprisal", *(_writer_name(op) for op in stack if "signal" in op.writes - op.reads)]
+            with warn_on_write_error(path):
+                draw_distributions(
+                    [_describe_panel(stack[: place + 1]) for place in places], f"signal ({sources[-1]})", path
+                )
+                publish_file(trainer, path, "signal")
 
 
-def _name(operator: object) -> str:
+def _writer_name(operator: object) -> str:
     return type(operator).__name__
 
 
-def _panel(stack: Sequence[Contract]) -> tuple[str, dict[str, np.ndarray]]:
+def _describe_panel(stack: Sequence[OperatorContract]) -> tuple[str, dict[str, np.ndarray]]:
     """Title and values of the last operator of a stack, a histogram."""
     histogram = stack[-1]
     assert isinstance(histogram, SignalHistogram)
     assert histogram.seen is not None
     rollout, signal, plan_mask = histogram.seen
     kinds = {"execution": rollout.mask & ~plan_mask, "planning": rollout.mask & plan_mask}
-    above = [_name(op) for op in stack[:-1] if op.writes & {"signal", "plan_mask"}]
+    above = [_writer_name(op) for op in stack[:-1] if op.writes & {"signal", "plan_mask"}]
     title = f"{len(stack)}: signal after {above[-1]}" if above else f"{len(stack)}: signal as sampled"
     return title, {kind: signal[where].cpu().numpy() for kind, where in kinds.items()}

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.uncertainty import surprisal
-from rlcredit.record.artifacts import picture_due, publish_table
+from rlcredit.record.artifacts import is_picture_due, publish_table
 from rlcredit.rollout import Rollout
 
 BEFORE, BEHIND = 60, 30
@@ -47,7 +47,7 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Write the table of this step."""
-        if self.seen is not None and picture_due(trainer, batch, self.every_n_steps):
+        if self.seen is not None and is_picture_due(trainer, batch, self.every_n_steps):
             publish_table(trainer, f"tokens/{self.label}_step_{batch.step:06d}.json", self.records(*self.seen))
             self.seen = None
 
@@ -66,7 +66,7 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
                     {
                         "by": kind,
                         "rank": rank,
-                        "context": _context(rollout.tokens[row], place),
+                        "context": _quote_token(rollout.tokens[row], place),
                         "advantage": round(credit[index].item(), 4),
                         "surprisal": round(surprise[index].item(), 4),
                         "entropy": round(entropy[index].item(), 4),
@@ -77,6 +77,6 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
         return records
 
 
-def _context(pieces: list[str], place: int) -> str:
+def _quote_token(pieces: list[str], place: int) -> str:
     before, behind = "".join(pieces[:place]), "".join(pieces[place + 1 :])
     return f"{before[-BEFORE:]}«{pieces[place]}»{behind[:BEHIND]}"

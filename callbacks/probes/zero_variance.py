@@ -1,7 +1,7 @@
 """How many groups teach nothing, and how many would if all prompts were equally hard."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import unanimous
+from rlcredit.functional.groups import unanimous_groups
 from rlcredit.functional.processes import pooled_mean_var
 from rlcredit.rollout import Rollout
 
@@ -16,7 +16,7 @@ class ZeroVariance(CreditOperator, reads="advantages correct judged"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Return the shares."""
-        all_right, all_wrong = unanimous(rollout.verdicts, rollout.group_size)
+        all_right, all_wrong = unanimous_groups(rollout.verdicts, rollout.group_size)
         rate = pooled_mean_var(rollout.correct, rollout.judged)[0]
         silent = ~rollout.credited().view(-1, rollout.group_size).any(-1)
         return {

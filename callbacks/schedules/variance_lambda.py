@@ -1,7 +1,7 @@
 """A pooling strength that waits until execution has become routine."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import anywhere, pooled_mean_var
+from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
 from rlcredit.functional.ramps import linear_ramp
 from rlcredit.rollout import Rollout
 
@@ -57,7 +57,9 @@ class VarianceLambda(
     def assign(self, rollout: Rollout) -> Metrics:
         """Observe this batch, then set lambda."""
         variance = pooled_mean_var(rollout.signal, rollout.counted & ~rollout.plan_mask)[1].item()
-        if anywhere(bool(rollout.counted.any()), rollout.mask.device):  # a batch without any verdict moves nothing
+        if is_set_anywhere(
+            bool(rollout.counted.any()), rollout.mask.device
+        ):  # a batch without any verdict moves nothing
             self.ema = self.decay * self.ema + (1 - self.decay) * variance if self.observed else variance
             self.observed += 1
             self.baseline = self.ema if self.observed == self.warmup else self.baseline

@@ -10,7 +10,7 @@ from rlcredit.rollout import Rollout
 DELTA = 1e-8
 
 
-def bucket_normalize(process: Tensor, progress: Tensor, mask: Tensor, group_size: int, buckets: int) -> Tensor:
+def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_size: int, buckets: int) -> Tensor:
     r"""Standardise the process signal within each group and bucket of progress.
 
     .. math:: \tilde s_{i,t} = \frac{s_{i,t} - \mu_{k,G}}{\sigma_{k,G} + \delta}, \qquad k = \lceil K u_{i,t} \rceil
@@ -49,7 +49,7 @@ def bucket_normalize(process: Tensor, progress: Tensor, mask: Tensor, group_size
 
 
 class BucketNormalization(CreditOperator, reads="judged process progress", writes="process"):
-    """Apply :func:`bucket_normalize` to the process signal.
+    """Apply :func:`bucket_normalized` to the process signal.
 
     Args:
         buckets: stages into which an answer is cut. A third-party ERPO uses 10.
@@ -65,5 +65,5 @@ class BucketNormalization(CreditOperator, reads="judged process progress", write
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the share of tokens whose bucket has no variance."""
         arguments = (rollout.process, rollout.progress, rollout.counted, rollout.group_size, self.buckets)
-        rollout.process = bucket_normalize(*arguments)
+        rollout.process = bucket_normalized(*arguments)
         return {"silent_fraction": masked_mean((rollout.process == 0).float(), rollout.counted)}

@@ -7,7 +7,7 @@ from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
 
-def sepa_pool(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: float) -> Tensor:
+def sepa_pooled_signal(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: float) -> Tensor:
     r"""Pool the execution tokens of each completion towards their mean.
 
     .. math:: S'_t = \lambda \bar S_E + (1 - \lambda) S_t \quad (t \in E), \qquad S'_t = S_t \quad (t \notin E)
@@ -38,7 +38,7 @@ def sepa_pool(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: floa
 
 
 class SEPA(CreditOperator, reads="signal plan_mask sepa_lambda", writes="signal"):
-    """Replace the signal by :func:`sepa_pool`, with the lambda of the schedule above.
+    """Replace the signal by :func:`sepa_pooled_signal`, with the lambda of the schedule above.
 
     Selective Entropy Pooling with Annealing (teilomillet, 2026). Put ``SignalStats`` above and below it to see what it
     does to the variances.
@@ -46,7 +46,7 @@ class SEPA(CreditOperator, reads="signal plan_mask sepa_lambda", writes="signal"
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Pool; log lambda and the share of tokens pooled."""
-        rollout.signal = sepa_pool(rollout.signal, rollout.plan_mask, rollout.mask, rollout.sepa_lambda)
+        rollout.signal = sepa_pooled_signal(rollout.signal, rollout.plan_mask, rollout.mask, rollout.sepa_lambda)
         return {
             "lambda": rollout.sepa_lambda,
             "execution_fraction": masked_mean((~rollout.plan_mask).float(), rollout.mask),

@@ -7,7 +7,9 @@ from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
 
-def sepa_amplify(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: float, clamped: bool = False) -> Tensor:
+def sepa_amplified_signal(
+    signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: float, clamped: bool = False
+) -> Tensor:
     r"""Push the execution tokens of each completion away from their mean.
 
     .. math:: S'_t = (1 + \lambda) S_t - \lambda \bar S_E \quad (t \in E), \qquad S'_t = S_t \quad (t \notin E)
@@ -41,7 +43,7 @@ def sepa_amplify(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lambda: f
 
 
 class SEPAAmplification(CreditOperator, reads="signal plan_mask sepa_lambda", writes="signal"):
-    """Replace the signal by :func:`sepa_amplify`, with the lambda of the schedule above.
+    """Replace the signal by :func:`sepa_amplified_signal`, with the lambda of the schedule above.
 
     The SEPA paper's reversal of SEPA (teilomillet, 2026).
 
@@ -57,6 +59,6 @@ class SEPAAmplification(CreditOperator, reads="signal plan_mask sepa_lambda", wr
     def assign(self, rollout: Rollout) -> Metrics:
         """Amplify; log lambda and the share of tokens below zero, or at it where clamped."""
         arguments = (rollout.signal, rollout.plan_mask, rollout.mask, rollout.sepa_lambda)
-        raw = sepa_amplify(*arguments)
-        rollout.signal = sepa_amplify(*arguments, clamped=True) if self.clamped else raw
+        raw = sepa_amplified_signal(*arguments)
+        rollout.signal = sepa_amplified_signal(*arguments, clamped=True) if self.clamped else raw
         return {"lambda": rollout.sepa_lambda, "negative_fraction": masked_mean((raw < 0).float(), rollout.mask)}

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import summed
+from rlcredit.functional.processes import sum_over_processes
 from rlcredit.rollout import Rollout
 
 
-def clip_advantages(advantages: Tensor, limit: float) -> Tensor:
+def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
     r"""Clip advantages to ``[-limit, limit]``.
 
     With r in {0, 1} and mean-only GRPO, :math:`|A| \le (G-1)/G`: any limit of one or more changes nothing.
@@ -29,7 +29,7 @@ def clip_advantages(advantages: Tensor, limit: float) -> Tensor:
 
 
 class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
-    """Apply :func:`clip_advantages` to the ledger.
+    """Apply :func:`clipped_advantages` to the ledger.
 
     Args:
         limit: largest size allowed.
@@ -44,12 +44,12 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Clip; log the share of credited tokens it touched, their mean size before, and whether there were any."""
-        before, rollout.advantages = rollout.advantages, clip_advantages(rollout.advantages, self.limit)
+        before, rollout.advantages = rollout.advantages, clipped_advantages(rollout.advantages, self.limit)
         clipped = (before.abs() > self.limit) & rollout.mask
         return {
             "clipped_fraction": masked_mean(clipped.float(), rollout.mask & (before != 0)),
             "clipped_magnitude": masked_mean(before.abs(), clipped),
-            "triggered": (summed(clipped.sum()) > 0).float(),
+            "triggered": (sum_over_processes(clipped.sum()) > 0).float(),
         }
 
     def bound(self, above: float, group_size: int) -> float:

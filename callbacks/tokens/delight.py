@@ -7,7 +7,7 @@ from torch import Tensor
 from callbacks.base import CreditOperator, Metrics
 from callbacks.contract import StackWarning
 from rlcredit.functional.gates import AdaptiveEta, Blend, Eta, gate_statistics
-from rlcredit.functional.normalization import Normalization, normalized
+from rlcredit.functional.normalization import Normalization, completion_normalized
 from rlcredit.rollout import Rollout
 
 
@@ -26,7 +26,7 @@ def delight_gate(
         signal: surprisal l, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         eta: temperature; infinity makes every gate one half.
-        normalization: of the signal, see :func:`rlcredit.functional.normalization.normalized`.
+        normalization: of the signal, see :func:`rlcredit.functional.normalization.completion_normalized`.
 
     Returns:
         Shape ``(B, T)``, in (0, 1).
@@ -37,7 +37,7 @@ def delight_gate(
         tensor([[0.8808, 0.1192]])
 
     """
-    return (advantages * normalized(signal, mask, normalization) / eta).sigmoid()
+    return (advantages * completion_normalized(signal, mask, normalization) / eta).sigmoid()
 
 
 class Delight(CreditOperator, reads="judged signal advantages", writes="advantages", state="ema"):
@@ -64,7 +64,7 @@ class Delight(CreditOperator, reads="judged signal advantages", writes="advantag
         """Gate; log what the gate does, its temperature and its blend."""
         before, eta = rollout.advantages, self.eta
         if isinstance(eta, AdaptiveEta):
-            delight = before * normalized(rollout.signal, rollout.mask, self.normalization)
+            delight = before * completion_normalized(rollout.signal, rollout.mask, self.normalization)
             self.ema = eta.smoothed(self.ema, delight, rollout.counted & (before != 0))
             eta = self.ema or eta.high
         gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)

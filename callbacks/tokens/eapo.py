@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.groups import group_standardized
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.quadrants import QUADRANTS, Quadrant, high_entropy, quadrants
+from rlcredit.functional.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
 from rlcredit.rollout import Rollout
 
 
@@ -52,7 +52,7 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
     Args:
         alpha: strength. The paper uses 0.2.
         phi: bound. The paper uses 2.
-        modulated: in which quadrants; see :func:`quadrants`. The paper's ablations leave out one of the four.
+        modulated: in which quadrants; see :func:`quadrant_masks`. The paper's ablations leave out one of the four.
 
     """
 
@@ -61,14 +61,18 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
         if not 0 <= alpha < phi:
             raise ValueError(f"EAPO expects 0 <= alpha < phi, got {alpha} and {phi}. Otherwise signs may flip.")
         self.alpha, self.phi = alpha, phi
-        self.modulated: tuple[Quadrant, ...] = tuple(one_of("EAPO", "modulated", name, QUADRANTS) for name in modulated)
+        self.modulated: tuple[Quadrant, ...] = tuple(
+            require_choice("EAPO", "modulated", name, QUADRANTS) for name in modulated
+        )
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Apply; log the share of credited tokens whose entropy term was clipped."""
         before, mask = rollout.advantages, rollout.counted
         clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
         after = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
-        regions = quadrants(before, high_entropy(rollout.entropy, mask, "mean", "group", rollout.group_size), mask)
+        regions = quadrant_masks(
+            before, high_entropy_mask(rollout.entropy, mask, "mean", "group", rollout.group_size), mask
+        )
         inside = [regions[name] for name in self.modulated]
         rollout.advantages = after.where(torch.stack(inside).any(0), before) if inside else before
         return {"clipped_fraction": masked_mean(clipped.float(), mask & (before != 0))}

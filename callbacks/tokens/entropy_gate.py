@@ -6,7 +6,7 @@ from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
 from callbacks.contract import StackError
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.groups import group_standardized
 from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
@@ -65,8 +65,8 @@ class EntropyGate(CreditOperator, reads="judged entropy advantages process", wri
         if not gamma >= 0:
             raise ValueError(f"EntropyGate expects gamma >= 0, got {gamma}. A negative gamma would open on certainty.")
         self.gamma, self.advantages, self.process = gamma, advantages, process
-        self.normalize = one_of("EntropyGate", "normalize", normalize, ("none", "double", "mean"))
-        self.scope: Compared = one_of("EntropyGate", "scope", scope, get_args(Compared))
+        self.normalize = require_choice("EntropyGate", "normalize", normalize, ("none", "double", "mean"))
+        self.scope: Compared = require_choice("EntropyGate", "scope", scope, get_args(Compared))
         self.writes = frozenset(name for name in ("advantages", "process") if getattr(self, name))
         self.reads = self.writes | {"entropy", "judged"}
         if not self.writes:

@@ -5,9 +5,9 @@ from typing import Literal
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.scopes import Scope, masked_share, top_share
+from rlcredit.functional.scopes import Scope, kept_token_share, top_share_mask
 from rlcredit.rollout import Rollout
 
 
@@ -36,7 +36,7 @@ def entropy_mask(
         tensor([[False,  True,  True]])
 
     """
-    return top_share(signal, mask, rho, scope, group_size, keep_ties)
+    return top_share_mask(signal, mask, rho, scope, group_size, keep_ties)
 
 
 class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages"):
@@ -63,7 +63,7 @@ class EntropyMask(CreditOperator, reads="judged signal advantages", writes="adva
             raise ValueError(f"EntropyMask expects rho in (0, 1], got {rho}. It is the share of tokens kept.")
         self.rho, self.keep_ties = rho, keep_ties
         self.scope: Scope = scope
-        self.denominator = one_of("EntropyMask", "denominator", denominator, ("all", "kept"))
+        self.denominator = require_choice("EntropyMask", "denominator", denominator, ("all", "kept"))
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""
@@ -71,7 +71,7 @@ class EntropyMask(CreditOperator, reads="judged signal advantages", writes="adva
         where = (rollout.signal, mask, self.rho, self.scope, rollout.group_size)
         exact, tied = entropy_mask(*where), entropy_mask(*where, keep_ties=True)
         kept = tied if self.keep_ties else exact
-        share = masked_share(kept, mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
+        share = kept_token_share(kept, mask, self.scope, rollout.group_size) if self.denominator == "kept" else 1.0
         rollout.advantages = (rollout.advantages / share).where(kept, 0)
         kept_fraction, tied_fraction = (masked_mean(m.float(), mask) for m in (kept, tied & ~exact))
         return {"requested_fraction": self.rho, "kept_fraction": kept_fraction, "tied_fraction": tied_fraction}

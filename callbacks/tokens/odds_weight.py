@@ -4,7 +4,7 @@ import math
 
 from callbacks.base import CreditOperator, Metrics
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.uncertainty import odds
+from rlcredit.functional.uncertainty import token_odds
 from rlcredit.rollout import Rollout
 
 
@@ -28,7 +28,7 @@ class OddsWeight(CreditOperator, reads="advantages old_logprobs", writes="advant
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Weight; log the mean weight, and the share of tokens at the limit and of certain ones."""
-        weights = odds(rollout.old_logprobs)
+        weights = token_odds(rollout.old_logprobs)
         kept, mask = weights.clamp(max=self.limit), rollout.mask
         rollout.advantages = (rollout.advantages * kept).to(rollout.advantages.dtype)
         return {

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
@@ -41,7 +41,7 @@ def outcome_anchor(
                 [-0.7000]])
 
     """
-    one_of("outcome_anchor", "zero_variance", zero_variance, ("off", "outcome"))
+    require_choice("outcome_anchor", "zero_variance", zero_variance, ("off", "outcome"))
     anchor = advantages.sign()
     if zero_variance == "outcome":
         silent = ~(advantages.where(mask, 0) != 0).any(-1, keepdim=True)

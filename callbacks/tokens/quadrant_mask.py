@@ -5,15 +5,15 @@ from typing import get_args
 import torch
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy, quadrants
+from rlcredit.functional.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
 from rlcredit.functional.scopes import Scope
 from rlcredit.rollout import Rollout
 
 
 class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="advantages"):
-    """Erase the advantages outside the quadrants named; see :func:`quadrants`.
+    """Erase the advantages outside the quadrants named; see :func:`quadrant_masks`.
 
     The loss goes on dividing by all tokens, as in the paper's ablation (He et al., 2026, arXiv:2604.11056).
 
@@ -33,9 +33,11 @@ class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="ad
         share: float = 0.2,
     ) -> None:
         super().__init__()
-        self.keep: tuple[Quadrant, ...] = tuple(one_of("QuadrantMask", "keep", name, QUADRANTS) for name in keep)
-        self.threshold: Threshold = one_of("QuadrantMask", "threshold", threshold, get_args(Threshold))
-        self.scope: Scope = one_of("QuadrantMask", "scope", scope, get_args(Scope))
+        self.keep: tuple[Quadrant, ...] = tuple(
+            require_choice("QuadrantMask", "keep", name, QUADRANTS) for name in keep
+        )
+        self.threshold: Threshold = require_choice("QuadrantMask", "threshold", threshold, get_args(Threshold))
+        self.scope: Scope = require_choice("QuadrantMask", "scope", scope, get_args(Scope))
         if not (self.keep and 0 < share <= 1):
             raise ValueError(f"QuadrantMask expects some quadrant to keep and share in (0, 1], got {keep} and {share}.")
         self.share = share
@@ -43,8 +45,8 @@ class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="ad
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of credited tokens kept."""
         mask, before = rollout.counted, rollout.advantages
-        high = high_entropy(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
-        regions = quadrants(before, high, mask)
+        high = high_entropy_mask(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
+        regions = quadrant_masks(before, high, mask)
         kept = torch.zeros_like(mask)
         for quadrant in self.keep:
             kept = kept | regions[quadrant]

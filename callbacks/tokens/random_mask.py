@@ -1,9 +1,9 @@
 """A control for masks: as many tokens keep their credit, chosen at random."""
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.engines.noise import stream, token_uniforms
+from rlcredit.engines.noise import stream_number, token_uniforms
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.scopes import Scope, top_share
+from rlcredit.functional.scopes import Scope, top_share_mask
 from rlcredit.rollout import Rollout
 
 
@@ -30,9 +30,9 @@ class RandomMask(CreditOperator, reads="judged step advantages", writes="advanta
         """Mask; log the share asked for and the share kept."""
         mask, (rows, width) = rollout.counted, rollout.mask.shape
         drawn = token_uniforms(
-            self.run_seed, rollout.step, stream("RandomMask", self.seed), (rows, width), rollout.group_size
+            self.run_seed, rollout.step, stream_number("RandomMask", self.seed), (rows, width), rollout.group_size
         )
-        kept = top_share(drawn.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
+        kept = top_share_mask(drawn.to(mask.device), mask, self.rho, self.scope, rollout.group_size)
         rollout.advantages = rollout.advantages.where(kept, 0)
         return {"requested_fraction": self.rho, "kept_fraction": masked_mean(kept.float(), mask)}
 

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import anywhere, pooled_mean_var
+from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
 from rlcredit.rollout import Rollout
 
 BOUNDS = (0.01, 100.0)  # of an adaptive zeta
@@ -57,7 +57,9 @@ class REPO(
     def assign(self, rollout: Rollout) -> Metrics:
         """Lean with the strength so far, then move it; log it and the entropy aimed at."""
         mean, used = pooled_mean_var(rollout.entropy, rollout.counted)[0].item(), self.strength
-        some = anywhere(bool(rollout.counted.any()), rollout.mask.device)  # a batch without any verdict moves nothing
+        some = is_set_anywhere(
+            bool(rollout.counted.any()), rollout.mask.device
+        )  # a batch without any verdict moves nothing
         if self.target is None and some:
             self.target = mean
         target = mean if self.target is None else self.target

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import anywhere, pooled_mean_var
-from rlcredit.functional.scopes import top_share
+from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
+from rlcredit.functional.scopes import top_share_mask
 from rlcredit.rollout import Rollout
 
 CAPS = (1.5, 0.5)  # how far adaptive weights may go
@@ -36,7 +36,7 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
     weights = torch.ones_like(signal)
     for sign, weight in ((1, up), (-1, down)):
         candidates = mask & (sign * advantages > 0)
-        weights = torch.where(top_share(signal, candidates, share, "batch", group_size=1), weight, weights)
+        weights = torch.where(top_share_mask(signal, candidates, share, "batch", group_size=1), weight, weights)
     return weights
 
 
@@ -69,7 +69,9 @@ class STARE(
     def assign(self, rollout: Rollout) -> Metrics:
         """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
         low = pooled_mean_var(rollout.entropy, rollout.counted)[0].item() < self.target
-        some = anywhere(bool(rollout.counted.any()), rollout.mask.device)  # a batch without any verdict moves nothing
+        some = is_set_anywhere(
+            bool(rollout.counted.any()), rollout.mask.device
+        )  # a batch without any verdict moves nothing
         step = some * (self.adapt if low else -self.adapt)
         self.weight_up = min(max(1.0, self.weight_up + step), max(CAPS[0], self.up))
         self.weight_down = max(min(1.0, self.weight_down - step), min(CAPS[1], self.down)) if self.down < 1 else 1.0

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import unanimous
+from rlcredit.functional.groups import unanimous_groups
 from rlcredit.functional.masked import masked_mean
 from rlcredit.rollout import Rollout
 
@@ -40,7 +40,7 @@ def zero_variance_advantages(
         tensor([[-0.2000, -0.0000]])
 
     """
-    kinds = zip(unanimous(verdicts, group_size), (1.0, 0.0), strict=True)
+    kinds = zip(unanimous_groups(verdicts, group_size), (1.0, 0.0), strict=True)
     all_right, all_wrong = (
         (groups.repeat_interleave(group_size) & (verdicts == verdict))[:, None] for groups, verdict in kinds
     )

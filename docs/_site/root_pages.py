@@ -10,29 +10,29 @@ DOCS = Path(__file__).parents[1]
 PAGES = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")
 
 
-def copy(app: Sphinx) -> None:
+def copy_root_pages(app: Sphinx) -> None:
     """Write the pages where Sphinx finds them, their links into docs turned around."""
     (DOCS / "_root").mkdir(exist_ok=True)
     for name in PAGES:
         text = (DOCS.parent / f"{name}.md").read_text(encoding="utf-8").replace("](docs/README.md)", "](/index.md)")
         text = re.sub(r"\[([^]]+)\]\([\w.]+\.cff\)", r"`\1`", text.replace("](docs/", "](/"))
         path = DOCS / "_root" / f"{name.lower()}.md"
-        if not path.exists() or path.read_text(encoding="utf-8") != linked(text):
-            path.write_text(linked(text), encoding="utf-8")
+        if not path.exists() or path.read_text(encoding="utf-8") != link_root_pages(text):
+            path.write_text(link_root_pages(text), encoding="utf-8")
 
 
-def linked(text: str) -> str:
+def link_root_pages(text: str) -> str:
     """Return a page whose links to the root go to the copies."""
     return re.sub(rf"\]\((?:\.\./)*({'|'.join(PAGES)})\.md", lambda found: f"](/_root/{found[1].lower()}.md", text)
 
 
-def read(app: Sphinx, name: str, source: list[str]) -> None:
+def turn_source_links(app: Sphinx, name: str, source: list[str]) -> None:
     """Turn the links of a page to the root."""
     if not name.startswith(("_root/", "_api/")):
-        source[0] = re.sub(r"\]\((?=README\.md)", "](./", source[0]) if name == "index" else linked(source[0])
+        source[0] = re.sub(r"\]\((?=README\.md)", "](./", source[0]) if name == "index" else link_root_pages(source[0])
 
 
-def plain(app: Sphinx, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+def shield_constant_docstring(app: Sphinx, kind: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Keep napoleon from taking the words before a colon for the type of a constant."""
     if kind in ("data", "attribute") and lines:
         lines.insert(0, "")
@@ -40,7 +40,7 @@ def plain(app: Sphinx, kind: str, name: str, thing: Any, options: Any, lines: li
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect."""
-    app.connect("builder-inited", copy)
-    app.connect("source-read", read)
-    app.connect("autodoc-process-docstring", plain, priority=100)
+    app.connect("builder-inited", copy_root_pages)
+    app.connect("source-read", turn_source_links)
+    app.connect("autodoc-process-docstring", shield_constant_docstring, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

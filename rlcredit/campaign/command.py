@@ -7,66 +7,70 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.campaign.declaration import Declaration, read
+from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.campaign.launchers.choice import LAUNCHERS
 from rlcredit.campaign.launchers.launcher import Share
-from rlcredit.campaign.ledger import begun, locked
-from rlcredit.campaign.run_spec import overlay
-from rlcredit.campaign.start import planned, started
+from rlcredit.campaign.ledger import discard_refused_campaign, lock_campaign
+from rlcredit.campaign.run_spec import render_settings
+from rlcredit.campaign.start import plan_campaign, run_campaign
 from rlcredit.files import write_atomically
-from rlcredit.inputs.arguments import Parser, path
-from rlcredit.inputs.found import found
-from rlcredit.inputs.passwords import redacted
+from rlcredit.inputs.arguments import CommandParser, parse_path
+from rlcredit.inputs.found import find_config_file
+from rlcredit.inputs.passwords import redact_passwords
 
 
-def _positive(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
     return int(text)
 
 
-def parser() -> argparse.ArgumentParser:
+def make_campaign_parser() -> argparse.ArgumentParser:
     """Return what the command line of a campaign accepts."""
-    command = Parser("rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted.")
-    command.add_argument("file", type=path, help="the declaration, see docs/howto/campaign.md")
+    command = CommandParser(
+        "rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted."
+    )
+    command.add_argument("file", type=parse_path, help="the declaration, see docs/howto/campaign.md")
     command.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
-    command.add_argument("--slots", type=_positive, help="runs at a time; as many as there are GPUs, else cores")
-    command.add_argument("--threads", type=_positive, help="of a run; the cores divided among the slots")
+    command.add_argument("--slots", type=_parse_count, help="runs at a time; as many as there are GPUs, else cores")
+    command.add_argument("--threads", type=_parse_count, help="of a run; the cores divided among the slots")
     command.add_argument(
         "--launcher", choices=LAUNCHERS, default="local", help="runs go to this machine, or to a cluster"
     )
     command.add_argument(
         "--address", help="HOST:PORT of the Ray cluster; that of RAY_ADDRESS or of this machine if absent"
     )
-    command.add_argument("--folder", type=path, default=Path("campaigns"), help="where campaigns are kept")
+    command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
     return command
 
 
-def main(args: Sequence[str]) -> int:
+def run_campaign_command(args: Sequence[str]) -> int:
     """Run a campaign; return 0 if every run is finished as declared, 1 if one is not, 2 if it was refused."""
-    options = parser().parse_args(args)
+    options = make_campaign_parser().parse_args(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        declaration = read(Path(found(str(options.file))))
-        root, settings = options.folder / declaration.name, overlay(declaration.settings)
-        with begun(root), LAUNCHERS[options.launcher](root, options.address, options.slots) as share:
+        declaration = read_declaration(Path(find_config_file(str(options.file))))
+        root, settings = options.folder / declaration.name, render_settings(declaration.settings)
+        with discard_refused_campaign(root), LAUNCHERS[options.launcher](root, options.address, options.slots) as share:
             if options.plan:
-                print(_plan(declaration, root, settings, share, options.threads))
+                print(_render_campaign_plan(declaration, root, settings, share, options.threads))
                 return 0
-            with locked(root):
-                return started(declaration, root, settings, share, options.threads)
+            with lock_campaign(root):
+                return run_campaign(declaration, root, settings, share, options.threads)
     except ValueError as error:
-        print(f"error: {redacted(str(error))}", file=sys.stderr)
+        print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command goes on with what is missing.", file=sys.stderr)
         return 130
 
 
-def _plan(declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None) -> str:
+def _render_campaign_plan(
+    declaration: CampaignDeclaration, root: Path, settings: str, share: Share, threads: int | None
+) -> str:
     """Return the plan of a campaign that need not begin."""
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=root) as temporary:
         file = Path(temporary) / "settings.yaml"
         write_atomically(file, settings)
-        return planned(declaration, root, file, share, threads).text
+        return plan_campaign(declaration, root, file, share, threads).text

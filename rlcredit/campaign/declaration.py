@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.validation import Family, checked
+from rlcredit.campaign.validation import ComparisonFamily, parse_declared_values
 from rlcredit.inputs import strict_yaml
 from rlcredit.inputs.passwords import refuse_passwords
 
@@ -19,7 +19,7 @@ FOLDER_OF_CONDITION = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$
 
 
 @dataclasses.dataclass(frozen=True)
-class Declaration:
+class CampaignDeclaration:
     """All that is decided before the first run.
 
     Args:
@@ -49,13 +49,13 @@ class Declaration:
     deviation: float | None = None
     exploratory: bool = False
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    families: dict[str, Family] = dataclasses.field(default_factory=dict)
+    families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
 
     @property
-    def compared(self) -> dict[str, Family]:
+    def compared(self) -> dict[str, ComparisonFamily]:
         """Return the families of comparisons; the report corrects them all together."""
         others = tuple(name for name in self.conditions if name != self.baseline)
-        return self.families or ({"all": Family(self.baseline, others)} if others else {})
+        return self.families or ({"all": ComparisonFamily(self.baseline, others)} if others else {})
 
     @property
     def sha256(self) -> str:
@@ -64,21 +64,22 @@ class Declaration:
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON would give it back; a shipped condition is its name, in whichever folder it lies."""
-        conditions = {name: [unfiled(file) for file in files] for name, files in self.conditions.items()}
+        conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
 
     @classmethod
-    def restored(cls, plain: dict[str, Any]) -> "Declaration":
+    def restored(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
         """Return the declaration that ``plain`` has written; its files need not exist any more."""
         families = {
-            name: Family(family["baseline"], tuple(family["conditions"])) for name, family in plain["families"].items()
+            name: ComparisonFamily(family["baseline"], tuple(family["conditions"]))
+            for name, family in plain["families"].items()
         }
         conditions = {name: tuple(files) for name, files in plain["conditions"].items()}
         listed = {key: tuple(plain[key]) for key in ("configs", "seeds")}
         return cls(**{**plain, **listed, "families": families, "conditions": conditions})
 
 
-def unfiled(file: str) -> str:
+def drop_condition_folder(file: str) -> str:
     """Leave out the folder of a shipped condition: moving it to another folder does not change a declaration.
 
     Example:
@@ -89,24 +90,24 @@ def unfiled(file: str) -> str:
     return FOLDER_OF_CONDITION.sub(r"\1", file)
 
 
-def read(path: Path) -> Declaration:
+def read_declaration(path: Path) -> CampaignDeclaration:
     """Read a campaign file.
 
     Raises:
         ValueError: with what is wrong in it and the repair.
 
     """
-    content = strict_yaml.read(path)
+    content = strict_yaml.read_yaml(path)
     try:
         refuse_passwords(content)
-        return declared(content)
+        return parse_declaration(content)
     except ValueError as error:
-        raise ValueError(f"{strict_yaml.shown(path)}: {error}") from None
+        raise ValueError(f"{strict_yaml.shorten_name(path)}: {error}") from None
 
 
-def declared(content: Any) -> Declaration:
+def parse_declaration(content: Any) -> CampaignDeclaration:
     """Check the content of a campaign file."""
-    fields = {field.name: field for field in dataclasses.fields(Declaration)}
+    fields = {field.name: field for field in dataclasses.fields(CampaignDeclaration)}
     if not isinstance(content, dict):
         raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
     for key in content:
@@ -117,4 +118,4 @@ def declared(content: Any) -> Declaration:
     needed = [name for name, field in fields.items() if field.default is field.default_factory]
     if missing := [name for name in needed if name not in content]:
         raise ValueError(f"{', '.join(missing)}: not declared. What is not fixed before the first run is not a test.")
-    return Declaration(**checked(content))
+    return CampaignDeclaration(**parse_declared_values(content))

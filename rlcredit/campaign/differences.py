@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.inputs import strict_yaml
-from rlcredit.inputs.shapes import stored
+from rlcredit.inputs.shapes import read_stored_json
 from rlcredit.run_folder.layout import RunFolder
 
 Flat = dict[str, Any]
@@ -16,7 +16,7 @@ Flat = dict[str, Any]
 ABSENT = "nothing"
 
 
-def flat(node: Any, path: str = "") -> Flat:
+def flatten_config(node: Any, path: str = "") -> Flat:
     """Return the leaves of a configuration by their paths.
 
     Example:
@@ -30,15 +30,15 @@ def flat(node: Any, path: str = "") -> Flat:
         parts = {f"{path}[{place}]": value for place, value in enumerate(node)}
     else:
         return {path: node}
-    return {name: leaf for part, value in parts.items() for name, leaf in flat(value, part).items()}
+    return {name: leaf for part, value in parts.items() for name, leaf in flatten_config(value, part).items()}
 
 
-def sha256(config: Any) -> str:
+def hash_config(config: Any) -> str:
     """Identify a configuration by its leaves."""
-    return hashlib.sha256(json.dumps(flat(config), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(flatten_config(config), sort_keys=True).encode()).hexdigest()
 
 
-def differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
+def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
     """Return a line for every leaf that differs, with both values; types count, so 1 is not true.
 
     Args:
@@ -51,7 +51,7 @@ def differences(declared: Any, executed: Any, names: tuple[str, str] = ("declare
         ['model.eta: declared 0.5, executed nothing']
 
     """
-    before, after = flat(declared), flat(executed)
+    before, after = flatten_config(declared), flatten_config(executed)
 
     def shown(leaves: Mapping[str, Any], name: str) -> str:
         return repr(leaves[name]) if name in leaves else ABSENT
@@ -63,7 +63,7 @@ def differences(declared: Any, executed: Any, names: tuple[str, str] = ("declare
     ]
 
 
-def run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
+def list_run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
     """Compare what a run has stored of itself with what was declared for it.
 
     Args:
@@ -75,8 +75,8 @@ def run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) 
     config, parameters_file = RunFolder(folder).config, RunFolder(folder).parameters
     if missing := [file.name for file in (config, parameters_file) if not file.is_file()]:
         return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
-    executed = strict_yaml.read(config)
-    instantiated = stored(parameters_file, dict, "Remove the folder of the run; it is then made anew.")
+    executed = strict_yaml.read_yaml(config)
+    instantiated = read_stored_json(parameters_file, dict, "Remove the folder of the run; it is then made anew.")
     expected = json.loads(json.dumps(parameters))
-    lines = [f"instantiated {line}" for line in differences(expected, instantiated)]
-    return differences(declared, executed) + lines
+    lines = [f"instantiated {line}" for line in list_differences(expected, instantiated)]
+    return list_differences(declared, executed) + lines

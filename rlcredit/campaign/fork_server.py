@@ -16,36 +16,36 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.campaign.pids import bound, told_parent
-from rlcredit.inputs.found import import_own_callbacks
+from rlcredit.campaign.pids import end_with_parent, take_parent_pid
+from rlcredit.inputs.found import prefer_own_callbacks
 
 REQUEST = 2**17
 """Bytes of the largest one; the environment is in it."""
 
 
-def main() -> None:
+def run_fork_server_command() -> None:
     """Serve; in a fork, be what was asked for."""
-    bound(told_parent())
+    end_with_parent(take_parent_pid())
     with socket.socket(fileno=os.dup(0)) as requests:
         with open(os.devnull, encoding="utf-8") as nothing:
             os.dup2(nothing.fileno(), 0)
-        _import(sys.argv[1:])
-        asked = _served(requests)
-    _become(*asked)
+        _import_modules(sys.argv[1:])
+        asked = _serve_fork_requests(requests)
+    _become_command(*asked)
 
 
-def _import(modules: Sequence[str]) -> None:
+def _import_modules(modules: Sequence[str]) -> None:
     """Import, and start no thread: none would live on in a fork."""
-    import_own_callbacks()  # the working directory comes first on the path
-    from rlcredit.command_line.quiet import quiet  # noqa: PLC0415
+    prefer_own_callbacks()  # the working directory comes first on the path
+    from rlcredit.command_line.quiet import silence_libraries  # noqa: PLC0415
 
-    quiet()  # before MLflow is imported
+    silence_libraries()  # before MLflow is imported
     for module in modules:
         importlib.import_module(module)
     gc.freeze()  # memory that is shared is not written to for being looked at
 
 
-def _served(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
+def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
     """Fork at every request; return in the fork, with what it is asked to be."""
     server = os.getpid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher has ended, so that none stays a zombie
@@ -55,13 +55,13 @@ def _served(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
             sys.exit()
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            bound(server)
+            end_with_parent(server)
             line, *ends = files
             watcher = os.getpid()
             if pid := os.fork():
-                _watch(pid, *files)
+                _report_exit_status(pid, *files)
             os.setpgid(0, 0)
-            bound(watcher)
+            end_with_parent(watcher)
             os.close(line)
             for end, number in zip(ends, (1, 2), strict=True):
                 os.dup2(end, number)
@@ -71,7 +71,7 @@ def _served(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
             os.close(file)
 
 
-def _watch(pid: int, line: int, out: int, err: int) -> None:
+def _report_exit_status(pid: int, line: int, out: int, err: int) -> None:
     """Tell the number of a process, and how it ends."""
     os.close(out)
     os.close(err)
@@ -83,7 +83,7 @@ def _watch(pid: int, line: int, out: int, err: int) -> None:
     os._exit(0)
 
 
-def _become(words: list[str], directory: str, environment: dict[str, str]) -> None:
+def _become_command(words: list[str], directory: str, environment: dict[str, str]) -> None:
     """Be a command as if Python had been started with it."""
     os.chdir(directory)
     os.environ.clear()
@@ -97,4 +97,4 @@ def _become(words: list[str], directory: str, environment: dict[str, str]) -> No
 
 
 if __name__ == "__main__":
-    main()
+    run_fork_server_command()

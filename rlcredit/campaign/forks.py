@@ -21,7 +21,7 @@ IMPORTED = ("rlcredit.command_line.cli", "peft", "mlflow.store.tracking.sqlalche
 """What a run needs."""
 
 
-class Fork:
+class ForkedProcess:
     """A command in a fork.
 
     Args:
@@ -96,7 +96,7 @@ class ForkServer:
         """Whether it can be forked."""
         return self.popen.poll() is None
 
-    def fork(self, words: Sequence[str], environment: Mapping[str, str], out: int, err: int) -> Fork:
+    def fork(self, words: Sequence[str], environment: Mapping[str, str], out: int, err: int) -> ForkedProcess:
         """Start a command in the current directory.
 
         Args:
@@ -110,7 +110,7 @@ class ForkServer:
         request = json.dumps([list(words), os.getcwd(), dict(environment)]).encode()
         with theirs, contextlib.suppress(BrokenPipeError):  # it has ended, as the line will say
             socket.send_fds(self.requests, [request], [theirs.fileno(), out, err])
-        return Fork(line)
+        return ForkedProcess(line)
 
     def close(self) -> None:
         """End it, and what it has forked."""
@@ -122,7 +122,7 @@ class ForkServer:
 _started: list[ForkServer] = []
 
 
-def fork_server() -> ForkServer:
+def ensure_fork_server() -> ForkServer:
     """Return the server of this process; it is started when it is first asked for, and anew if it has ended."""
     if not _started or not _started[-1].alive:
         _started.append(ForkServer())

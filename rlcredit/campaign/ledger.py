@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit import files
-from rlcredit.campaign.differences import differences
-from rlcredit.campaign.recorded import ledger_content
+from rlcredit.campaign.differences import list_differences
+from rlcredit.campaign.recorded import read_campaign_record
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.files import write_atomically
 
@@ -21,7 +21,7 @@ REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "effect", 
 """Keys of a declaration that change nothing in the runs that it already had."""
 
 
-class Ledger:
+class CampaignRecord:
     """The one file that says what is done.
 
     Args:
@@ -37,7 +37,7 @@ class Ledger:
         self.path = root / LEDGER
         self.content: dict[str, Any] = {"cells": {}}
         if self.path.is_file():
-            self.content = ledger_content(self.path)
+            self.content = read_campaign_record(self.path)
 
     @property
     def fixed(self) -> bool:
@@ -52,10 +52,10 @@ class Ledger:
 
         """
         before = {key: self.content[key] for key in fixed if key in self.content}
-        if changed := differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
+        if changed := list_differences(before, {key: fixed[key] for key in before}, ("was", "is now")):
             name = self.content["declaration"]["name"]
             lines = "\n  ".join(changed)
-            reused = set(before) == {"declaration"} and {_key(line) for line in changed} <= REUSABLE
+            reused = set(before) == {"declaration"} and {_declaration_key(line) for line in changed} <= REUSABLE
             raise ValueError(
                 f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
@@ -82,7 +82,7 @@ class Ledger:
         """
         before = self.content.get("declaration", {})
         known = before.get("seeds", [])
-        alike = before.get("exploratory") and not differences({**before, "seeds": 0}, {**plain, "seeds": 0})
+        alike = before.get("exploratory") and not list_differences({**before, "seeds": 0}, {**plain, "seeds": 0})
         return plain["seeds"][len(known) :] if alike and plain["seeds"][: len(known)] == known else []
 
     def add_seeds(self, plain: Mapping[str, Any], sha256: str) -> None:
@@ -116,7 +116,7 @@ class Ledger:
         return self.of(spec).get("state") == FINISHED
 
 
-def _key(line: str) -> str:
+def _declaration_key(line: str) -> str:
     """Return the key of a declaration that a line about a difference is of.
 
     Example:
@@ -128,7 +128,7 @@ def _key(line: str) -> str:
 
 
 @contextlib.contextmanager
-def begun(root: Path) -> Iterator[None]:
+def discard_refused_campaign(root: Path) -> Iterator[None]:
     """Remove the folder of a new campaign that is refused before its ledger is written."""
     existed = root.exists()
     try:
@@ -139,20 +139,20 @@ def begun(root: Path) -> Iterator[None]:
         raise
 
 
-def active(root: Path) -> bool:
+def is_campaign_running(root: Path) -> bool:
     """Whether a process of this machine is at work on the campaign in a folder."""
     path = root / "lock"
     if not path.exists():
         return False
     try:
-        with files.locked(path):
+        with files.lock_file(path):
             return False
     except BlockingIOError:
         return True
 
 
 @contextlib.contextmanager
-def locked(root: Path) -> Iterator[None]:
+def lock_campaign(root: Path) -> Iterator[None]:
     """Keep every other campaign process out of a folder; the system unlocks it when this one ends, however it ends.
 
     Raises:
@@ -161,7 +161,7 @@ def locked(root: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(files.locked(root / "lock"))
+            held.enter_context(files.lock_file(root / "lock"))
         except BlockingIOError:
             raise ValueError(f"another process runs the campaign in {root}. Wait for it, or end it first.") from None
         yield

@@ -7,13 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlcredit.campaign.differences import sha256
-from rlcredit.campaign.launchers.launcher import Launcher
+from rlcredit.campaign.differences import hash_config
+from rlcredit.campaign.launchers.launcher import RunLauncher
 from rlcredit.campaign.process import POLLED
-from rlcredit.campaign.resolution import Resolution
-from rlcredit.campaign.runs import last_words
+from rlcredit.campaign.resolution import ResolvedCondition
+from rlcredit.campaign.runs import read_log_tail
 from rlcredit.files import write_atomically
-from rlcredit.inputs.shapes import stored
+from rlcredit.inputs.shapes import read_stored_json
 from rlcredit.run_folder.layout import RunFolder
 
 TIMINGS = "timings.json"
@@ -27,15 +27,15 @@ Seconds = dict[str, float]
 MEASUREMENTS = {str: {"start": float, "step": float, "validation": float}}
 
 
-def by_condition(
+def measure_conditions(
     arguments: Mapping[str, Sequence[str]],
-    resolutions: Mapping[str, Resolution],
-    launcher: Launcher,
+    resolutions: Mapping[str, ResolvedCondition],
+    launcher: RunLauncher,
     root: Path,
     *,
     measure: bool = True,
 ) -> dict[str, Seconds]:
-    """Return what :func:`seconds` says of every condition; of conditions with one cost, one is measured, and once.
+    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured, and once.
 
     Args:
         arguments: of a run, by condition.
@@ -47,19 +47,21 @@ def by_condition(
     """
     file, place = root / TIMINGS, (type(launcher).__name__, launcher.threads)
     timings: dict[str, Seconds] = {}
-    remembered: dict[str, Seconds] = stored(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
+    remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
-        key = sha256({"cost": resolution.cost, "place": place})
+        key = hash_config({"cost": resolution.cost, "place": place})
         if key not in remembered and measure:
             print(f"measuring a step of {name} ...", flush=True)
-            remembered[key] = seconds(arguments[name], resolution, launcher, root)
+            remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
             write_atomically(file, json.dumps(remembered))
         if key in remembered:
             timings[name] = remembered[key]
     return timings
 
 
-def seconds(args: Sequence[str], resolution: Resolution, launcher: Launcher, root: Path) -> Seconds:
+def measure_run_seconds(
+    args: Sequence[str], resolution: ResolvedCondition, launcher: RunLauncher, root: Path
+) -> Seconds:
     """Return the seconds of a start, a step and an evaluation of all held-out questions.
 
     Args:
@@ -95,18 +97,18 @@ def seconds(args: Sequence[str], resolution: Resolution, launcher: Launcher, roo
         elapsed = time.perf_counter() - began
         if exit_status:
             condition = resolution.leaves["condition"]
-            raise ValueError(f"a short run of {condition} failed: {' '.join(last_words(folder))}")
+            raise ValueError(f"a short run of {condition} failed: {' '.join(read_log_tail(folder))}")
         status = json.loads(RunFolder(folder).status.read_text(encoding="utf-8"))
     training, evaluations = steps * status["step_seconds"], EVALUATIONS * status["validation_seconds"]
     start = max(0.0, elapsed - training - evaluations)
     return {
         "start": start,
         "step": status["step_seconds"],
-        "validation": status["validation_seconds"] * batches(resolution),
+        "validation": status["validation_seconds"] * mean_validation_batches(resolution),
     }
 
 
-def batches(resolution: Resolution) -> float:
+def mean_validation_batches(resolution: ResolvedCondition) -> float:
     """Return how many validation batches a held-out set makes on average; one if their number is unknown."""
     tasks = [asked.task for asked in resolution.task.held_out_sets]
     return statistics.fmean(max(1.0, (task.validation_size or 1) / task.validation_batch) for task in tasks)

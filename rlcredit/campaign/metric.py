@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.differences import differences, flat
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.differences import flatten_config, list_differences
 
 OF_TRAINING = (
     *("prompts_per_step", "train_size", "validation_batch", "train", "train_split"),
@@ -18,7 +18,7 @@ NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "ve
 
 
 @dataclasses.dataclass(frozen=True)
-class Metric:
+class MetricDefinition:
     """A quantity, and over what it is taken.
 
     Args:
@@ -33,7 +33,7 @@ class Metric:
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def held_out_metric(declaration: Declaration, config: Mapping[str, Any]) -> Metric:
+def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str, Any]) -> MetricDefinition:
     """Return what the primary metric of a condition measures.
 
     Args:
@@ -46,10 +46,12 @@ def held_out_metric(declaration: Declaration, config: Mapping[str, Any]) -> Metr
     settings = {"data": {**config["data"], "init_args": task}}
     drawn = ("validation", "pass_k", "validation_seed")  # earlier versions had no such seed: it was zero
     settings["model"] = {"validation_seed": 0, **{key: config["model"][key] for key in drawn if key in config["model"]}}
-    return Metric(declaration.primary, f"held-out questions after step {declaration.steps}", flat(settings))
+    return MetricDefinition(
+        declaration.primary, f"held-out questions after step {declaration.steps}", flatten_config(settings)
+    )
 
 
-def unlike(first: Metric, second: Metric, names: tuple[str, str]) -> list[str]:
+def list_metric_differences(first: MetricDefinition, second: MetricDefinition, names: tuple[str, str]) -> list[str]:
     """Say in what two metrics differ; nothing if they can be compared.
 
     Args:
@@ -63,4 +65,4 @@ def unlike(first: Metric, second: Metric, names: tuple[str, str]) -> list[str]:
         ["over: 4B 'all training batches so far', 30B 'the last training batch'"]
 
     """
-    return differences(dataclasses.asdict(first), dataclasses.asdict(second), names)
+    return list_differences(dataclasses.asdict(first), dataclasses.asdict(second), names)

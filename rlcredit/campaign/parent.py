@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.ledger import Ledger
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.ledger import CampaignRecord
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.notices import once
-from rlcredit.record.client import connect
-from rlcredit.record.database import make
+from rlcredit.notices import warn_once
+from rlcredit.record.client import connect_to_mlflow
+from rlcredit.record.database import make_mlflow_database
 from rlcredit.record.destination import CONTEXT
-from rlcredit.record.store import experiment
+from rlcredit.record.store import find_or_make_experiment
 
 
-class Parent:
+class MLflowParentRun:
     """The MLflow run of the campaign; nothing happens where no MLflow logger is configured.
 
     A campaign goes on without MLflow: its ledger is the record, and its runs deliver theirs as soon as they can.
@@ -28,7 +28,7 @@ class Parent:
 
     """
 
-    def __init__(self, mlflow: dict[str, str] | None, declaration: Declaration, ledger: Ledger) -> None:
+    def __init__(self, mlflow: dict[str, str] | None, declaration: CampaignDeclaration, ledger: CampaignRecord) -> None:
         self.client: Any = None
         self.run_id = ledger.content.get("mlflow_run")
         self.tags = {"campaign": declaration.name}
@@ -36,11 +36,11 @@ class Parent:
             with self._spared():
                 self._open(mlflow, declaration, ledger)
 
-    def _open(self, mlflow: dict[str, str], declaration: Declaration, ledger: Ledger) -> None:
-        make(mlflow["tracking_uri"] or "")
-        client = connect(mlflow["tracking_uri"])
+    def _open(self, mlflow: dict[str, str], declaration: CampaignDeclaration, ledger: CampaignRecord) -> None:
+        make_mlflow_database(mlflow["tracking_uri"] or "")
+        client = connect_to_mlflow(mlflow["tracking_uri"])
         # Made here by one process: runs that begin together would all try to make it.
-        self.experiment = experiment(client, mlflow["experiment_name"])
+        self.experiment = find_or_make_experiment(client, mlflow["experiment_name"])
         if self.run_id is None:
             tags = {**self.tags, "declaration_sha256": declaration.sha256}
             self.run_id = client.create_run(self.experiment, tags=tags, run_name=declaration.name).info.run_id
@@ -75,7 +75,7 @@ class Parent:
         try:
             yield
         except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, the campaign goes on)
-            once(
+            warn_once(
                 f"MLflow does not take what belongs to the campaign as a whole ({type(error).__name__}). It goes on; "
                 "its ledger and the records of its runs hold everything."
             )

@@ -17,13 +17,13 @@ PARENT = "RLCREDIT_PARENT"
 """Environment variable: the pid of the process that started it."""
 
 
-def machine() -> str:
+def identify_machine() -> str:
     """Identify this machine since its last boot: a pid means nothing elsewhere or after a reboot."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text(encoding="utf-8").strip() if boot.is_file() else platform.node()
 
 
-def started(pid: int) -> str | None:
+def read_start_time(pid: int) -> str | None:
     """Return when a process began, None if it does not run. A pid is reused; a pid with its start time is not."""
     if sys.platform == "linux":
         try:
@@ -35,26 +35,26 @@ def started(pid: int) -> str | None:
     return listed.stdout.strip() or None
 
 
-def ended(record: Path) -> None:
+def kill_recorded_process(record: Path) -> None:
     """Kill the process that a file records, and its group, if it is of this machine and still lives."""
     try:
         process = json.loads(record.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return
-    if process.get("machine") != machine():
+    if process.get("machine") != identify_machine():
         return
-    if process["started"] is not None and started(process["pid"]) == process["started"]:
+    if process["started"] is not None and read_start_time(process["pid"]) == process["started"]:
         os.killpg(process["pid"], signal.SIGKILL)
-        while started(process["pid"]) is not None:
+        while read_start_time(process["pid"]) is not None:
             time.sleep(0.05)
 
 
-def told_parent() -> int:
+def take_parent_pid() -> int:
     """Return the pid of the process that has started this one, as the environment has it, and keep it from others."""
     return int(os.environ.pop(PARENT))
 
 
-def bound(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """End this process when its parent does, of which it is told the pid."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which outlives exec

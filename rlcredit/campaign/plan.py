@@ -5,19 +5,22 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rlcredit.campaign.declaration import ALPHA, Declaration
-from rlcredit.campaign.launchers.launcher import Launcher
+from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration
+from rlcredit.campaign.launchers.launcher import RunLauncher
 from rlcredit.campaign.measure import Seconds
-from rlcredit.campaign.resolution import Resolution
-from rlcredit.campaign.run_spec import specs
-from rlcredit.statistics.sign_flip import fewest_pairs, smallest_sign_flip_p
+from rlcredit.campaign.resolution import ResolvedCondition
+from rlcredit.campaign.run_spec import list_run_specs
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, smallest_sign_flip_p
 from rlcredit.statistics.t_power import detectable_effect, seeds_needed
 
 POWER = 0.8
 
 
-def lines(
-    declaration: Declaration, resolution: Resolution, launcher: Launcher, timings: Mapping[str, Seconds]
+def describe_campaign(
+    declaration: CampaignDeclaration,
+    resolution: ResolvedCondition,
+    launcher: RunLauncher,
+    timings: Mapping[str, Seconds],
 ) -> Iterator[str]:
     """Yield the plan.
 
@@ -34,7 +37,7 @@ def lines(
     rollouts = steps // module.updates_per_rollout
     trained = runs * rollouts * task.prompts_per_step * module.sampling.completions
     most = f" kept of up to {trained * module.rounds:,}" if module.rounds > 1 else ""
-    evaluations = len(evaluated(resolution))
+    evaluations = len(list_evaluation_steps(resolution))
     answers = [asked.answers(module.validation.completions) for asked in task.held_out_sets]
     known = [number for number in answers if number is not None]
     held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
@@ -42,14 +45,16 @@ def lines(
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
     yield f"where      {launcher.where}"
     yield f"samples    {trained:,} training completions{most}, {held_out} held out ({evaluations} evaluations a run)"
-    yield from (f"time       {sentence}" for sentence in durations(declaration, evaluations, slots, timings))
+    yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
     yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
     for name, family in declaration.compared.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
-    yield from (f"pairs      {sentence}" for sentence in power(declaration))
+    yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
 
 
-def durations(declaration: Declaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]) -> Iterator[str]:
+def describe_durations(
+    declaration: CampaignDeclaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]
+) -> Iterator[str]:
     """Yield how long all runs take, begun in order as slots become free, and one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
@@ -58,19 +63,19 @@ def durations(declaration: Declaration, evaluations: int, slots: int, timings: M
         name: timing["start"] + steps * timing["step"] + evaluations * timing["validation"]
         for name, timing in timings.items()
     }
-    for spec in specs(declaration, Path()):
+    for spec in list_run_specs(declaration, Path()):
         heapq.heapreplace(busy, busy[0] + run[spec.condition])
-    yield f"about {duration(max(busy))}, if completions keep their length (measured in short runs, one at a time)"
+    yield f"about {format_duration(max(busy))}, if completions keep their length (measured in short runs, one at a time)"
     for name, timing in timings.items():
         if timing not in shown:
             shown.append(timing)
             yield (
-                f"a run of {name} takes {duration(run[name])}, a step {timing['step']:.2f} s, "
-                f"an evaluation {duration(timing['validation'])}"
+                f"a run of {name} takes {format_duration(run[name])}, a step {timing['step']:.2f} s, "
+                f"an evaluation {format_duration(timing['validation'])}"
             )
 
 
-def evaluated(resolution: Resolution) -> list[int]:
+def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
     """Return the steps after which a run is evaluated; the last one must be among them.
 
     Raises:
@@ -91,9 +96,9 @@ def evaluated(resolution: Resolution) -> list[int]:
     return list(range(0, steps + 1, every))
 
 
-def power(declaration: Declaration) -> Iterator[str]:
+def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
     """Yield what so many pairs can show."""
-    seeds, level = len(declaration.seeds), _level(declaration)
+    seeds, level = len(declaration.seeds), _holm_first_level(declaration)
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
     if seeds < 2:
         return
@@ -105,14 +110,16 @@ def power(declaration: Declaration) -> Iterator[str]:
         yield f"{sensitivity}: the effect, if that deviation is at most {declaration.effect / smallest:.3g}"
 
 
-def shortfall(declaration: Declaration) -> str | None:
+def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
     """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
     if not declaration.compared:
         return None
     seeds = len(declaration.seeds)
-    needed, reason = fewest_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
+    needed, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
     if declaration.deviation:
-        wanted = seeds_needed(declaration.effect / declaration.deviation, POWER, arms=1, alpha=_level(declaration))
+        wanted = seeds_needed(
+            declaration.effect / declaration.deviation, POWER, arms=1, alpha=_holm_first_level(declaration)
+        )
         if wanted > needed:
             needed, reason = wanted, f"an effect of {declaration.effect:g} with power {POWER:g}"
     if seeds >= needed:
@@ -123,12 +130,12 @@ def shortfall(declaration: Declaration) -> str | None:
     )
 
 
-def _level(declaration: Declaration) -> float:
+def _holm_first_level(declaration: CampaignDeclaration) -> float:
     """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
     return ALPHA / max(1, sum(len(family.conditions) for family in declaration.compared.values()))
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Write seconds for people.
 
     Example:

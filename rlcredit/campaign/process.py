@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from rlcredit.campaign.forks import fork_server
-from rlcredit.campaign.launchers.launcher import Process
+from rlcredit.campaign.forks import ensure_fork_server
+from rlcredit.campaign.launchers.launcher import RunProcess
 from rlcredit.campaign.pids import PARENT, RECORD
-from rlcredit.campaign.run_spec import command
+from rlcredit.campaign.run_spec import build_run_command
 from rlcredit.run_folder.layout import RunFolder
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -19,14 +19,16 @@ POLLED = 0.1
 """Seconds between two looks at a run."""
 
 
-def begun(folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False) -> Process:
+def start_run_process(
+    folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False
+) -> RunProcess:
     """Start a run that ends with this process.
 
     Args:
         folder: of the run; its output is appended to the log there.
         args: of ``rlcredit fit``.
         environment: added to that of this process.
-        forked: whether it is a fork, for :func:`can_fork`.
+        forked: whether it is a fork, for :func:`can_fork_runs`.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,16 +36,16 @@ def begun(folder: Path, args: Sequence[str], environment: Mapping[str, str], *, 
     environment = {**os.environ, **environment, RECORD: str(run.process.resolve())}
     with run.log.open("ab") as log:
         if forked:
-            return fork_server().fork(command(args)[1:], environment, log.fileno(), log.fileno())
-        return OwnProcess(command(args), environment, log)
+            return ensure_fork_server().fork(build_run_command(args)[1:], environment, log.fileno(), log.fileno())
+        return SpawnedProcess(build_run_command(args), environment, log)
 
 
-def can_fork(environment: Mapping[str, str]) -> bool:
+def can_fork_runs(environment: Mapping[str, str]) -> bool:
     """Whether runs can be forks: on Linux, and without a GPU, which belongs to the process that has looked for it."""
     return sys.platform == "linux" and VISIBLE not in environment
 
 
-class OwnProcess:
+class SpawnedProcess:
     """A command that ends with this process.
 
     Args:

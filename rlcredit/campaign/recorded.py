@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.validation import PRIMARY
-from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.names import validate_folder_name
 from rlcredit.inputs.passwords import refuse_passwords
-from rlcredit.inputs.shapes import Shape, mismatch, stored
+from rlcredit.inputs.shapes import Shape, find_shape_mismatch, read_stored_json
 
 NUMBER_OR_NULL = (float, type(None))
 TEXT_OR_NULL = (str, type(None))
@@ -78,19 +78,19 @@ RESTORE = "Restore it from a copy (MLflow keeps one with the campaign), or remov
 REMOVE = "Remove it; the run is then made anew."
 
 
-def ledger_content(path: Path) -> dict[str, Any]:
+def read_campaign_record(path: Path) -> dict[str, Any]:
     """Return what a ledger says.
 
     Raises:
         ValueError: it is damaged, or holds a password; with the repair.
 
     """
-    content = stored(path, LEDGER, RESTORE)
+    content = read_stored_json(path, LEDGER, RESTORE)
     refuse_passwords(content, str(path))
     return content
 
 
-def fixed_declaration(content: Mapping[str, Any], path: Path) -> Declaration:
+def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDeclaration:
     """Return the declaration of a ledger, after all that a report reads of it has been checked.
 
     Args:
@@ -102,23 +102,29 @@ def fixed_declaration(content: Mapping[str, Any], path: Path) -> Declaration:
 
     """
     plain, configs = content["declaration"], content.get("configs")
-    problem = mismatch(plain, DECLARATION, "declaration") or _contradiction(plain, configs)
+    problem = find_shape_mismatch(plain, DECLARATION, "declaration") or _find_contradiction(plain, configs)
     finished = {name: entry for name, entry in content["cells"].items() if entry.get("state") == "finished"}
-    problem = problem or mismatch(configs, {str: CONFIG}, "configs") or mismatch(finished, {str: FINISHED}, "cells")
-    problem = problem or next(filter(None, (_unlogged(name, config) for name, config in (configs or {}).items())), None)
+    problem = (
+        problem
+        or find_shape_mismatch(configs, {str: CONFIG}, "configs")
+        or find_shape_mismatch(finished, {str: FINISHED}, "cells")
+    )
     problem = problem or next(
-        filter(None, (_unevaluated(name, entry, plain) for name, entry in finished.items())), None
+        filter(None, (_find_logger_fault(name, config) for name, config in (configs or {}).items())), None
+    )
+    problem = problem or next(
+        filter(None, (_find_evaluation_fault(name, entry, plain) for name, entry in finished.items())), None
     )
     if problem:
         raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
-    return Declaration.restored(plain)
+    return CampaignDeclaration.restored(plain)
 
 
-def _contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
+def _find_contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
     """Say where a declaration contradicts itself or the configurations beside it."""
     try:
         for name in (plain["name"], *plain["conditions"]):
-            folder_name("declaration", name)
+            validate_folder_name("declaration", name)
     except ValueError as error:
         return str(error).rstrip(".")
     compared = [name for family in plain["families"].values() for name in (family["baseline"], *family["conditions"])]
@@ -133,18 +139,18 @@ def _contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
     return None
 
 
-def _unlogged(name: str, config: Mapping[str, Any]) -> str | None:
+def _find_logger_fault(name: str, config: Mapping[str, Any]) -> str | None:
     """Say what is wrong with the loggers of a configuration."""
     loggers = config["trainer"]["logger"]
     for logger in loggers if isinstance(loggers, list) else [loggers]:
         if isinstance(logger, dict):
             shape = LOGGERS[str(logger.get("class_path")).endswith(".MLFlowLogger")]
-            if problem := mismatch(logger, shape, f"configs.{name}.trainer.logger"):
+            if problem := find_shape_mismatch(logger, shape, f"configs.{name}.trainer.logger"):
                 return problem
     return None
 
 
-def _unevaluated(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) -> str | None:
+def _find_evaluation_fault(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) -> str | None:
     """Say what a finished run lacks of its evaluations."""
     steps = entry["metrics"]
     if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
@@ -154,14 +160,14 @@ def _unevaluated(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) 
     return None
 
 
-def held_out_outcome(path: Path) -> dict[str, Any]:
+def read_evaluation_file(path: Path) -> dict[str, Any]:
     """Return a held-out evaluation.
 
     Raises:
         ValueError: the file is damaged; with the repair.
 
     """
-    outcome = stored(path, OUTCOME, REMOVE)
+    outcome = read_stored_json(path, OUTCOME, REMOVE)
     rows, width = outcome["right"], {len(row) for row in outcome["right"]}
     rectangular = len(rows) == len(outcome["numbers"]) > 0 and len(width) == 1 and 0 not in width
     if not rectangular or not all(verdict in (0, 1) for row in rows for verdict in row):
@@ -169,7 +175,7 @@ def held_out_outcome(path: Path) -> dict[str, Any]:
     return outcome
 
 
-def mlflow_of(config: Mapping[str, Any]) -> dict[str, str] | None:
+def find_mlflow_settings(config: Mapping[str, Any]) -> dict[str, str] | None:
     """Return experiment and address of the MLflow logger of a configuration, None if it has none."""
     loggers = config["trainer"]["logger"]
     for logger in loggers if isinstance(loggers, list) else [loggers]:

@@ -8,17 +8,17 @@ from typing import Any
 import yaml
 from lightning.pytorch import Trainer
 
-from rlcredit.campaign.differences import sha256
-from rlcredit.campaign.recorded import mlflow_of
+from rlcredit.campaign.differences import hash_config
+from rlcredit.campaign.recorded import find_mlflow_settings
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.command_line.cli import CreditCLI, instantiated
-from rlcredit.command_line.explain import call, run_parameters, stack_of
+from rlcredit.command_line.cli import CreditCLI, instantiate_configuration
+from rlcredit.command_line.explain import collect_run_parameters, find_trainer_stack, render_call
 from rlcredit.inputs import code
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
 
-class _Resolve(CreditCLI):
+class _SilentCLI(CreditCLI):
     """Do what ``explain`` does, and print nothing."""
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
@@ -33,7 +33,7 @@ class _Resolve(CreditCLI):
 
 
 @dataclasses.dataclass(frozen=True)
-class Resolution:
+class ResolvedCondition:
     """A condition before it runs.
 
     Args:
@@ -60,34 +60,41 @@ class Resolution:
         config = copy.deepcopy(self.leaves)
         del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
         del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
-        return sha256({**config, "costly": [call(operator) for operator in stack_of(self.trainer) if operator.costly]})
+        return hash_config(
+            {
+                **config,
+                "costly": [render_call(operator) for operator in find_trainer_stack(self.trainer) if operator.costly],
+            }
+        )
 
     @property
     def mlflow(self) -> dict[str, str] | None:
         """Experiment and address of the configured MLflow logger, None if there is none."""
-        return mlflow_of(self.leaves)
+        return find_mlflow_settings(self.leaves)
 
 
-def resolved(arguments: Sequence[str]) -> Resolution:
+def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
     """Parse and instantiate what ``rlcredit fit`` would be given; nothing is loaded.
 
     Raises:
         SystemExit: the arguments are refused; the message has been printed.
 
     """
-    cli = instantiated(arguments, _Resolve)
+    cli = instantiate_configuration(arguments, _SilentCLI)
     leaves = yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
     del leaves["show_prompt"]  # of explain alone
-    described = run_parameters(cli.trainer, cli.model, cli.datamodule)
-    return Resolution(leaves, described, cli.trainer, cli.model, cli.datamodule)
+    described = collect_run_parameters(cli.trainer, cli.model, cli.datamodule)
+    return ResolvedCondition(leaves, described, cli.trainer, cli.model, cli.datamodule)
 
 
-def own_code(resolutions: Iterable[Resolution]) -> dict[str, str]:
+def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, str]:
     """Identify what the modules of one's own say now that some conditions name, by the names of these modules."""
-    return code.meanings(code.own(code.named([resolution.leaves for resolution in resolutions])))
+    return code.fingerprint_modules(
+        code.trace_user_modules(code.find_dotted_paths([resolution.leaves for resolution in resolutions]))
+    )
 
 
-def of_spec(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:
+def configure_run(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:
     """Return the configuration of one run of a condition: its seed, folder and threads, all else the same."""
     config = copy.deepcopy(leaves)
     config["seed_everything"], config["threads"] = spec.seed, threads

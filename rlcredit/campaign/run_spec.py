@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.run_folder.layout import RunFolder
 
 
-def named(condition: str, seed: int) -> str:
+def name_run(condition: str, seed: int) -> str:
     """Name a run in the ledger, in MLflow and to people.
 
     Example:
@@ -41,7 +41,7 @@ class RunSpec:
     @property
     def name(self) -> str:
         """Name it in the ledger and to people."""
-        return named(self.condition, self.seed)
+        return name_run(self.condition, self.seed)
 
     @property
     def folder(self) -> Path:
@@ -54,7 +54,7 @@ class RunSpec:
         return RunFolder(self.folder)
 
 
-def specs(declaration: Declaration, root: Path) -> list[RunSpec]:
+def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec]:
     """Return all runs: family by family, so that one question is answered before the next, in each seed by seed.
 
     A condition that is in several families comes with the first, one that is in none comes last.
@@ -69,7 +69,7 @@ def specs(declaration: Declaration, root: Path) -> list[RunSpec]:
     return [RunSpec(condition, seed, root) for condition, seed in dict.fromkeys(wanted)]
 
 
-def arguments(spec: RunSpec, declaration: Declaration, threads: int, settings: Path) -> list[str]:
+def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path) -> list[str]:
     """Return what ``rlcredit fit`` is given for a run; later files win.
 
     Args:
@@ -90,12 +90,12 @@ def arguments(spec: RunSpec, declaration: Declaration, threads: int, settings: P
     ]
 
 
-def command(args: Sequence[str]) -> list[str]:
+def build_run_command(args: Sequence[str]) -> list[str]:
     """Return the command of a run that ends with the process that starts it."""
     return [sys.executable, "-m", "rlcredit.campaign.child", "fit", *args]
 
 
-def overlay(settings: dict[str, Any]) -> str:
+def render_settings(settings: dict[str, Any]) -> str:
     """Write dotted keys as a configuration file; in it they keep their types, which a command line would guess.
 
     Example:

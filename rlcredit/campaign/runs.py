@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.recorded import held_out_outcome
+from rlcredit.campaign.recorded import read_evaluation_file
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.inputs.shapes import stored
-from rlcredit.run_folder.checkpoint_files import newest, read
+from rlcredit.inputs.shapes import read_stored_json
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
 NUMBER = (float, type(None))
 STANDING = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
 
 
-def continuable(spec: RunSpec, evaluations: Sequence[int]) -> bool:
+def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
     """Whether a run can go on where its newest intact checkpoint was written, with nothing missing before it.
 
     Args:
@@ -22,30 +22,30 @@ def continuable(spec: RunSpec, evaluations: Sequence[int]) -> bool:
         evaluations: steps after which it is evaluated.
 
     """
-    path, _ = newest(spec.run.checkpoints)
+    path, _ = find_newest_checkpoint(spec.run.checkpoints)
     if path is None:
         return False
     try:
-        checkpoint = read(path)
+        checkpoint = read_checkpoint(path)
     except ValueError:
         return False
     step = checkpoint["global_step"]
     owed = [step] if checkpoint.get("evaluation_owed") else []
-    return all(outcome(spec, due) is not None for due in evaluations if due <= step and due not in owed)
+    return all(read_run_evaluation(spec, due) is not None for due in evaluations if due <= step and due not in owed)
 
 
-def outcome(spec: RunSpec, step: int) -> dict[str, Any] | None:
+def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
     """Return a held-out evaluation of a run, None if it has not been made."""
     path = spec.run.evaluation(step)
-    return held_out_outcome(path) if path.is_file() else None
+    return read_evaluation_file(path) if path.is_file() else None
 
 
-def status(spec: RunSpec) -> dict[str, Any]:
+def read_run_status(spec: RunSpec) -> dict[str, Any]:
     """Return the status that a run has written; empty before it has written one."""
     path = spec.run.status
-    return stored(path, STANDING, "Remove it.") if path.is_file() else {}
+    return read_stored_json(path, STANDING, "Remove it.") if path.is_file() else {}
 
 
-def last_words(folder: Path, count: int = 3) -> list[str]:
+def read_log_tail(folder: Path, count: int = 3) -> list[str]:
     """Return the last lines of the log of the run in a folder."""
     return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]

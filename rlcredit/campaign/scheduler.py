@@ -9,32 +9,32 @@ from pathlib import Path
 import yaml
 
 from rlcredit.campaign import runs
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.launchers.launcher import Launcher, Process
-from rlcredit.campaign.ledger import FAILED, FINISHED, Ledger
-from rlcredit.campaign.parent import Parent
-from rlcredit.campaign.plan import duration
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.launchers.launcher import RunLauncher, RunProcess
+from rlcredit.campaign.ledger import FAILED, FINISHED, CampaignRecord
+from rlcredit.campaign.parent import MLflowParentRun
+from rlcredit.campaign.plan import format_duration
 from rlcredit.campaign.process import POLLED
-from rlcredit.campaign.resolution import Resolution, of_spec, own_code
-from rlcredit.campaign.results import result
-from rlcredit.campaign.run_spec import RunSpec, arguments
-from rlcredit.campaign.table import EventLines
+from rlcredit.campaign.resolution import ResolvedCondition, configure_run, fingerprint_own_code
+from rlcredit.campaign.results import summarise_finished_run
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments
+from rlcredit.campaign.table import RunEventLines
 from rlcredit.files import write_atomically
 
 TRIES = 2
 
 
 @dataclasses.dataclass
-class Attempt:
+class RunAttempt:
     """A run that goes on now."""
 
     spec: RunSpec
-    process: Process
+    process: RunProcess
     began: float
 
 
 @dataclasses.dataclass
-class Scheduler:
+class RunScheduler:
     """Starts runs, watches them, and notes their results.
 
     Args:
@@ -48,23 +48,23 @@ class Scheduler:
 
     """
 
-    declaration: Declaration
-    resolutions: Mapping[str, Resolution]
+    declaration: CampaignDeclaration
+    resolutions: Mapping[str, ResolvedCondition]
     evaluations: Sequence[int]
-    launcher: Launcher
+    launcher: RunLauncher
     settings: Path
-    ledger: Ledger
-    parent: Parent
+    ledger: CampaignRecord
+    parent: MLflowParentRun
     tries: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def through(self, missing: Sequence[RunSpec], view: EventLines) -> None:
+    def through(self, missing: Sequence[RunSpec], view: RunEventLines) -> None:
         """Run what is missing; a crash of one run does not stop the others.
 
         Raises:
             ValueError: code of one's own is not what the campaign began with; runs that go on are waited for.
 
         """
-        waiting, running, refused = deque(missing), list[Attempt](), None
+        waiting, running, refused = deque(missing), list[RunAttempt](), None
         try:
             while running or (waiting and not refused):
                 while waiting and not refused and len(running) < self.launcher.slots:
@@ -85,20 +85,20 @@ class Scheduler:
     def _edited(self) -> ValueError | None:
         """Return the refusal of code of one's own that is not what the campaign began with."""
         try:
-            self.ledger.fix({"code": own_code(self.resolutions.values())})
+            self.ledger.fix({"code": fingerprint_own_code(self.resolutions.values())})
         except ValueError as refused:
             return refused
         return None
 
     def config(self, spec: RunSpec) -> dict[str, object]:
         """Return the declared configuration of a run."""
-        return of_spec(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
+        return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
 
-    def _begun(self, spec: RunSpec, view: EventLines) -> Attempt:
+    def _begun(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
         """Continue a run if that is possible, else begin it anew."""
         self.launcher.end(spec.run.process)
-        args = arguments(spec, self.declaration, self.launcher.threads, self.settings)
-        if continued := runs.continuable(spec, self.evaluations):
+        args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
+        if continued := runs.can_continue_run(spec, self.evaluations):
             args.append("--ckpt_path=last")
         else:
             self.parent.abandon(spec)
@@ -109,17 +109,19 @@ class Scheduler:
         self.ledger.note(spec, state="running", attempts=attempts)
         view.say(f"{'continues' if continued else 'begins':<10} {spec.name}")
         process = self.launcher.begin(spec.folder, args, self.parent.context(spec))
-        return Attempt(spec, process, time.monotonic())
+        return RunAttempt(spec, process, time.monotonic())
 
-    def _again(self, attempt: Attempt, status: int, view: EventLines) -> bool:
+    def _again(self, attempt: RunAttempt, status: int, view: RunEventLines) -> bool:
         """Note in the ledger how an attempt ended; return whether the run is tried again."""
         spec, elapsed = attempt.spec, time.monotonic() - attempt.began
         seconds = self.ledger.of(spec).get("seconds", 0.0) + elapsed
-        if status == 0 and all(runs.outcome(spec, step) is not None for step in self.evaluations):
-            outcome = result(spec, self.declaration, self.config(spec), self.resolutions[spec.condition].parameters)
+        if status == 0 and all(runs.read_run_evaluation(spec, step) is not None for step in self.evaluations):
+            outcome = summarise_finished_run(
+                spec, self.declaration, self.config(spec), self.resolutions[spec.condition].parameters
+            )
             self.ledger.note(spec, state=FINISHED, seconds=seconds, **outcome)
             value = f"{self.declaration.primary} {outcome['primary']:.3f}"
-            view.say(f"{'finished':<10} {spec.name}   {value}   {duration(elapsed)}")
+            view.say(f"{'finished':<10} {spec.name}   {value}   {format_duration(elapsed)}")
             for difference in outcome["differences"]:
                 view.say(f"{'DIFFERS':<10} {spec.name}   {difference}")
             return False
@@ -127,7 +129,7 @@ class Scheduler:
         self.ledger.note(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
         how = f"status {status}" if status else "an evaluation missing"
         view.say(
-            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {duration(elapsed)}; the end of its log:"
+            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; the end of its log:"
         )
-        view.say("\n".join(f"    {line}" for line in runs.last_words(spec.folder)))
+        view.say("\n".join(f"    {line}" for line in runs.read_log_tail(spec.folder)))
         return again

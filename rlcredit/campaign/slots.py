@@ -8,23 +8,23 @@ import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 
 from rlcredit.campaign.process import VISIBLE
-from rlcredit.campaign.resolution import Resolution
+from rlcredit.campaign.resolution import ResolvedCondition
 
 
-def cores() -> int:
+def count_usable_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def gpus_of(resolution: Resolution) -> int:
+def count_run_gpus(resolution: ResolvedCondition) -> int:
     """Return how many GPUs a run uses."""
     on_gpus = isinstance(resolution.trainer.accelerator, CUDAAccelerator)
-    return devices(resolution.leaves["trainer"]["devices"]) if on_gpus else 0
+    return count_devices(resolution.leaves["trainer"]["devices"]) if on_gpus else 0
 
 
-def gpu_groups(resolution: Resolution) -> list[str]:
+def group_slot_gpus(resolution: ResolvedCondition) -> list[str]:
     """Return the GPUs of each slot, as the system names them; none if the runs use none."""
-    per_run = gpus_of(resolution)
+    per_run = count_run_gpus(resolution)
     if not per_run:
         return []
     visible = os.environ.get(VISIBLE)
@@ -34,7 +34,7 @@ def gpu_groups(resolution: Resolution) -> list[str]:
     return [",".join(gpus[start : start + per_run]) for start in range(0, len(gpus) - per_run + 1, per_run)]
 
 
-def devices(setting: Any) -> int:
+def count_devices(setting: Any) -> int:
     """Return how many devices a run uses; one if it would take all there are.
 
     Example:
@@ -47,7 +47,9 @@ def devices(setting: Any) -> int:
     return max(1, setting) if isinstance(setting, int) else int(setting) if str(setting).isdigit() else 1
 
 
-def shared_out(gpus: list[str], slots: int | None, threads: int | None, available: int) -> list[dict[str, str]]:
+def make_slot_environments(
+    gpus: list[str], slots: int | None, threads: int | None, available: int
+) -> list[dict[str, str]]:
     """Return the environment of each slot.
 
     Args:
@@ -68,6 +70,6 @@ def shared_out(gpus: list[str], slots: int | None, threads: int | None, availabl
     return [{**own, **({VISIBLE: gpus[slot % len(gpus)]} if gpus else {})} for slot in range(slots)]
 
 
-def threads_of(slot: Mapping[str, str]) -> int:
+def read_slot_threads(slot: Mapping[str, str]) -> int:
     """Return the threads of a run in a slot."""
     return int(slot["OMP_NUM_THREADS"])

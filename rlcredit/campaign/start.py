@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign import plan, table
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.launchers.launcher import Launcher, Share
-from rlcredit.campaign.ledger import FAILED, Ledger
-from rlcredit.campaign.measure import by_condition
-from rlcredit.campaign.metric import held_out_metric, unlike
-from rlcredit.campaign.parent import Parent
-from rlcredit.campaign.resolution import Resolution, own_code, resolved
-from rlcredit.campaign.run_spec import RunSpec, arguments, specs
-from rlcredit.campaign.runs import continuable, status
-from rlcredit.campaign.scheduler import Scheduler
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.launchers.launcher import RunLauncher, Share
+from rlcredit.campaign.ledger import FAILED, CampaignRecord
+from rlcredit.campaign.measure import measure_conditions
+from rlcredit.campaign.metric import define_held_out_metric, list_metric_differences
+from rlcredit.campaign.parent import MLflowParentRun
+from rlcredit.campaign.resolution import ResolvedCondition, fingerprint_own_code, resolve_condition
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_run_specs
+from rlcredit.campaign.runs import can_continue_run, read_run_status
+from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.files import write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class CampaignPlan:
     """What would run.
 
     Args:
@@ -31,15 +31,21 @@ class Planned:
 
     """
 
-    resolutions: dict[str, Resolution]
+    resolutions: dict[str, ResolvedCondition]
     evaluations: list[int]
-    launcher: Launcher
+    launcher: RunLauncher
     text: str
 
 
-def planned(
-    declaration: Declaration, root: Path, settings: Path, share: Share, threads: int | None, *, measure: bool = True
-) -> Planned:
+def plan_campaign(
+    declaration: CampaignDeclaration,
+    root: Path,
+    settings: Path,
+    share: Share,
+    threads: int | None,
+    *,
+    measure: bool = True,
+) -> CampaignPlan:
     """Resolve every condition, share out the machines, measure steps.
 
     Args:
@@ -52,56 +58,66 @@ def planned(
 
     """
     firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
-    resolutions = {name: resolved(arguments(spec, declaration, 1, settings)) for name, spec in firsts.items()}
-    refuse_unlike(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
+    resolutions = {
+        name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings)) for name, spec in firsts.items()
+    }
+    refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
-    evaluations = [plan.evaluated(resolution) for resolution in resolutions.values()]
+    evaluations = [plan.list_evaluation_steps(resolution) for resolution in resolutions.values()]
     if any(steps != evaluations[0] for steps in evaluations):
         raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
-    launcher = share(baseline, threads or Ledger(root).content.get("threads"))
-    run_arguments = {name: arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()}
-    timings = by_condition(run_arguments, resolutions, launcher, root, measure=measure)
-    text = "\n".join(plan.lines(declaration, baseline, launcher, timings))
-    if short := plan.shortfall(declaration):
+    launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
+    run_arguments = {
+        name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
+    }
+    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure)
+    text = "\n".join(plan.describe_campaign(declaration, baseline, launcher, timings))
+    if short := plan.explain_seed_shortfall(declaration):
         text += f"\nshort      {short}"
-    return Planned(resolutions, evaluations[0], launcher, text)
+    return CampaignPlan(resolutions, evaluations[0], launcher, text)
 
 
-def refuse_unlike(declaration: Declaration, configs: Mapping[str, Any]) -> None:
+def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:
     """Refuse a family whose conditions are not measured alike.
 
     Raises:
         ValueError: with what differs.
 
     """
-    measures = {name: held_out_metric(declaration, config) for name, config in configs.items()}
+    measures = {name: define_held_out_metric(declaration, config) for name, config in configs.items()}
     for family, members in declaration.compared.items():
         for name in members.conditions:
-            if reasons := unlike(measures[name], measures[members.baseline], (name, members.baseline)):
+            if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
                 raise ValueError(
                     f"families.{family}: {declaration.primary} is not one metric in all of it: {'; '.join(reasons)}. "
                     "Evaluate its conditions alike."
                 )
 
 
-def started(
-    declaration: Declaration, root: Path, settings: str, share: Share, threads: int | None, *, measure: bool = True
+def run_campaign(
+    declaration: CampaignDeclaration,
+    root: Path,
+    settings: str,
+    share: Share,
+    threads: int | None,
+    *,
+    measure: bool = True,
 ) -> int:
     """Print the plan, fix the declaration, and run what is missing; return the exit status.
 
     Without ``measure`` the plan says nothing of time that is not known already.
     """
-    ledger, file = Ledger(root), root / "settings.yaml"
-    short = None if declaration.exploratory else plan.shortfall(declaration)
+    ledger, file = CampaignRecord(root), root / "settings.yaml"
+    short = None if declaration.exploratory else plan.explain_seed_shortfall(declaration)
     added = ledger.added_seeds(declaration.plain())
     if ledger.fixed and not added:
         ledger.fix({"declaration": declaration.plain()})
     write_atomically(file, settings)
-    ready = planned(declaration, root, file, share, threads, measure=measure and short is None)
+    ready = plan_campaign(declaration, root, file, share, threads, measure=measure and short is None)
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)
-    _refuse_unknown_runs(specs(declaration, root), ledger, ready.evaluations)
+    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations)
     if added:
         print(
             f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
@@ -115,12 +131,12 @@ def started(
             "threads": ready.launcher.threads,
             "configs": {name: resolution.leaves for name, resolution in named},
             "parameters": {name: resolution.parameters for name, resolution in named},
-            "code": own_code(ready.resolutions.values()),
+            "code": fingerprint_own_code(ready.resolutions.values()),
         }
     )
-    parent = Parent(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)
-    scheduler = Scheduler(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
-    runs = specs(declaration, root)
+    parent = MLflowParentRun(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)
+    scheduler = RunScheduler(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
+    runs = list_run_specs(declaration, root)
     missing = [spec for spec in runs if not ledger.finished(spec)]
     for spec in missing:
         if ledger.of(spec):
@@ -129,10 +145,13 @@ def started(
         print(f"{len(runs) - len(missing)} of {len(runs)} runs are finished.", flush=True)
 
     def rows() -> Iterator[table.Row]:
-        return (table.row(run.name, ledger.of(run), status(run), declaration.steps, ready.evaluations) for run in runs)
+        return (
+            table.describe_run_row(run.name, ledger.of(run), read_run_status(run), declaration.steps, ready.evaluations)
+            for run in runs
+        )
 
     try:
-        with table.view(rows) as view:
+        with table.open_run_view(rows) as view:
             scheduler.through(missing, view)
     except KeyboardInterrupt:
         parent.close("KILLED", ledger.path)
@@ -140,10 +159,10 @@ def started(
     except Exception:
         parent.close("FAILED", ledger.path)
         raise
-    return _concluded(ledger, runs, parent)
+    return _conclude_campaign(ledger, runs, parent)
 
 
-def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: Ledger, evaluations: Sequence[int]) -> None:
+def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
     """Refuse to begin a run anew where one lies that the ledger has lost, and that cannot be continued.
 
     Raises:
@@ -151,7 +170,7 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: Ledger, evaluations: S
 
     """
     for spec in runs:
-        known = ledger.of(spec) or continuable(spec, evaluations)
+        known = ledger.of(spec) or can_continue_run(spec, evaluations)
         if not known and (results := spec.run.results()):
             raise ValueError(
                 f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "
@@ -159,7 +178,7 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: Ledger, evaluations: S
             )
 
 
-def _concluded(ledger: Ledger, runs: list[RunSpec], parent: Parent) -> int:
+def _conclude_campaign(ledger: CampaignRecord, runs: list[RunSpec], parent: MLflowParentRun) -> int:
     """Print how all runs ended, close the MLflow run, and return the exit status."""
     failed = [spec.name for spec in runs if ledger.of(spec).get("state") == FAILED]
     differing = [spec.name for spec in runs if ledger.of(spec).get("differences")]

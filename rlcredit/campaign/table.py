@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from rlcredit.campaign.plan import duration
-from rlcredit.inspection.visible import harmless, steerable
+from rlcredit.campaign.plan import format_duration
+from rlcredit.inspection.visible import escape_controls, unwrap_stream
 
 COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
 REFRESHED = 1.0
@@ -20,7 +20,9 @@ REFRESHED = 1.0
 Row = tuple[str, ...]
 
 
-def row(name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, evaluations: Sequence[int]) -> Row:
+def describe_run_row(
+    name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, evaluations: Sequence[int]
+) -> Row:
     """Describe a run.
 
     Args:
@@ -39,12 +41,12 @@ def row(name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, ev
     eta = ""
     if state == "running" and (seconds := status.get("step_seconds")):
         ahead = sum(due > step for due in evaluations)
-        eta = duration((steps - step) * seconds + ahead * (status.get("validation_seconds") or 0.0))
+        eta = format_duration((steps - step) * seconds + ahead * (status.get("validation_seconds") or 0.0))
     shares = (status.get(key) for key in ("solve_rate", "held_out"))
     return (name, state, f"{step}/{steps}", *("" if share is None else f"{share:.3f}" for share in shares), eta)
 
 
-class EventLines(AbstractContextManager["EventLines"]):
+class RunEventLines(AbstractContextManager["RunEventLines"]):
     """One line per event.
 
     Args:
@@ -66,7 +68,7 @@ class EventLines(AbstractContextManager["EventLines"]):
         """Do nothing; only a table has to be closed."""
 
 
-class LiveTable(EventLines):
+class LiveRunTable(RunEventLines):
     """A table that is redrawn in place, with events above it.
 
     Args:
@@ -76,17 +78,17 @@ class LiveTable(EventLines):
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
         super().__init__(rows)
-        self.live = Live(self._table(), console=Console(file=steerable(sys.stdout)), auto_refresh=False)
+        self.live = Live(self._table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
         self.drawn_at = 0.0
 
-    def __enter__(self) -> "LiveTable":
+    def __enter__(self) -> "LiveRunTable":
         """Begin to draw."""
         self.live.start()
         return self
 
     def say(self, sentence: str) -> None:
         """Print an event above the table."""
-        self.live.console.print(harmless(sentence), highlight=False, markup=False)
+        self.live.console.print(escape_controls(sentence), highlight=False, markup=False)
 
     def refresh(self) -> None:
         """Draw anew, once a second."""
@@ -106,6 +108,6 @@ class LiveTable(EventLines):
         return table
 
 
-def view(rows: Callable[[], Iterable[Row]]) -> EventLines:
+def open_run_view(rows: Callable[[], Iterable[Row]]) -> RunEventLines:
     """Return a live table on a terminal, lines anywhere else."""
-    return LiveTable(rows) if sys.stdout.isatty() else EventLines(rows)
+    return LiveRunTable(rows) if sys.stdout.isatty() else RunEventLines(rows)

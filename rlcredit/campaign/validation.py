@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.files import is_file
-from rlcredit.inputs.found import found
+from rlcredit.files import is_existing_file
+from rlcredit.inputs.found import find_config_file
 from rlcredit.inputs.limits import SEEDS
-from rlcredit.inputs.names import folder_name
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.names import validate_folder_name
+from rlcredit.inputs.strict_yaml import shorten_name
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""
@@ -32,7 +32,7 @@ ELSEWHERE = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Family:
+class ComparisonFamily:
     """Comparisons that answer one question; p-values are adjusted for all of them together.
 
     Args:
@@ -45,7 +45,7 @@ class Family:
     conditions: tuple[str, ...]
 
 
-def checked(content: Mapping[str, Any]) -> dict[str, Any]:
+def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values in the types that a declaration has.
 
     Raises:
@@ -63,35 +63,35 @@ def checked(content: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _files(key: str, value: Any) -> tuple[str, ...]:
+def _parse_files(key: str, value: Any) -> tuple[str, ...]:
     files = [value] if isinstance(value, str) else value
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in files:
-        if not is_file(Path(found(file))):
-            raise ValueError(f"{key}: there is no file {shown(file)}; paths start in {Path.cwd()}.")
+        if not is_existing_file(Path(find_config_file(file))):
+            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths start in {Path.cwd()}.")
     return tuple(files)
 
 
-def _conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
+def _parse_conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict) or not value:
         raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
     for name in value:
         if name in RESERVED:
             raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
-    return {folder_name(key, name): _files(f"{key}.{name}", files) for name, files in value.items()}
+    return {validate_folder_name(key, name): _parse_files(f"{key}.{name}", files) for name, files in value.items()}
 
 
-def _families(key: str, value: Any) -> dict[str, Family]:
+def _parse_families(key: str, value: Any) -> dict[str, ComparisonFamily]:
     if not isinstance(value, dict):
         raise ValueError(f"{key}: expected names and what is compared, got {value!r}.")
     for name in value:
         if not isinstance(name, str) or not name.isprintable() or set(name) & set("<>|[]#"):
             raise ValueError(f"{key}: {name!r} is a heading: one line, without < > | [ ] #.")
-    return {name: _family(f"{key}.{name}", family) for name, family in value.items()}
+    return {name: _parse_family(f"{key}.{name}", family) for name, family in value.items()}
 
 
-def _family(key: str, value: Any) -> Family:
+def _parse_family(key: str, value: Any) -> ComparisonFamily:
     if not isinstance(value, dict) or set(value) != {"baseline", "conditions"}:
         raise ValueError(f"{key}: expected {{baseline: NAME, conditions: [NAME, ...]}}, got {value!r}.")
     baseline, names = value["baseline"], value["conditions"]
@@ -99,10 +99,10 @@ def _family(key: str, value: Any) -> Family:
         raise ValueError(f"{key}: expected names of conditions, at least one of them to compare, got {value!r}.")
     if len({baseline, *names}) <= len(names):
         raise ValueError(f"{key}: a condition occurs twice. Remove one.")
-    return Family(baseline, tuple(names))
+    return ComparisonFamily(baseline, tuple(names))
 
 
-def _seeds(key: str, value: Any) -> tuple[int, ...]:
+def _parse_seeds(key: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
         raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
@@ -110,35 +110,35 @@ def _seeds(key: str, value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _steps(key: str, value: Any) -> int:
+def _parse_steps(key: str, value: Any) -> int:
     if type(value) is not int or value < 1:
         raise ValueError(f"{key}: expected a number of optimizer steps, at least 1, got {value!r}.")
     return value
 
 
-def _primary(key: str, value: Any) -> str:
+def _parse_primary(key: str, value: Any) -> str:
     if value not in PRIMARY:
         raise ValueError(f"{key}: expected a held-out metric, one of {', '.join(PRIMARY)}, got {value!r}.")
     return value
 
 
-def _positive(key: str, value: Any) -> float:
+def _parse_positive_number(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
         raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
     return float(value)
 
 
-def _positive_or_none(key: str, value: Any) -> float | None:
-    return None if value is None else _positive(key, value)
+def _parse_optional_number(key: str, value: Any) -> float | None:
+    return None if value is None else _parse_positive_number(key, value)
 
 
-def _bool(key: str, value: Any) -> bool:
+def _parse_bool(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{key}: expected true or false, got {value!r}.")
     return value
 
 
-def _settings(key: str, value: Any) -> dict[str, Any]:
+def _parse_settings(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"{key}: expected dotted keys and their values, got {value!r}.")
     for name in value:
@@ -148,16 +148,16 @@ def _settings(key: str, value: Any) -> dict[str, Any]:
 
 
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "name": folder_name,
-    "configs": _files,
-    "conditions": _conditions,
-    "baseline": folder_name,
-    "families": _families,
-    "seeds": _seeds,
-    "steps": _steps,
-    "primary": _primary,
-    "effect": _positive,
-    "deviation": _positive_or_none,
-    "exploratory": _bool,
-    "settings": _settings,
+    "name": validate_folder_name,
+    "configs": _parse_files,
+    "conditions": _parse_conditions,
+    "baseline": validate_folder_name,
+    "families": _parse_families,
+    "seeds": _parse_seeds,
+    "steps": _parse_steps,
+    "primary": _parse_primary,
+    "effect": _parse_positive_number,
+    "deviation": _parse_optional_number,
+    "exploratory": _parse_bool,
+    "settings": _parse_settings,
 }

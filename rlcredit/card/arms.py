@@ -7,21 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
-from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers.choice import LAUNCHERS
-from rlcredit.campaign.ledger import begun, locked
-from rlcredit.campaign.metric import Metric, held_out_metric, unlike
-from rlcredit.campaign.resolution import resolved
-from rlcredit.campaign.run_spec import overlay
-from rlcredit.campaign.start import started
-from rlcredit.card.budget import Budget
-from rlcredit.card.dependence import digest, fingerprint
-from rlcredit.card.learning import EFFECT, PRIMARY, Learnt
+from rlcredit.campaign.ledger import discard_refused_campaign, lock_campaign
+from rlcredit.campaign.metric import MetricDefinition, define_held_out_metric, list_metric_differences
+from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.campaign.run_spec import render_settings
+from rlcredit.campaign.start import run_campaign
+from rlcredit.card.budget import CardBudget
+from rlcredit.card.dependence import fingerprint_configs, hash_json_content
+from rlcredit.card.learning import EFFECT, PRIMARY, TrainingOutcome
 from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
-from rlcredit.notices import tell
-from rlcredit.report.comparison import area_under, comparisons
-from rlcredit.report.evidence import Evidence, Run, collected
+from rlcredit.notices import print_message
+from rlcredit.report.comparison import compare_conditions, measure_curve_area
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun, read_campaign_evidence
 
 RATE = "model.optimizer.init_args.lr"
 """The setting that is tuned."""
@@ -36,7 +36,7 @@ COMMON = {
 
 
 @dataclass(frozen=True)
-class Arm:
+class TrainingCondition:
     """A condition that learns.
 
     Args:
@@ -51,7 +51,14 @@ class Arm:
     rate: float
 
 
-def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | None, threads: int | None) -> Learnt:
+def run_paired_training(
+    arm: TrainingCondition,
+    baseline: TrainingCondition,
+    budget: CardBudget,
+    root: Path,
+    slots: int | None,
+    threads: int | None,
+) -> TrainingOutcome:
     """Run what is missing of two arms, each with its own learning rate, and compare them.
 
     The runs of an arm are a campaign of its own, named by all that they depend on: another card finds them again.
@@ -68,17 +75,21 @@ def learnt(arm: Arm, baseline: Arm, budget: Budget, root: Path, slots: int | Non
         ValueError: a run failed, or the two cannot be compared.
 
     """
-    rates = {each.name: _rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))}
+    rates = {
+        each.name: _tune_learning_rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))
+    }
     found = {
-        each.name: _evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
+        each.name: _collect_run_evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
         for each in dict.fromkeys((baseline, arm))
     }
-    both = _joined(found, baseline.name, arm.name)
-    compared = comparisons(both)[0]
-    return Learnt(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
+    both = _join_run_evidence(found, baseline.name, arm.name)
+    compared = compare_conditions(both)[0]
+    return TrainingOutcome(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
 
 
-def refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
+def refuse_unlike_evaluation(
+    arm: TrainingCondition, baseline: TrainingCondition, budget: CardBudget, root: Path
+) -> None:
     """Refuse two arms that are not evaluated alike.
 
     Raises:
@@ -86,45 +97,59 @@ def refuse_unlike(arm: Arm, baseline: Arm, budget: Budget, root: Path) -> None:
 
     """
 
-    def metric(each: Arm) -> Metric:
-        declared = _unnamed(each, budget, budget.seeds, each.rate, root)
-        return held_out_metric(declared, resolved([f"--config={file}" for file in _files(declared)]).leaves)
+    def metric(each: TrainingCondition) -> MetricDefinition:
+        declared = _draft_condition_runs(each, budget, budget.seeds, each.rate, root)
+        return define_held_out_metric(
+            declared, resolve_condition([f"--config={file}" for file in _list_run_configs(declared)]).leaves
+        )
 
-    if reasons := unlike(metric(arm), metric(baseline), (arm.name, baseline.name)):
+    if reasons := list_metric_differences(metric(arm), metric(baseline), (arm.name, baseline.name)):
         raise ValueError(f"{arm.name} and {baseline.name} are not evaluated alike: {'; '.join(reasons)}.")
 
 
-def _rate(arm: Arm, budget: Budget, root: Path, slots: int | None, threads: int | None) -> float:
+def _tune_learning_rate(
+    arm: TrainingCondition, budget: CardBudget, root: Path, slots: int | None, threads: int | None
+) -> float:
     """Return the learning rate of the grid whose tuning runs end best; the one configured if there is no grid."""
     if not budget.factors:
         return arm.rate
 
     def ends(factor: float) -> tuple[float, float]:
-        found = _evidence(arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads).of(arm.name)
-        ended, areas = ([of(run, PRIMARY) for run in found] for of in (Run.end, area_under))
+        found = _collect_run_evidence(arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads).of(
+            arm.name
+        )
+        ended, areas = ([of(run, PRIMARY) for run in found] for of in (FinishedRun.end, measure_curve_area))
         return float(np.mean(ended)), float(np.mean(areas))
 
     return arm.rate * max(budget.factors, key=ends)
 
 
-def _evidence(
-    arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path, slots: int | None, threads: int | None
-) -> Evidence:
+def _collect_run_evidence(
+    arm: TrainingCondition,
+    budget: CardBudget,
+    seeds: Sequence[int],
+    rate: float,
+    root: Path,
+    slots: int | None,
+    threads: int | None,
+) -> CampaignEvidence:
     """Run what is missing of an arm with one learning rate, and read it."""
-    declaration = _declared(arm, budget, seeds, rate, root)
+    declaration = _declare_condition_runs(arm, budget, seeds, rate, root)
     folder = root / declaration.name
     folder.mkdir(exist_ok=True)
     said = folder / "said.txt"
     before = said.stat().st_size if said.is_file() else 0
     with (
-        begun(folder),
+        discard_refused_campaign(folder),
         LAUNCHERS["local"](folder, None, slots) as share,
-        locked(folder),
+        lock_campaign(folder),
         said.open("a", encoding="utf-8") as log,
     ):
-        tell(f"learning   {arm.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
+        print_message(f"learning   {arm.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
         with contextlib.redirect_stdout(log):
-            status = started(declaration, folder, overlay(declaration.settings), share, threads, measure=False)
+            status = run_campaign(
+                declaration, folder, render_settings(declaration.settings), share, threads, measure=False
+            )
     if status:
         now = said.read_bytes()[before:].decode()
         why = [line for line in now.splitlines() if line.startswith("    ")]
@@ -132,31 +157,35 @@ def _evidence(
             f"runs of {arm.name} failed{': ' + why[-1].strip() if why else ''}. All of it is in {said}; the same "
             "command tries again."
         )
-    return collected(folder)
+    return read_campaign_evidence(folder)
 
 
-def _declared(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
+def _declare_condition_runs(
+    arm: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
+) -> CampaignDeclaration:
     """Return the declaration of an arm, whose name tells it from every other."""
-    declared = _unnamed(arm, budget, seeds, rate, root)
-    contents = [strict_yaml.read(Path(file)) for file in _files(declared)]
-    told = digest([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint(contents)])
+    declared = _draft_condition_runs(arm, budget, seeds, rate, root)
+    contents = [strict_yaml.read_yaml(Path(file)) for file in _list_run_configs(declared)]
+    told = hash_json_content([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint_configs(contents)])
     return replace(declared, name=f"{arm.name}-{told[:10]}")
 
 
-def _files(declared: Declaration) -> tuple[str, ...]:
+def _list_run_configs(declared: CampaignDeclaration) -> tuple[str, ...]:
     """Return the configurations of the runs of an arm, the later ones win."""
     return (*declared.configs, *declared.conditions[declared.baseline])
 
 
-def _unnamed(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: Path) -> Declaration:
+def _draft_condition_runs(
+    arm: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
+) -> CampaignDeclaration:
     """Return the declaration of an arm under the name of its condition.
 
     What the budget says of batches and evaluations stands before the condition, which may say otherwise.
     """
     common = root / f"{budget.name}.yaml"
-    write_atomically(common, overlay(COMMON | {"data.init_args.validation_size": budget.questions}))
+    write_atomically(common, render_settings(COMMON | {"data.init_args.validation_size": budget.questions}))
     files = (*arm.files[:-1], str(common), arm.files[-1])
-    return Declaration(
+    return CampaignDeclaration(
         name=arm.name,
         configs=files[:-1],
         conditions={arm.name: files[-1:]},
@@ -174,11 +203,11 @@ def _unnamed(arm: Arm, budget: Budget, seeds: Sequence[int], rate: float, root: 
     )
 
 
-def _joined(found: Mapping[str, Evidence], baseline: str, condition: str) -> Evidence:
+def _join_run_evidence(found: Mapping[str, CampaignEvidence], baseline: str, condition: str) -> CampaignEvidence:
     """Return the runs of two arms as those of one campaign."""
     base, own = found[baseline], found[condition]
     conditions = {**base.declaration.conditions, **own.declaration.conditions}
-    return Evidence(
+    return CampaignEvidence(
         replace(base.declaration, name=condition, conditions=conditions, baseline=baseline),
         base.ledger,
         {**base.runs, **own.runs},

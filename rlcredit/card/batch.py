@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from callbacks.base import CreditOperator
-from callbacks.measurement import Measurement
+from callbacks.measurement import PeriodicMeasurement
 from callbacks.probes.credit_heatmap import CreditHeatmap
-from rlcredit.campaign.resolution import Resolution, resolved
-from rlcredit.card.budget import Budget
-from rlcredit.command_line.explain import stack_of
-from rlcredit.gradients import prompt_gradients
-from rlcredit.inputs.memory import need
+from rlcredit.campaign.resolution import ResolvedCondition, resolve_condition
+from rlcredit.card.budget import CardBudget
+from rlcredit.command_line.explain import find_trainer_stack
+from rlcredit.gradients import compute_prompt_gradients
+from rlcredit.inputs.memory import estimate_memory
 from rlcredit.module import PolicyModule
 from rlcredit.oracle import Oracle, TrueCredit
 from rlcredit.rollout import Rollout
@@ -36,7 +36,7 @@ STEPS = 3
 
 
 @dataclass
-class Batch:
+class CardBatch:
     """What a stack has made of the batch.
 
     Attributes:
@@ -52,7 +52,7 @@ class Batch:
 
     """
 
-    resolution: Resolution
+    resolution: ResolvedCondition
     stack: Sequence[CreditOperator]
     rollout: Rollout
     gradients: NDArray[np.float32]
@@ -63,15 +63,15 @@ class Batch:
     page: str = ""
 
 
-def measured(
+def measure_card_batch(
     files: Sequence[str],
-    budget: Budget,
+    budget: CardBudget,
     truth: TrueCredit | None = None,
     *,
     ask: bool = True,
     threads: int = 1,
     kept: Path | None = None,
-) -> Batch:
+) -> CardBatch:
     """Draw the batch, let a stack assign credit to it, and measure.
 
     The completions are functions of the policy, how it is sampled, and the seed. Operators see the step at
@@ -90,11 +90,11 @@ def measured(
         SystemExit: a configuration is refused; the message has been printed.
 
     """
-    resolution = resolution_of(files, budget, threads)
+    resolution = resolve_batch_config(files, budget, threads)
     module, settings = resolution.module, resolution.leaves["trainer"]
     module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
-    stack = [operator for operator in stack_of(resolution.trainer) if operator.writes]
-    seen = _Seen(budget, truth, ask)
+    stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
+    seen = _BatchRecorder(budget, truth, ask)
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(
             max_steps=STEPS,
@@ -107,26 +107,28 @@ def measured(
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            callbacks=[_AtTheEnd(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
+            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
         )
-        takes = need(trainer, module, resolution.task)
+        takes = estimate_memory(trainer, module, resolution.task)
         if takes is not None and takes.most > takes.room:
             module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
-    return Batch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
+    return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
 
 
-def resolution_of(files: Sequence[str], budget: Budget, threads: int = 1) -> Resolution:
+def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
     """Return the configuration under which a batch is drawn; nothing is loaded.
 
     Raises:
         SystemExit: it is refused; the message has been printed.
 
     """
-    return resolved([*(f"--config={file}" for file in files), f"--threads={threads}", *_settings(budget)])
+    return resolve_condition(
+        [*(f"--config={file}" for file in files), f"--threads={threads}", *_list_batch_overrides(budget)]
+    )
 
 
-def _settings(budget: Budget) -> list[str]:
+def _list_batch_overrides(budget: CardBudget) -> list[str]:
     values = {
         "seed_everything": SEED,
         "data.init_args.prompts_per_step": budget.prompts,
@@ -139,7 +141,7 @@ def _settings(budget: Budget) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]
 
 
-class _AtTheEnd(Callback):
+class _FinalStepSetter(Callback):
     """Date the batch to the end of a run, where schedules have their last value."""
 
     def __init__(self, step: int) -> None:
@@ -152,14 +154,14 @@ class _AtTheEnd(Callback):
         batch.step = self.step
 
 
-class _Seen(
-    Measurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
+class _BatchRecorder(
+    PeriodicMeasurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
 ):
     """Keep all that a card is made from."""
 
     every_n_steps = 1
 
-    def __init__(self, budget: Budget, truth: TrueCredit | None, ask: bool) -> None:
+    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool) -> None:
         super().__init__()
         self.budget, self.truth, self.asks = budget, truth, ask and truth is None
         if self.asks:
@@ -174,7 +176,7 @@ class _Seen(
         self.seen_before += 1
         if self.seen_before != 2:
             return {}
-        shares = prompt_gradients(trainer, module, rollout, advantages)
+        shares = compute_prompt_gradients(trainer, module, rollout, advantages)
         vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._truth(rollout)

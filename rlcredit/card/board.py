@@ -39,7 +39,7 @@ Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Board:
+class Leaderboard:
     """Rows in order.
 
     Args:
@@ -52,7 +52,7 @@ class Board:
     @property
     def ordered(self) -> list[Row]:
         """The rows, what gained most on the way first."""
-        return sorted(self.rows, key=lambda row: -number(row, GAIN))
+        return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
 
     @property
     def titles(self) -> dict[str, str]:
@@ -65,7 +65,7 @@ class Board:
         return {name: unit for name, (_, unit) in SHOWN.items()}
 
 
-def row(card: Card) -> Row:
+def summarise_card(card: Card) -> Row:
     """Return what the board shows of a card."""
     keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
     cells = dict(zip(KEYS, keys, strict=True))
@@ -77,7 +77,7 @@ def row(card: Card) -> Row:
     return cells
 
 
-def together(cards: Sequence[Card]) -> list[Row]:
+def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
     """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
 
     Args:
@@ -86,28 +86,28 @@ def together(cards: Sequence[Card]) -> list[Row]:
 
     """
     measured = {(card.budget, card.baseline, card.organism) for card in cards if card.common}
-    beside = [each for each in _shipped() if (each["budget"], each["baseline"], each["organism"]) in measured]
-    return latest([*beside, *map(row, cards)])
+    beside = [each for each in _read_shipped_rows() if (each["budget"], each["baseline"], each["organism"]) in measured]
+    return keep_latest_rows([*beside, *map(summarise_card, cards)])
 
 
-def latest(rows: Sequence[Row]) -> list[Row]:
+def keep_latest_rows(rows: Sequence[Row]) -> list[Row]:
     """Return rows with the last one only of every condition, organism and budget."""
     return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
 
 
-def by_organism(rows: Sequence[Row]) -> dict[str, Board]:
+def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
     """Return the board of every organism, by its name."""
     organisms = dict.fromkeys(each["organism"] for each in rows)
-    return {name: Board([each for each in rows if each["organism"] == name]) for name in organisms}
+    return {name: Leaderboard([each for each in rows if each["organism"] == name]) for name in organisms}
 
 
-def _shipped() -> list[Row]:
+def _read_shipped_rows() -> list[Row]:
     if not SHIPPED.is_file():
         return []
     with SHIPPED.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def number(each: Row, name: str, otherwise: float = 0.0) -> float:
+def parse_row_number(each: Row, name: str, otherwise: float = 0.0) -> float:
     """Return a number of a row, or what stands for one that is missing."""
     return float(each[name]) if each[name] else otherwise

@@ -10,20 +10,20 @@ from typing import Any
 
 from callbacks.probes.credit_heatmap import TEMPLATE
 from rlcredit.campaign.recorded import NUMBER_OR_NULL
-from rlcredit.card.batch import Batch
-from rlcredit.card.budget import BUDGETS, Budget
-from rlcredit.card.cost import costs
-from rlcredit.card.effects import effects, warnings
+from rlcredit.card.batch import CardBatch
+from rlcredit.card.budget import BUDGETS, CardBudget
+from rlcredit.card.cost import measure_credit_cost
+from rlcredit.card.effects import list_stack_warnings, measure_credit_effects
 from rlcredit.card.finding import Finding
-from rlcredit.card.learning import Learnt, inside, points
-from rlcredit.card.properties import Property, properties
-from rlcredit.card.truth import agreed
-from rlcredit.card.turn import turned
+from rlcredit.card.learning import TrainingOutcome, describe_equivalence, format_paired_difference
+from rlcredit.card.properties import StackProperty, check_stack_properties
+from rlcredit.card.truth import measure_credit_agreement
+from rlcredit.card.turn import measure_gradient_change
 from rlcredit.files import write_atomically
-from rlcredit.inputs.names import folder_name
-from rlcredit.inputs.shapes import Shape, stored
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.notices import once
+from rlcredit.inputs.names import validate_folder_name
+from rlcredit.inputs.shapes import Shape, read_stored_json
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.notices import warn_once
 from rlcredit.oracle import TrueCredit
 
 SECTIONS = {
@@ -92,7 +92,7 @@ class Card:
     commit: str
     grounds: Sequence[str]
     beside: Sequence[str] = ()
-    properties: Sequence[Property] = ()
+    properties: Sequence[StackProperty] = ()
     warnings: Sequence[str] = ()
     sections: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     verdict: str = ""
@@ -119,7 +119,7 @@ class Card:
     @property
     def place(self) -> str:
         """Name of its folder among those of its organism and budget."""
-        return folder_of(self.name, self.baseline)
+        return name_card_folder(self.name, self.baseline)
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding of a name; None where nothing was found."""
@@ -148,7 +148,7 @@ class Card:
             try:
                 found.append(cls.read(path))
             except ValueError as error:
-                once(f"{error} It is left out.")
+                warn_once(f"{error} It is left out.")
         return found
 
     @classmethod
@@ -159,17 +159,17 @@ class Card:
             ValueError: it is no card; names the file, the field and the repair.
 
         """
-        plain: dict[str, Any] = stored(path, CARD, REPAIR)
-        if problem := _contradiction(plain):
-            raise ValueError(f"{shown(path)} is damaged: {problem}. {REPAIR}")
-        plain["properties"] = [Property(**one) for one in plain["properties"]]
+        plain: dict[str, Any] = read_stored_json(path, CARD, REPAIR)
+        if problem := _find_card_contradiction(plain):
+            raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")
+        plain["properties"] = [StackProperty(**one) for one in plain["properties"]]
         plain["sections"] = {
             name: [Finding.restored(one) for one in found] for name, found in plain["sections"].items()
         }
         return cls(**plain)
 
 
-def _contradiction(plain: Mapping[str, Any]) -> str | None:
+def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
     """Say what is impossible in a card of the right shape."""
     if extra := sorted(plain.keys() - CARD.keys()):
         return f"{extra[0]} is no key of a card"
@@ -177,7 +177,7 @@ def _contradiction(plain: Mapping[str, Any]) -> str | None:
         return "its budget, origins or grounds are none of a card"
     try:
         for key in ("name", "organism", "baseline"):
-            folder_name(key, plain[key])
+            validate_folder_name(key, plain[key])
     except ValueError as error:
         return str(error).rstrip(".")
     numbers = (
@@ -190,27 +190,31 @@ def _contradiction(plain: Mapping[str, Any]) -> str | None:
     return next((f"{place} is {value}" for place, value in numbers if value in (inf, -inf)), None)
 
 
-def folder_of(name: str, baseline: str) -> str:
+def name_card_folder(name: str, baseline: str) -> str:
     """Return the name of the folder of a condition: what is compared with another baseline lies elsewhere."""
     return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
 
 
-def measured_sections(
-    batch: Batch, base: Batch, truth: TrueCredit, budget: Budget
+def measure_card_sections(
+    batch: CardBatch, base: CardBatch, truth: TrueCredit, budget: CardBudget
 ) -> Iterator[tuple[str, list[Finding]]]:
     """Yield what one batch says."""
-    yield "batch", list(effects(batch, base))
-    yield "gradient", list(turned(batch, base, budget.batch))
-    yield "truth", list(agreed(batch, base, truth))
-    yield "cost", list(costs(batch, base))
+    yield "batch", list(measure_credit_effects(batch, base))
+    yield "gradient", list(measure_gradient_change(batch, base, budget.batch))
+    yield "truth", list(measure_credit_agreement(batch, base, truth))
+    yield "cost", list(measure_credit_cost(batch, base))
 
 
-def described(batch: Batch) -> dict[str, Any]:
+def describe_card_stack(batch: CardBatch) -> dict[str, Any]:
     """Return what a card says of a stack without a baseline."""
-    return {"properties": list(properties(batch)), "warnings": warnings(batch), "page": batch.page}
+    return {
+        "properties": list(check_stack_properties(batch)),
+        "warnings": list_stack_warnings(batch),
+        "page": batch.page,
+    }
 
 
-def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
+def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:
     """Return the verdict and its sentence.
 
     Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
@@ -223,5 +227,8 @@ def decided(card: Card, learnt: Learnt) -> tuple[str, str]:
     verdict, compared = learnt.comparison.verdict, learnt.comparison
     assert compared.test is not None
     runs = f"{len(learnt.runs)} paired runs of {learnt.steps} steps"
-    within = f"; {inside(compared.test)}" if verdict.startswith("equivalent") else ""
-    return verdict, f"After {runs} {card.name} ends {points(compared.test)} from {card.baseline}{within}."
+    within = f"; {describe_equivalence(compared.test)}" if verdict.startswith("equivalent") else ""
+    return (
+        verdict,
+        f"After {runs} {card.name} ends {format_paired_difference(compared.test)} from {card.baseline}{within}.",
+    )

@@ -7,30 +7,30 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.card import leaderboard, organisms
-from rlcredit.card.board import together
+from rlcredit.card.board import add_shipped_rows
 from rlcredit.card.budget import BUDGETS
 from rlcredit.card.card import USUAL, Card
-from rlcredit.card.comparable import refuse_incomparable
-from rlcredit.card.making import Desk
-from rlcredit.card.named import shipped_operators, subject
-from rlcredit.card.page import written
-from rlcredit.card.subject import Subject
-from rlcredit.command_line.quiet import quiet
-from rlcredit.exits import FINISHED, REFUSED, Ended
-from rlcredit.inputs.arguments import Parser, path
-from rlcredit.inputs.feasible import REFUSALS, reason
+from rlcredit.card.comparable import refuse_incomparable_condition
+from rlcredit.card.making import CardBuilder
+from rlcredit.card.named import list_shipped_operators, resolve_card_condition
+from rlcredit.card.page import write_card_page
+from rlcredit.card.subject import CardCondition
+from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.exits import FINISHED, REFUSED, RunStopped
+from rlcredit.inputs.arguments import CommandParser, parse_path
+from rlcredit.inputs.feasible import REFUSALS, explain_refusal
 from rlcredit.inputs.limits import THREADS
-from rlcredit.inputs.passwords import redacted
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.notices import tell
-from rlcredit.tracking.interruption import Interrupted, Signals
+from rlcredit.inputs.passwords import redact_passwords
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.notices import print_message
+from rlcredit.tracking.interruption import SignalHandler, SignalInterrupt
 
-SIGNALS = Signals()
+SIGNALS = SignalHandler()
 
 
-def parser() -> argparse.ArgumentParser:
+def make_card_parser() -> argparse.ArgumentParser:
     """Return what the command line of a card accepts."""
-    command = Parser(
+    command = CommandParser(
         "rlcredit card",
         description="Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
     )
@@ -45,77 +45,81 @@ def parser() -> argparse.ArgumentParser:
         help="how much is measured: one batch, 5 minutes, an hour, over night",
     )
     add("--organism", nargs="+", default=[organisms.FIRST], metavar="NAME", help="where: names, files, or `all`")
-    add("--folder", type=path, default=Path("cards"), help="where cards and their runs are kept")
-    add("--slots", type=_number, help="runs at a time; as many as there are GPUs, else cores")
-    add("--threads", type=_number, default=1, help="of a run, and of the measurement; 1")
+    add("--folder", type=parse_path, default=Path("cards"), help="where cards and their runs are kept")
+    add("--slots", type=_parse_positive_count, help="runs at a time; as many as there are GPUs, else cores")
+    add("--threads", type=_parse_positive_count, default=1, help="of a run, and of the measurement; 1")
     add("--mlflow", default="sqlite:///mlflow.db", metavar="URI", help="`env` for MLFLOW_TRACKING_URI, `none` for none")
     add("--experiment", default="cards", metavar="NAME", help="in MLflow")
     return command
 
 
-def main(args: Sequence[str]) -> int:
+def run_card_command(args: Sequence[str]) -> int:
     """Judge; return 0 if all is there, 2 if it was refused, 3 if credit is not finite, 128 and the signal if killed."""
-    quiet()
+    silence_libraries()
     sys.path.append(str(Path.cwd()))
-    options = parser().parse_args(args)
+    options = make_card_parser().parse_args(args)
     with SIGNALS.heeded():
         try:
-            return _judged(options)
+            return _build_requested_cards(options)
         except REFUSALS as error:
-            print(f"error: {redacted(' '.join(reason(error).split()))}", file=sys.stderr)
+            print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        except (Interrupted, KeyboardInterrupt) as interrupted:
-            tell(f"interrupted; to go on: {shlex.join(['rlcredit', 'card', *args])}")
-            return interrupted.status if isinstance(interrupted, Interrupted) else 130
-        except Ended as ended:
-            tell(f"error: {ended}")
+        except (SignalInterrupt, KeyboardInterrupt) as interrupted:
+            print_message(f"interrupted; to go on: {shlex.join(['rlcredit', 'card', *args])}")
+            return interrupted.status if isinstance(interrupted, SignalInterrupt) else 130
+        except RunStopped as ended:
+            print_message(f"error: {ended}")
             return ended.status
 
 
-def _judged(options: argparse.Namespace) -> int:
-    places = organisms.organisms(options.organism)
-    named = [*options.subjects, *(shipped_operators() if options.shipped else [])]
+def _build_requested_cards(options: argparse.Namespace) -> int:
+    places = organisms.select_card_policies(options.organism)
+    named = [*options.subjects, *(list_shipped_operators() if options.shipped else [])]
     if not named:
         raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
-    subjects, base, budget = [subject(name) for name in named], subject(options.baseline), BUDGETS[options.budget]
+    subjects, base, budget = (
+        [resolve_card_condition(name) for name in named],
+        resolve_card_condition(options.baseline),
+        BUDGETS[options.budget],
+    )
     _refuse_namesakes([base, *subjects])
-    desks = [Desk(place, base, budget, options.folder, options.slots, options.threads) for place in places]
+    desks = [CardBuilder(place, base, budget, options.folder, options.slots, options.threads) for place in places]
     for desk in desks:
         for each in subjects:
-            refuse_incomparable(each, base, desk.organism.files, budget)
+            refuse_incomparable_condition(each, base, desk.organism.files, budget)
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
     for desk in desks:
         for each in subjects:
             made[each.name].append(desk.card(each))
     for cards in made.values():
-        page = written(cards, options.folder, options.mlflow, options.experiment)
+        page = write_card_page(cards, options.folder, options.mlflow, options.experiment)
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
     new = [card for cards in made.values() for card in cards]
-    rows = together([*_beside(new, Card.kept(options.folder)), *new])
+    rows = add_shipped_rows([*_select_comparable_cards(new, Card.kept(options.folder)), *new])
     if len({each["condition"] for each in rows}) > 1:
-        print(leaderboard.written(rows, options.folder, own=() if options.shipped else made))
+        print(leaderboard.write_leaderboard(rows, options.folder, own=() if options.shipped else made))
     return FINISHED
 
 
-def _beside(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
+def _select_comparable_cards(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
     """Return the earlier cards that were compared with the same, on organisms that are still the same."""
     organisms = {card.organism: card.grounds[0] for card in new}
     comparable = (card for card in kept if card.compared_with == new[0].compared_with)
     return [card for card in comparable if organisms.get(card.organism, card.grounds[0]) == card.grounds[0]]
 
 
-def _refuse_namesakes(subjects: Sequence[Subject]) -> None:
+def _refuse_namesakes(subjects: Sequence[CardCondition]) -> None:
     """Refuse conditions that differ and are called the same: each has its folder and its runs by its name."""
     by_name = {each.name: each for each in reversed(subjects)}
     for each in subjects:
         if each.content != (first := by_name[each.name]).content:
-            named = f"{shown(first.origin)} and {shown(each.origin)}"
+            named = f"{shorten_name(first.origin)} and {shorten_name(each.origin)}"
             raise ValueError(f"{named} differ and are both called {each.name}. Rename one.")
 
 
-def _number(text: str) -> int:
+def _parse_positive_count(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= THREADS:
         raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
     return int(text)

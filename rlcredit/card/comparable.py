@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.differences import differences, flat
-from rlcredit.card.arms import RATE, Arm, refuse_unlike
-from rlcredit.card.batch import Batch, resolution_of
-from rlcredit.card.budget import Budget
-from rlcredit.card.subject import Subject
+from rlcredit.campaign.differences import flatten_config, list_differences
+from rlcredit.card.arms import RATE, TrainingCondition, refuse_unlike_evaluation
+from rlcredit.card.batch import CardBatch, resolve_batch_config
+from rlcredit.card.budget import CardBudget
+from rlcredit.card.subject import CardCondition
 
 DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
 """Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
@@ -20,7 +20,9 @@ OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 """Settings in which conditions differ by being others."""
 
 
-def refuse_incomparable(subject: Subject, baseline: Subject, files: Sequence[str], budget: Budget) -> None:
+def refuse_incomparable_condition(
+    subject: CardCondition, baseline: CardCondition, files: Sequence[str], budget: CardBudget
+) -> None:
     """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
 
     Args:
@@ -40,25 +42,28 @@ def refuse_incomparable(subject: Subject, baseline: Subject, files: Sequence[str
         own, other = (
             (*files, str(each.written(place / name))) for name, each in (("own", subject), ("other", baseline))
         )
-        leaves, base = (resolution_of(each, budget).leaves for each in (own, other))
-        lines = differences(base, leaves, (baseline.name, subject.name))
+        leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
+        lines = list_differences(base, leaves, (baseline.name, subject.name))
         if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
             raise ValueError(f"{subject.name} draws other completions than the baseline: {'; '.join(drawn)}.")
         if budget.seeds:
-            arms = Arm(subject.name, own, rate(leaves)), Arm(baseline.name, other, rate(base))
-            refuse_unlike(*arms, budget, place)
+            arms = (
+                TrainingCondition(subject.name, own, read_learning_rate(leaves)),
+                TrainingCondition(baseline.name, other, read_learning_rate(base)),
+            )
+            refuse_unlike_evaluation(*arms, budget, place)
 
 
-def beside(batch: Batch, base: Batch) -> list[str]:
+def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:
     """Return the settings in which a condition differs from the baseline besides its name and its stack."""
 
-    def common(each: Batch) -> dict[str, Any]:
-        return {key: value for key, value in flat(each.resolution.leaves).items() if not key.startswith(OWN)}
+    def common(each: CardBatch) -> dict[str, Any]:
+        return {key: value for key, value in flatten_config(each.resolution.leaves).items() if not key.startswith(OWN)}
 
-    return differences(common(base), common(batch), ("baseline", "here"))
+    return list_differences(common(base), common(batch), ("baseline", "here"))
 
 
-def rate(leaves: object) -> float:
+def read_learning_rate(leaves: object) -> float:
     """Return the learning rate that a condition configures.
 
     Raises:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from rlcredit.card.batch import Batch
+from rlcredit.card.batch import CardBatch
 from rlcredit.card.finding import Finding
 
 PASSES = {"ref_logprobs": 1, "ref_log_ratio": 2}
 """Forward passes over the batch that an optional fact takes."""
 
 
-def costs(batch: Batch, base: Batch) -> Iterator[Finding]:
+def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     """Yield the share of a step, passes and tokens that credit takes.
 
     Args:

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from callbacks.lints import bounds, notices
-from rlcredit.card.batch import Batch
-from rlcredit.card.finding import Finding, over_parts
+from callbacks.lints import bound_advantages, explain_idle_operators
+from rlcredit.card.batch import CardBatch
+from rlcredit.card.finding import Finding, jackknife_estimate
 
 KINDS = ("number", "word", "symbol", "space", "end")
 """Kinds of tokens."""
@@ -18,7 +18,7 @@ BOUND = 1 - 1e-5
 """Share of the largest possible credit from which on a token is at its bound."""
 
 
-def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
+def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     """Yield what a stack makes of the batch where the baseline's credit is the other choice.
 
     Args:
@@ -27,10 +27,15 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
 
     """
     ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
-    groups = _by_prompt(ledgers[0], batch.rollout.group_size), _by_prompt(ledgers[1], base.rollout.group_size)
+    groups = (
+        _group_by_prompt(ledgers[0], batch.rollout.group_size),
+        _group_by_prompt(ledgers[1], base.rollout.group_size),
+    )
     prompts = len(groups[0])
-    moved = over_parts(lambda chosen: displaced(groups[0][chosen], groups[1][chosen])[0], prompts)
-    within = over_parts(lambda chosen: displaced(groups[0][chosen], groups[1][chosen])[1], prompts)
+    moved = jackknife_estimate(lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[0], prompts)
+    within = jackknife_estimate(
+        lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[1], prompts
+    )
     yield Finding(
         "moved",
         "credit moved",
@@ -48,8 +53,8 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
         "completions count.",
         **within,
     )
-    yield from _kinds(batch, base, groups)
-    at_bound = _saturated(batch)
+    yield from _measure_token_kinds(batch, base, groups)
+    at_bound = _measure_saturation(batch)
     if at_bound is not None:
         sentence = f"{at_bound:.1%} of the tokens with credit have the largest that the stack can give."
         yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
@@ -62,16 +67,16 @@ def effects(batch: Batch, base: Batch) -> Iterator[Finding]:
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
         sentence=f"{without:.1%} of the tokens are not credited at all.",
     )
-    yield _confidence(batch, groups)
+    yield _measure_logprob_correlation(batch, groups)
 
 
-def warnings(batch: Batch) -> list[str]:
+def list_stack_warnings(batch: CardBatch) -> list[str]:
     """Return what is known of operators that do nothing, and of a stack that gives no credit."""
     said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
-    return [*said, *notices(batch.stack, batch.rollout.group_size)]
+    return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
 
-def displaced(credit: Tensor, base: Tensor) -> tuple[float, float]:
+def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]:
     r"""Return the share of credit that lies elsewhere, and the part of it that stays inside its completion.
 
     .. math:: \tfrac12 \sum_{i,t} |a_{i,t} - b_{i,t}|, \qquad
@@ -97,7 +102,7 @@ def displaced(credit: Tensor, base: Tensor) -> tuple[float, float]:
     return whole / 2, 1 - between / whole if whole > 1e-12 else 0.0
 
 
-def kinds(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
+def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
     """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
 
     Example:
@@ -108,11 +113,11 @@ def kinds(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
     found = np.full((len(tokens), width), "end", dtype="U6")
     for row, pieces in enumerate(tokens):
         for place, piece in enumerate(pieces[:width]):
-            found[row, place] = _kind(piece)
+            found[row, place] = _classify_piece(piece)
     return found
 
 
-def _kind(piece: str) -> str:
+def _classify_piece(piece: str) -> str:
     if any(character.isdigit() for character in piece):
         return "number"
     if any(character.isalpha() for character in piece):
@@ -120,17 +125,17 @@ def _kind(piece: str) -> str:
     return "symbol" if piece.strip() else ("space" if piece else "end")
 
 
-def _kinds(batch: Batch, base: Batch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
+def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
     """Yield which share of the credit every kind of token has, where there are such tokens."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
-    classes = kinds(batch.rollout.tokens, mask.shape[1])
+    classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
     for kind in KINDS:
         where = torch.from_numpy(classes == kind) & mask
         if not where.any():
             continue
-        chosen = _by_prompt(where, size)
-        share = over_parts(lambda parts, at=chosen: _share(groups[0][parts], at[parts]), len(chosen))
-        flat = _share(groups[1], chosen)
+        chosen = _group_by_prompt(where, size)
+        share = jackknife_estimate(lambda parts, at=chosen: _credit_share(groups[0][parts], at[parts]), len(chosen))
+        flat = _credit_share(groups[1], chosen)
         tokens = float(where.sum() / mask.sum())
         yield Finding(
             f"on_{kind}",
@@ -143,18 +148,18 @@ def _kinds(batch: Batch, base: Batch, groups: tuple[Tensor, Tensor]) -> Iterator
         )
 
 
-def _confidence(batch: Batch, groups: tuple[Tensor, Tensor]) -> Finding:
+def _measure_logprob_correlation(batch: CardBatch, groups: tuple[Tensor, Tensor]) -> Finding:
     """Return how credit goes with log-probability: to first order, what lowers entropy (arXiv:2505.22617)."""
     size = batch.rollout.group_size
-    logprobs = _by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
-    mask = _by_prompt(batch.rollout.mask.cpu(), size)
+    logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
+    mask = _group_by_prompt(batch.rollout.mask.cpu(), size)
 
     def correlation(ledger: Tensor, chosen: Sequence[int]) -> float:
         where = mask[chosen]
         pairs = torch.stack([ledger[chosen][where], logprobs[chosen][where]])
         return float(torch.corrcoef(pairs)[0, 1]) if bool((pairs.std(1) > 0).all()) else 0.0
 
-    found = over_parts(lambda chosen: correlation(groups[0], chosen), len(mask), least=-1.0)
+    found = jackknife_estimate(lambda chosen: correlation(groups[0], chosen), len(mask), least=-1.0)
     return Finding(
         "confidence",
         "credit on what is likely",
@@ -165,18 +170,18 @@ def _confidence(batch: Batch, groups: tuple[Tensor, Tensor]) -> Finding:
     )
 
 
-def _share(ledger: Tensor, where: Tensor) -> float:
+def _credit_share(ledger: Tensor, where: Tensor) -> float:
     total = float(ledger.abs().sum())
     return float(ledger.abs()[where].sum()) / total if total else 0.0
 
 
-def _by_prompt(values: Tensor, group_size: int) -> Tensor:
+def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
     return values.reshape(-1, group_size, values.shape[-1])
 
 
-def _saturated(batch: Batch) -> float | None:
+def _measure_saturation(batch: CardBatch) -> float | None:
     """Return the share of credited tokens at the largest credit there can be; None where none is known."""
-    limit = bounds(batch.stack, batch.rollout.group_size)[-1]
+    limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
     credit = batch.rollout.advantages[batch.rollout.mask].abs()
     credited = credit > 0
     if not np.isfinite(limit) or not credited.any():

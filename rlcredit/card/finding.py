@@ -52,7 +52,7 @@ class Finding:
         return cls(**known)
 
 
-def over_parts(
+def jackknife_estimate(
     statistic: Callable[[Sequence[int]], float], parts: int, least: float = 0.0, most: float = 1.0
 ) -> dict[str, Any]:
     """Return a statistic of all parts and its jackknife interval, as arguments of a finding.

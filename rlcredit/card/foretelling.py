@@ -8,10 +8,10 @@ import numpy as np
 
 from rlcredit.card.board import GAIN, Row
 from rlcredit.card.card import ITSELF, NONE
-from rlcredit.card.rendering import with_ends
+from rlcredit.card.rendering import format_with_interval
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.jackknife import jackknife_interval
-from rlcredit.statistics.rank_correlation import rank_correlation
+from rlcredit.statistics.rank_correlation import spearman_correlation
 
 PROBES = {
     "moved": "credit moved",
@@ -36,7 +36,7 @@ Cells = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Foretold:
+class PredictorCorrelation:
     """How well one measurement foretells one outcome.
 
     Args:
@@ -58,7 +58,7 @@ class Foretold:
 
     def __str__(self) -> str:
         """Write the correlation with its interval."""
-        return with_ends(self.correlation, self.interval.low, self.interval.high, "+.2f")
+        return format_with_interval(self.correlation, self.interval.low, self.interval.high, "+.2f")
 
     def row(self) -> Row:
         """Return it as text by column."""
@@ -68,7 +68,7 @@ class Foretold:
         return {"probe": self.probe, "outcome": self.outcome, **written, **counts}
 
 
-def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
+def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
     """Yield how well every measurement foretells the gain, and its size; none if there are too few conditions.
 
     The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
@@ -82,7 +82,7 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
     """
     others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
     for probe in PROBES:
-        cells = _ordered(
+        cells = _select_rankable_policies(
             {
                 (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
                 for row in others
@@ -98,26 +98,26 @@ def foretold(rows: Sequence[Row]) -> Iterator[Foretold]:
             without = [_mean_correlation(pairs, [each for each in conditions if each != left]) for left in conditions]
             around = jackknife_interval(whole, np.array(without))
             interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
-            yield Foretold(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
+            yield PredictorCorrelation(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
 
 
-def by_probe(known: Sequence[Foretold]) -> dict[str, list[Foretold]]:
+def group_by_predictor(known: Sequence[PredictorCorrelation]) -> dict[str, list[PredictorCorrelation]]:
     """Return what is foretold, the gain and its size, by the title of the measurement."""
-    found: dict[str, list[Foretold]] = {}
+    found: dict[str, list[PredictorCorrelation]] = {}
     for each in known:
         found.setdefault(PROBES[each.probe], []).append(each)
     return found
 
 
-def markdown_of(known: Sequence[Foretold]) -> Iterator[str]:
+def render_predictor_table(known: Sequence[PredictorCorrelation]) -> Iterator[str]:
     """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
     yield "| measurement before training | with the gain | with its size | cards, organisms |"
     yield "|---|---|---|---|"
-    for title, (gain, size) in by_probe(known).items():
+    for title, (gain, size) in group_by_predictor(known).items():
         yield f"| {title} | {gain} | {size} | {gain.cards}, {gain.organisms} |"
 
 
-def _ordered(cells: Cells) -> Cells:
+def _select_rankable_policies(cells: Cells) -> Cells:
     """Return the cells of the organisms that have enough of them, and on which not most measure or gain the same."""
     kept: list[str] = []
     for organism in dict.fromkeys(organism for _, organism in cells):
@@ -133,4 +133,4 @@ def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
     """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
     organisms = dict.fromkeys(organism for _, organism in cells)
     chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
-    return float(np.mean([rank_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))
+    return float(np.mean([spearman_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))

@@ -7,11 +7,11 @@ import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.card.finding import Finding
-from rlcredit.report.comparison import Comparison
-from rlcredit.report.evidence import Run
-from rlcredit.statistics.collapse import collapsed
-from rlcredit.statistics.equivalence import equivalence
-from rlcredit.statistics.t_test import TTest, paired_t
+from rlcredit.report.comparison import ConditionComparison
+from rlcredit.report.evidence import FinishedRun
+from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.t_test import TTest, paired_t_test
 
 PRIMARY = "val/pass_at_1"
 
@@ -20,7 +20,7 @@ EFFECT = 0.01
 
 
 @dataclass(frozen=True)
-class Learnt:
+class TrainingOutcome:
     """What runs have shown.
 
     Args:
@@ -32,9 +32,9 @@ class Learnt:
 
     """
 
-    comparison: Comparison
-    runs: Sequence[Run]
-    baseline: Sequence[Run]
+    comparison: ConditionComparison
+    runs: Sequence[FinishedRun]
+    baseline: Sequence[FinishedRun]
     rate: float
     baseline_rate: float
 
@@ -58,12 +58,12 @@ class Learnt:
         said = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=said)
         gain, on_the_way = compared.test, compared.area
-        said = f"{points(gain)}: {compared.verdict}."
-        yield Finding("gain", "gain at the end, paired", *_in_points(gain), sentence=said)
+        said = f"{format_paired_difference(gain)}: {compared.verdict}."
+        yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=said)
         ahead = round(100 * on_the_way.difference, 1)
         where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
         said = f"Over the whole run it is {where} on average."
-        yield Finding("area_gain", "gain on the way, paired", *_in_points(on_the_way), sentence=said)
+        yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
         yield self._speed()
         yield self._safety()
         said = f"The policy ends with {entropy:.3f} nats a token, under the baseline with {other:.3f}."
@@ -72,7 +72,7 @@ class Learnt:
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
 
     @property
-    def _arms(self) -> tuple[Sequence[Run], Sequence[Run]]:
+    def _arms(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
         return self.runs, self.baseline
 
     def _ends(self, metric: str) -> tuple[float, float]:
@@ -82,7 +82,7 @@ class Learnt:
 
     def _safety(self) -> Finding:
         """Return how many runs end far below the others."""
-        falls, base = (int(collapsed([run.end(PRIMARY) for run in runs]).sum()) for runs in self._arms)
+        falls, base = (int(collapsed_run_mask([run.end(PRIMARY) for run in runs]).sum()) for runs in self._arms)
         said = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
         return Finding("collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=said)
 
@@ -90,10 +90,12 @@ class Learnt:
         """Return how many steps it takes to half of what the baseline gains."""
         start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
         threshold = float((start + self._ends(PRIMARY)[1]) / 2)
-        own, base = (np.array([steps_to(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._arms)
+        own, base = (
+            np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._arms
+        )
         never = int(np.isinf(own).sum())
         capped = [np.where(np.isinf(steps), self.steps, steps) for steps in (own, base)]
-        difference = paired_t(capped[0] - capped[1])
+        difference = paired_t_test(capped[0] - capped[1])
         more = f"; {never} of {len(own)} runs never get there" if never else ""
         return Finding(
             "steps",
@@ -108,24 +110,24 @@ class Learnt:
         )
 
 
-def points(test: TTest) -> str:
+def format_paired_difference(test: TTest) -> str:
     """Write a paired difference with its interval."""
-    difference, unit, low, high = _in_points(test)
-    return f"{_signed(difference)} {unit} ({_signed(low)} to {_signed(high)})"
+    difference, unit, low, high = _convert_to_points(test)
+    return f"{_format_signed_number(difference)} {unit} ({_format_signed_number(low)} to {_format_signed_number(high)})"
 
 
-def inside(test: TTest) -> str:
+def describe_equivalence(test: TTest) -> str:
     """Say which interval it is that lies within the margin where a difference is called equivalent."""
-    inner = equivalence(test, EFFECT, ALPHA).interval
-    ends = f"{_signed(100 * inner.low)} to {_signed(100 * inner.high)}"
+    inner = equivalence_test(test, EFFECT, ALPHA).interval
+    ends = f"{_format_signed_number(100 * inner.low)} to {_format_signed_number(100 * inner.high)}"
     return f"the {100 * inner.level:.0f} % interval, {ends}, lies within"
 
 
-def _signed(number: float) -> str:
+def _format_signed_number(number: float) -> str:
     return f"{round(number, 1) + 0.0:+.1f}"
 
 
-def steps_to(curve: Mapping[int, float], threshold: float) -> float:
+def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
     """Return after how many steps a held-out curve first reaches a value, between evaluations on a straight line.
 
     Example:
@@ -143,6 +145,6 @@ def steps_to(curve: Mapping[int, float], threshold: float) -> float:
     return float("inf")
 
 
-def _in_points(test: TTest) -> tuple[float, str, float, float]:
+def _convert_to_points(test: TTest) -> tuple[float, str, float, float]:
     """Return a paired difference as a finding has it: estimate, unit, and the ends of its interval."""
     return 100 * test.difference, "points", 100 * test.interval.low, 100 * test.interval.high

@@ -6,24 +6,32 @@ from typing import Any
 
 import torch
 
-from rlcredit.card.arms import Arm, learnt
-from rlcredit.card.batch import Batch, measured
-from rlcredit.card.budget import Budget
-from rlcredit.card.card import ITSELF, UNTRAINED, Card, decided, described, folder_of, measured_sections
-from rlcredit.card.comparable import beside, rate
-from rlcredit.card.dependence import MEASURING, digest, fingerprint
-from rlcredit.card.organisms import Organism
-from rlcredit.card.subject import Subject
-from rlcredit.command_line.explain import call
+from rlcredit.card.arms import TrainingCondition, run_paired_training
+from rlcredit.card.batch import CardBatch, measure_card_batch
+from rlcredit.card.budget import CardBudget
+from rlcredit.card.card import (
+    ITSELF,
+    UNTRAINED,
+    Card,
+    conclude_card,
+    describe_card_stack,
+    measure_card_sections,
+    name_card_folder,
+)
+from rlcredit.card.comparable import list_unequal_settings, read_learning_rate
+from rlcredit.card.dependence import MEASURING, fingerprint_configs, hash_json_content
+from rlcredit.card.organisms import CardPolicy
+from rlcredit.card.subject import CardCondition
+from rlcredit.command_line.explain import render_call
 from rlcredit.files import write_atomically
 from rlcredit.inputs import strict_yaml
-from rlcredit.notices import tell
+from rlcredit.notices import print_message
 from rlcredit.oracle import TrueCredit
-from rlcredit.tracking.versions import git_commit
+from rlcredit.tracking.versions import read_git_commit
 
 
 @dataclass
-class Desk:
+class CardBuilder:
     """Where cards are made: an organism, a baseline, a budget.
 
     Args:
@@ -36,15 +44,15 @@ class Desk:
 
     """
 
-    organism: Organism
-    baseline: Subject
-    budget: Budget
+    organism: CardPolicy
+    baseline: CardCondition
+    budget: CardBudget
     folder: Path
     slots: int | None = None
     threads: int = 1
-    _base: Batch | None = field(default=None, init=False)
+    _base: CardBatch | None = field(default=None, init=False)
 
-    def card(self, subject: Subject) -> Card:
+    def card(self, subject: CardCondition) -> Card:
         """Return the card of a condition; what has been measured before is read."""
         place = self._place(subject)
         file, key = place / "card.json", place / "key.txt"
@@ -53,7 +61,7 @@ class Desk:
             try:
                 return replace(Card.read(file), origins=self._origins(subject))
             except ValueError as error:
-                tell(f"warning: {error} It is made anew now.")
+                print_message(f"warning: {error} It is made anew now.")
         card = self._made(subject)
         for each in (subject, self.baseline):
             each.refuse_edits()
@@ -62,7 +70,7 @@ class Desk:
         write_atomically(key, identity)
         return card
 
-    def base(self) -> Batch:
+    def base(self) -> CardBatch:
         """Return the batch under the baseline, with true credit; measured once."""
         if self._base is None:
             place = self._place(self.baseline)
@@ -72,13 +80,13 @@ class Desk:
                 torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
         return self._base
 
-    def _made(self, subject: Subject) -> Card:
+    def _made(self, subject: CardCondition) -> Card:
         """Measure a condition, and run what is missing."""
-        tell(f"measuring  {subject.name} on {self.organism.name}")
+        print_message(f"measuring  {subject.name} on {self.organism.name}")
         condition = subject.written(self._place(subject))
         base = self.base()
         assert base.truth is not None
-        itself = _unnamed(subject) == _unnamed(self.baseline)
+        itself = _drop_condition_name(subject) == _drop_condition_name(self.baseline)
         batch = base if itself else self._batch(condition, base.truth)
         if batch.rollout.tokens != base.rollout.tokens:
             raise ValueError(f"{subject.name} draws other completions than the baseline, with which it is compared.")
@@ -88,14 +96,14 @@ class Desk:
             self.baseline.name,
             self.budget.name,
             self._origins(subject),
-            _written(batch),
-            _written(base),
-            git_commit(),
-            (fingerprint(self._organism()), fingerprint([self.baseline.content])),
-            beside(batch, base),
-            **described(batch),
+            _format_operator_stack(batch),
+            _format_operator_stack(base),
+            read_git_commit(),
+            (fingerprint_configs(self._organism()), fingerprint_configs([self.baseline.content])),
+            list_unequal_settings(batch, base),
+            **describe_card_stack(batch),
         )
-        card.sections = dict(measured_sections(batch, base, base.truth, self.budget))
+        card.sections = dict(measure_card_sections(batch, base, base.truth, self.budget))
         if itself:
             card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
         elif not self.budget.seeds:
@@ -104,22 +112,26 @@ class Desk:
             self._learn(card, subject, condition, batch, base)
         return card
 
-    def _learn(self, card: Card, subject: Subject, condition: Path, batch: Batch, base: Batch) -> None:
+    def _learn(self, card: Card, subject: CardCondition, condition: Path, batch: CardBatch, base: CardBatch) -> None:
         """Run what is missing, and add what was learnt."""
-        arm = Arm(subject.name, (*self.organism.files, str(condition)), rate(batch.resolution.leaves))
+        arm = TrainingCondition(
+            subject.name, (*self.organism.files, str(condition)), read_learning_rate(batch.resolution.leaves)
+        )
         other = self._place(self.baseline) / "condition.yaml"
-        baseline = Arm(self.baseline.name, (*self.organism.files, str(other)), rate(base.resolution.leaves))
+        baseline = TrainingCondition(
+            self.baseline.name, (*self.organism.files, str(other)), read_learning_rate(base.resolution.leaves)
+        )
         place = self.folder / "arms" / self.organism.name
-        found = learnt(arm, baseline, self.budget, place, self.slots, self.threads)
+        found = run_paired_training(arm, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
-        card.verdict, card.sentence = decided(card, found)
+        card.verdict, card.sentence = conclude_card(card, found)
 
-    def _batch(self, condition: Path, truth: TrueCredit | None) -> Batch:
+    def _batch(self, condition: Path, truth: TrueCredit | None) -> CardBatch:
         files, kept = [*self.organism.files, str(condition)], condition.parent
-        return measured(files, self.budget, truth, threads=self.threads, kept=kept)
+        return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept)
 
-    def _place(self, subject: Subject) -> Path:
-        return self.folder / self.organism.name / self.budget.name / folder_of(subject.name, self.baseline.name)
+    def _place(self, subject: CardCondition) -> Path:
+        return self.folder / self.organism.name / self.budget.name / name_card_folder(subject.name, self.baseline.name)
 
     def _truth_file(self) -> Path:
         return self.folder / self.organism.name / self.budget.name / "truth.pt"
@@ -134,26 +146,28 @@ class Desk:
     def _truth_key(self) -> str:
         """Return what true credit depends on: who draws the batch, and how."""
         content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
-        return digest([fingerprint([*self._organism(), content], under=MEASURING), asdict(self.budget)])
+        return hash_json_content(
+            [fingerprint_configs([*self._organism(), content], under=MEASURING), asdict(self.budget)]
+        )
 
-    def _identity(self, subject: Subject) -> str:
+    def _identity(self, subject: CardCondition) -> str:
         """Return what a card depends on, and what is written on it."""
         conditions = [
-            fingerprint([*self._organism(), {**each.content, "name": each.name}], under=MEASURING)
+            fingerprint_configs([*self._organism(), {**each.content, "name": each.name}], under=MEASURING)
             for each in (subject, self.baseline)
         ]
-        return digest([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
+        return hash_json_content([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
 
-    def _origins(self, subject: Subject) -> tuple[str, str, str]:
+    def _origins(self, subject: CardCondition) -> tuple[str, str, str]:
         return subject.origin, self.organism.origin, self.baseline.origin
 
     def _organism(self) -> list[Any]:
-        return [strict_yaml.read(Path(file)) for file in self.organism.files]
+        return [strict_yaml.read_yaml(Path(file)) for file in self.organism.files]
 
 
-def _unnamed(subject: Subject) -> dict[str, Any]:
+def _drop_condition_name(subject: CardCondition) -> dict[str, Any]:
     return {key: value for key, value in subject.content.items() if key != "condition"}
 
 
-def _written(batch: Batch) -> str:
-    return " > ".join(call(operator) for operator in batch.stack) or "no operators: REINFORCE"
+def _format_operator_stack(batch: CardBatch) -> str:
+    return " > ".join(render_call(operator) for operator in batch.stack) or "no operators: REINFORCE"

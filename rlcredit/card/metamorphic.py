@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from callbacks.base import CreditOperator
-from rlcredit.functional.groups import group_filled
+from rlcredit.functional.groups import group_imputed_values
 from rlcredit.rollout import NEUTRAL, PER_TOKEN, Rollout
 
 WIDER = 3
@@ -23,7 +23,7 @@ Found = tuple[bool | None, str]
 """Whether something holds, None where it is no matter of yes or no, and that in words."""
 
 
-def ledger(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
     """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
 
     Args:
@@ -32,10 +32,10 @@ def ledger(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Ten
         rewards: in place of the verdicts, shape ``(B,)``.
 
     """
-    return _left(copy.deepcopy(list(stack)), rollout, rewards)
+    return _assign_advantages(copy.deepcopy(list(stack)), rollout, rewards)
 
 
-def _left(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
     """Return the advantages that these very operators leave."""
     fresh = rollout.reopened()
     if rewards is not None:
@@ -45,66 +45,66 @@ def _left(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tens
     return fresh.advantages.where(fresh.mask, 0)
 
 
-def same(one: Tensor, two: Tensor) -> bool:
+def is_same_credit(one: Tensor, two: Tensor) -> bool:
     """Whether two ledgers differ by no more than rounding."""
     return bool((one - two).abs().max() <= ROUNDING * torch.maximum(one.abs(), two.abs()).max())
 
 
-def repeatable(stack: Stack, rollout: Rollout) -> Found:
+def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
     """Say whether the same batch gets the same credit."""
-    if same(ledger(stack, rollout), ledger(stack, rollout)):
+    if is_same_credit(stack_advantages(stack, rollout), stack_advantages(stack, rollout)):
         return True, "the same batch gets the same credit"
     return False, "the same batch gets other credit each time"
 
 
-def _forgetful(stack: Stack, rollout: Rollout) -> Found:
+def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
     """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
 
     Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
     as ``state`` is put back.
     """
     copies = copy.deepcopy(list(stack))
-    first = _left(copies, rollout)
-    _left(copies, rollout, 1 - rollout.correct)
+    first = _assign_advantages(copies, rollout)
+    _assign_advantages(copies, rollout, 1 - rollout.correct)
     for operator, before in zip(copies, stack, strict=True):
         operator.load_state_dict(copy.deepcopy(before.state_dict()))
-    if not same(first, _left(copies, rollout)):
+    if not is_same_credit(first, _assign_advantages(copies, rollout)):
         return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
     if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
         return None, f"credit may depend on batches before: {'; '.join(kept)}"
     return True, "credit does not depend on the batches before"
 
 
-def _unordered(stack: Stack, rollout: Rollout) -> Found:
+def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
     size = rollout.group_size
     groups = torch.arange(len(rollout.mask)).view(-1, size)
     order = groups.flip(0).roll(1, dims=1).flatten()
-    if same(ledger(stack, rollout.rows(order)), ledger(stack, rollout)[order]):
+    if is_same_credit(stack_advantages(stack, rollout.rows(order)), stack_advantages(stack, rollout)[order]):
         return True, "the order of prompts and of completions does not matter"
     return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
 
 
-def _unpadded(stack: Stack, rollout: Rollout) -> Found:
+def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
     wide = copy.copy(rollout)
     for name in (*PER_TOKEN, "mask", *NEUTRAL):
         value = getattr(rollout, name)
         if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
             setattr(wide, name, pad(value, (0, WIDER)))
-    if same(ledger(stack, wide)[:, :-WIDER], ledger(stack, rollout)):
+    if is_same_credit(stack_advantages(stack, wide)[:, :-WIDER], stack_advantages(stack, rollout)):
         return True, "padding does not matter"
     return False, "credit depends on how far completions are padded"
 
 
-def _apart(stack: Stack, rollout: Rollout) -> Found:
+def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
     """Whether each prompt gets the credit that it would get alone."""
     parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
-    alone = torch.cat([ledger(stack, rollout.rows(rows)) for rows in parts])
-    if same(alone, ledger(stack, rollout)):
+    alone = torch.cat([stack_advantages(stack, rollout.rows(rows)) for rows in parts])
+    if is_same_credit(alone, stack_advantages(stack, rollout)):
         return True, "every prompt gets the credit that it would get alone"
     return False, "credit of a prompt depends on the other prompts of the batch"
 
 
-def _judged(stack: Stack, rollout: Rollout) -> Found:
+def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     """Whether the others get what they would get alone if the last completion of each group had no verdict."""
     size = rollout.group_size
     if size < 3:
@@ -112,31 +112,39 @@ def _judged(stack: Stack, rollout: Rollout) -> Found:
     last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
     joined, alone = copy.copy(rollout), rollout.rows((~last).nonzero().squeeze(-1))
     joined.judged = rollout.judged & ~last
-    joined.correct = group_filled(rollout.correct, joined.judged, size)
+    joined.correct = group_imputed_values(rollout.correct, joined.judged, size)
     alone.group_size, alone.sources = size - 1, rollout.sources
     alone.correct = joined.correct[~last]
-    if same(ledger(stack, joined)[~last], ledger(stack, alone)):
+    if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
         return True, "a completion without a verdict changes nobody's credit"
     return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
 
 
-def _scaled(stack: Stack, rollout: Rollout) -> Found:
+def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
     """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
-    plain = ledger(stack, rollout, rollout.correct)
+    plain = stack_advantages(stack, rollout, rollout.correct)
     if not plain.any():
         return None, "no credit is given, whatever the rewards"
-    doubled, raised = (ledger(stack, rollout, rewards) for rewards in (2 * rollout.correct, rollout.correct + 1))
-    size = "doubles" if same(doubled, 2 * plain) else "stays" if same(doubled, plain) else "changes in another way"
-    shift = "stays" if same(raised, plain) else "changes"
+    doubled, raised = (
+        stack_advantages(stack, rollout, rewards) for rewards in (2 * rollout.correct, rollout.correct + 1)
+    )
+    size = (
+        "doubles"
+        if is_same_credit(doubled, 2 * plain)
+        else "stays"
+        if is_same_credit(doubled, plain)
+        else "changes in another way"
+    )
+    shift = "stays" if is_same_credit(raised, plain) else "changes"
     return None, f"where all rewards double, credit {size}; where all are higher by one, it {shift}"
 
 
 CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
-    "memory": _forgetful,
-    "order": _unordered,
-    "padding": _unpadded,
-    "splitting": _apart,
-    "verdicts": _judged,
-    "rewards": _scaled,
+    "memory": _check_batch_memory,
+    "order": _check_order_invariance,
+    "padding": _check_padding_invariance,
+    "splitting": _check_prompt_independence,
+    "verdicts": _check_unjudged_completions,
+    "rewards": _describe_reward_scaling,
 }
 """What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""

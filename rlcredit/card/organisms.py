@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcredit.command_line.suggestions import closest
+from rlcredit.command_line.suggestions import find_closest_name
 from rlcredit.inputs import strict_yaml
-from rlcredit.inputs.found import found, shipped
-from rlcredit.inputs.names import folder_name
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.found import find_config_file, find_configs_folder
+from rlcredit.inputs.names import validate_folder_name
+from rlcredit.inputs.strict_yaml import shorten_name
 
 BASIS = "tiny.yaml"
 """What every shipped organism is a variant of; alone it is the first of them."""
@@ -17,7 +17,7 @@ FIRST = "aligned"
 
 
 @dataclass(frozen=True)
-class Organism:
+class CardPolicy:
     """A policy and its task.
 
     Args:
@@ -32,12 +32,12 @@ class Organism:
     files: Sequence[str]
 
 
-def names() -> list[str]:
+def list_policy_names() -> list[str]:
     """Return the names of the shipped organisms."""
-    return [FIRST, *sorted(file.stem for file in (shipped() / "organisms").glob("*.yaml"))]
+    return [FIRST, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
 
 
-def organism(named: str) -> Organism:
+def resolve_card_policy(named: str) -> CardPolicy:
     """Return the organism that a name on the command line stands for.
 
     Args:
@@ -48,36 +48,44 @@ def organism(named: str) -> Organism:
 
     """
     if named == FIRST:
-        return Organism(named, named, (str(shipped() / BASIS),))
-    if named in names():
-        return Organism(named, named, (str(shipped() / BASIS), str(shipped() / "organisms" / f"{named}.yaml")))
-    file = Path(found(named))
+        return CardPolicy(named, named, (str(find_configs_folder() / BASIS),))
+    if named in list_policy_names():
+        return CardPolicy(
+            named,
+            named,
+            (str(find_configs_folder() / BASIS), str(find_configs_folder() / "organisms" / f"{named}.yaml")),
+        )
+    file = Path(find_config_file(named))
     if named.endswith((".yaml", ".yml")) and file.is_file():
-        if file.stem in (*names(), "arms"):
-            raise ValueError(f"--organism: {shown(named)}: say {file.stem}, or rename the file: that name is taken.")
-        content = strict_yaml.read(file)
+        if file.stem in (*list_policy_names(), "arms"):
+            raise ValueError(
+                f"--organism: {shorten_name(named)}: say {file.stem}, or rename the file: that name is taken."
+            )
+        content = strict_yaml.read_yaml(file)
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
             raise ValueError(
-                f"--organism: {shown(named)} is no configuration: model, data and trainer, each a mapping."
+                f"--organism: {shorten_name(named)} is no configuration: model, data and trainer, each a mapping."
             )
-        return Organism(folder_name("--organism", file.stem), named, (str(file),))
-    meant = closest(named, names())
+        return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))
+    meant = find_closest_name(named, list_policy_names())
     raise ValueError(
-        f"--organism: there is no {shown(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
-        f"{', '.join(names())}, or name a .yaml file with model, data and optimizer. Subjects stand before --organism."
+        f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
+        f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. Subjects stand before --organism."
     )
 
 
-def organisms(named: Sequence[str]) -> list[Organism]:
+def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
     """Return those that some names stand for, ``all`` for all that are shipped, each once.
 
     Raises:
         ValueError: there is no such organism, or two of them share a name.
 
     """
-    wanted = dict.fromkeys(each for name in named for each in (names() if name == "all" else [name]))
-    by_name: dict[str, Organism] = {}
-    for each in map(organism, wanted):
+    wanted = dict.fromkeys(each for name in named for each in (list_policy_names() if name == "all" else [name]))
+    by_name: dict[str, CardPolicy] = {}
+    for each in map(resolve_card_policy, wanted):
         if (first := by_name.setdefault(each.name, each)) != each:
-            raise ValueError(f"--organism: {shown(first.origin)} and {shown(each.origin)} share a name. Rename one.")
+            raise ValueError(
+                f"--organism: {shorten_name(first.origin)} and {shorten_name(each.origin)} share a name. Rename one."
+            )
     return list(by_name.values())

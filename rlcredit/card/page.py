@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from rlcredit.card.board import by_organism, together
+from rlcredit.card.board import add_shipped_rows, group_rows_by_policy
 from rlcredit.card.card import SECTIONS, Card
-from rlcredit.card.rendering import rendered
+from rlcredit.card.rendering import render_card_template
 from rlcredit.files import write_atomically
-from rlcredit.record import Record
-from rlcredit.record.destination import Destination, destination
+from rlcredit.record import RunRecord
+from rlcredit.record.destination import MLflowDestination, make_destination
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tracking.versions import versions
+from rlcredit.tracking.versions import read_code_versions
 
 
-def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
+def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
     """Write the page of a condition, and record it in MLflow if it is not there yet.
 
     Args:
@@ -32,30 +32,41 @@ def written(cards: Sequence[Card], folder: Path, mlflow: str = "none", experimen
     first = cards[0]
     place = folder / f"{first.place}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
-    shown = {"cards": cards, "first": first, "titles": SECTIONS, "boards": by_organism(together(cards))}
+    shown = {
+        "cards": cards,
+        "first": first,
+        "titles": SECTIONS,
+        "boards": group_rows_by_policy(add_shipped_rows(cards)),
+    }
     paths, changed = [place / "card.html", place / "card.md"], False
     for path in paths:
-        text = rendered(path.name, shown)
+        text = render_card_template(path.name, shown)
         changed |= not path.is_file() or path.read_text(encoding="utf-8") != text
         write_atomically(path, text)
     settings = {"tracking_uri": None if mlflow == "env" else mlflow, "experiment_name": experiment}
-    if mlflow != "none" and (changed or not _recorded(place, settings)):
-        _record(cards, place, paths, settings)
+    if mlflow != "none" and (changed or not _has_mlflow_record(place, settings)):
+        _record_cards(cards, place, paths, settings)
     return paths[0]
 
 
-def _recorded(place: Path, settings: Mapping[str, Any]) -> bool:
+def _has_mlflow_record(place: Path, settings: Mapping[str, Any]) -> bool:
     """Whether the page has a record on its way to, or at, this tracker and experiment."""
-    to = Destination.saved(RunFolder(place).tracking)
-    wanted = destination(settings, "", {})
+    to = MLflowDestination.saved(RunFolder(place).tracking)
+    wanted = make_destination(settings, "", {})
     return to is not None and (to.tracking_uri, to.experiment_name) == (wanted.tracking_uri, wanted.experiment_name)
 
 
-def _record(cards: Sequence[Card], place: Path, paths: Sequence[Path], settings: Mapping[str, Any]) -> None:
+def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], settings: Mapping[str, Any]) -> None:
     """Keep a record, and have it delivered; if MLflow is away, a message says how later."""
     first = cards[0]
-    tags = {"kind": "card", "condition": first.name, "budget": first.budget, "verdict": first.verdict, **versions()}
-    record = Record(RunFolder(place), to=destination(settings, f"{first.place}-{first.budget}", tags))
+    tags = {
+        "kind": "card",
+        "condition": first.name,
+        "budget": first.budget,
+        "verdict": first.verdict,
+        **read_code_versions(),
+    }
+    record = RunRecord(RunFolder(place), to=make_destination(settings, f"{first.place}-{first.budget}", tags))
     try:
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}

@@ -7,14 +7,14 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.card.finding import Finding
-from rlcredit.inspection.visible import plain_markdown
-from rlcredit.report.tables import short, small
+from rlcredit.inspection.visible import escape_markdown
+from rlcredit.report.tables import format_p_value, shorten_commit
 
 PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
 """Where templates lie: the card's own, and what all pages share."""
 
 
-def rendered(template: str, content: dict[str, Any]) -> str:
+def render_card_template(template: str, content: dict[str, Any]) -> str:
     """Return a template with its content."""
     templates = Environment(
         loader=ChoiceLoader([FileSystemLoader(place) for place in PLACES]),
@@ -24,13 +24,18 @@ def rendered(template: str, content: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     if template.endswith(".md"):
-        templates.finalize = lambda value: plain_markdown(value) if isinstance(value, str) else value
+        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
     return templates.get_template(template).render(
-        content, value=value, interval=interval, cell=cell, small=small, short=short
+        content,
+        value=format_unit_value,
+        interval=format_finding_interval,
+        cell=format_row_cell,
+        small=format_p_value,
+        short=shorten_commit,
     )
 
 
-def value(number: float, unit: str) -> str:
+def format_unit_value(number: float, unit: str) -> str:
     """Write a number in its unit.
 
     Example:
@@ -53,14 +58,14 @@ def value(number: float, unit: str) -> str:
     return written.get(unit) or f"{round(number, 4) + 0.0:.3g}"
 
 
-def interval(finding: Finding) -> str:
+def format_finding_interval(finding: Finding) -> str:
     """Write the interval of a finding; nothing if it has none."""
     if finding.interval is None:
         return ""
-    return f"{value(finding.low, finding.unit)} to {value(finding.high, finding.unit)}"
+    return f"{format_unit_value(finding.low, finding.unit)} to {format_unit_value(finding.high, finding.unit)}"
 
 
-def with_ends(estimate: float, low: float, high: float, form: str) -> str:
+def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:
     """Write an estimate and its interval.
 
     Example:
@@ -71,8 +76,8 @@ def with_ends(estimate: float, low: float, high: float, form: str) -> str:
     return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
 
 
-def cell(row: Any, name: str, unit: str = "number") -> str:
+def format_row_cell(row: Any, name: str, unit: str = "number") -> str:
     """Write a number of a row of texts, with its interval where it has one."""
     number, low, high = (float(row[f"{name}{end}"]) if row[f"{name}{end}"] else np.nan for end in ("", "_low", "_high"))
-    ends = "" if np.isnan(low) else f" ({value(low, unit)} to {value(high, unit)})"
-    return f"{value(number, unit)}{ends}"
+    ends = "" if np.isnan(low) else f" ({format_unit_value(low, unit)} to {format_unit_value(high, unit)})"
+    return f"{format_unit_value(number, unit)}{ends}"

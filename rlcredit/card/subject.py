@@ -10,12 +10,12 @@ import yaml
 
 from rlcredit.files import write_atomically
 from rlcredit.inputs import code
-from rlcredit.inputs.names import folder_name
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.names import validate_folder_name
+from rlcredit.inputs.strict_yaml import shorten_name
 
 
 @dataclass(frozen=True)
-class Subject:
+class CardCondition:
     """A condition to be judged.
 
     Args:
@@ -42,9 +42,9 @@ class Subject:
             ValueError: its name is none of a folder.
 
         """
-        folder_name(f"{shown(self.origin)}: condition", self.name)
-        object.__setattr__(self, "modules", code.own(code.named(self.content)))
-        object.__setattr__(self, "meanings", code.meanings(self.modules))
+        validate_folder_name(f"{shorten_name(self.origin)}: condition", self.name)
+        object.__setattr__(self, "modules", code.trace_user_modules(code.find_dotted_paths(self.content)))
+        object.__setattr__(self, "meanings", code.fingerprint_modules(self.modules))
 
     @property
     def plain(self) -> bool:
@@ -58,9 +58,11 @@ class Subject:
             ValueError: with the module.
 
         """
-        now = code.meanings(self.modules)
+        now = code.fingerprint_modules(self.modules)
         if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
-            raise ValueError(f"{shown(', '.join(changed))} was edited while {self.name} was measured. Begin again.")
+            raise ValueError(
+                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Begin again."
+            )
 
     def written(self, folder: Path) -> Path:
         """Write the condition, and the modules that it names, into a folder; return its file."""
@@ -71,7 +73,7 @@ class Subject:
             if stale.resolve() not in sources:
                 stale.unlink()
         for name, source in self.modules.items():
-            copy = folder / place_of(name, source)
+            copy = folder / build_module_path(name, source)
             if copy.resolve() != source.resolve():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, copy)
@@ -80,7 +82,7 @@ class Subject:
         return file
 
 
-def place_of(module: str, source: Path) -> Path:
+def build_module_path(module: str, source: Path) -> Path:
     """Return where a module lies below the folder from which it is imported."""
     path = Path(*module.split("."))
     return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")

@@ -4,14 +4,14 @@ import inspect
 from typing import Any
 
 from callbacks.base import CreditOperator
-from callbacks.contract import Contract
-from callbacks.lints import usual_writer
+from callbacks.contract import OperatorContract
+from callbacks.lints import find_usual_writer
 from rlcredit.inputs import strict_yaml
-from rlcredit.inputs.found import shipped
+from rlcredit.inputs.found import find_configs_folder
 from rlcredit.rollout import MEANINGFUL
 
 
-def surrounded(cls: type[CreditOperator], path: str) -> dict[str, Any]:
+def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
     """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given.
 
     One that writes advantages alone stands below the usual writers of what it reads; another is judged in the shortest
@@ -34,7 +34,7 @@ def surrounded(cls: type[CreditOperator], path: str) -> dict[str, Any]:
     ]
     if cls.writes != {"advantages"} or needed:
         if cls.__module__.startswith("callbacks."):
-            return _shortest(cls)
+            return _read_shortest_condition(cls)
         if needed:
             entry = f"{{class_path: {path}, init_args: {{{', '.join(f'{name}: ...' for name in needed)}}}}}"
             raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
@@ -42,34 +42,34 @@ def surrounded(cls: type[CreditOperator], path: str) -> dict[str, Any]:
         raise ValueError(
             f"{cls.__name__} writes {written}, not advantages alone. Name a condition in which it leads to credit."
         )
-    above = [_usual("advantages")] if "advantages" in cls.reads else []
-    stack = [*(writer.__name__ for writer in [*above, *_writers(cls)]), path]
+    above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
+    stack = [*(writer.__name__ for writer in [*above, *_list_usual_writers(cls)]), path]
     return {"condition": cls.__name__, "trainer": {"callbacks": stack}}
 
 
-def _writers(cls: type[Contract]) -> list[type[Contract]]:
+def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
     """Return the usual operators that write what one reads, in the order of a stack."""
-    stack: list[type[Contract]] = []
+    stack: list[type[OperatorContract]] = []
     for name in sorted(cls.reads - MEANINGFUL):
-        writer = _usual(name)
-        stack += [above for above in [*_writers(writer), writer] if above not in stack]
+        writer = _find_usual_writer(name)
+        stack += [above for above in [*_list_usual_writers(writer), writer] if above not in stack]
     return stack
 
 
-def _usual(name: str) -> type[Contract]:
+def _find_usual_writer(name: str) -> type[OperatorContract]:
     from callbacks.episode.grpo import GRPO  # noqa: PLC0415
 
-    writer = GRPO if name == "advantages" else usual_writer(name)
+    writer = GRPO if name == "advantages" else find_usual_writer(name)
     if writer is None:
         raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
     return writer
 
 
-def _shortest(cls: type[CreditOperator]) -> dict[str, Any]:
+def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
     """Return the shipped condition with the fewest callbacks among those that list an operator."""
     conditions = []
-    for file in sorted((shipped() / "conditions").glob("*/*.yaml")):
-        content = strict_yaml.read(file)
+    for file in sorted((find_configs_folder() / "conditions").glob("*/*.yaml")):
+        content = strict_yaml.read_yaml(file)
         entries = content.get("trainer", {}).get("callbacks") or []
         names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
         if cls.__name__ in names:

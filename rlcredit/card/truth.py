@@ -6,11 +6,16 @@ from dataclasses import fields, replace
 import torch
 from torch import Tensor
 
-from rlcredit.card.batch import Batch
-from rlcredit.card.finding import Finding, over_parts
+from rlcredit.card.batch import CardBatch
+from rlcredit.card.finding import Finding, jackknife_estimate
 from rlcredit.oracle import TrueCredit
-from rlcredit.oracle.scores import forks, polarity, scored, signed
-from rlcredit.statistics.collapse import highest_rate
+from rlcredit.oracle.scores import (
+    credit_fork_mask,
+    measure_credit_cosines,
+    measure_credit_detection,
+    measure_wrong_signs,
+)
+from rlcredit.statistics.collapse import clopper_pearson_limit
 
 SAID = {
     "cosine_within": "Inside completions its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
@@ -23,7 +28,7 @@ SAID = {
 """Sentences, by the name of what they are about."""
 
 
-def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
+def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
     """Yield how far the ledger agrees with true credit.
 
     Args:
@@ -34,22 +39,28 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
     """
     rows = list(truth.rows)
     ledgers = [each.rollout.advantages[rows].cpu() for each in (batch, base)]
-    decisive = int(forks(truth).sum())
-    idle = float((ledgers[0][forks(truth)] == 0).double().mean()) if decisive else 0.0
+    decisive = int(credit_fork_mask(truth).sum())
+    idle = float((ledgers[0][credit_fork_mask(truth)] == 0).double().mean()) if decisive else 0.0
     quantities = {
-        "cosine_within": ("agreement inside completions", lambda t, a: signed(t, a)["cosine_within"], "number"),
-        "cosine": ("agreement over all tokens", lambda t, a: signed(t, a)["cosine"], "number"),
-        "fork_area": ("area for finding forks", lambda t, a: scored(t, a)["auc"], "number"),
-        "mass": ("true credit on the top tenth", lambda t, a: scored(t, a)["mass_10"], "share"),
-        "wrong_signs": ("wrong signs on forks", lambda t, a: polarity(t, a).get("opposite", 0.0), "share"),
+        "cosine_within": (
+            "agreement inside completions",
+            lambda t, a: measure_credit_cosines(t, a)["cosine_within"],
+            "number",
+        ),
+        "cosine": ("agreement over all tokens", lambda t, a: measure_credit_cosines(t, a)["cosine"], "number"),
+        "fork_area": ("area for finding forks", lambda t, a: measure_credit_detection(t, a)["auc"], "number"),
+        "mass": ("true credit on the top tenth", lambda t, a: measure_credit_detection(t, a)["mass_10"], "share"),
+        "wrong_signs": ("wrong signs on forks", lambda t, a: measure_wrong_signs(t, a).get("opposite", 0.0), "share"),
     }
     if not decisive or idle == 1:
         del quantities["wrong_signs"]
     for name, (title, quantity, unit) in quantities.items():
         least = -1.0 if name.startswith("cosine") else 0.0
-        found = over_parts(lambda chosen, of=quantity: of(_part(truth, chosen), ledgers[0][chosen]), len(rows), least)
+        found = jackknife_estimate(
+            lambda chosen, of=quantity: of(_select_completions(truth, chosen), ledgers[0][chosen]), len(rows), least
+        )
         if name == "wrong_signs":
-            found = _known(found, int(forks(truth).any(-1).sum()))
+            found = _widen_extreme_share(found, int(credit_fork_mask(truth).any(-1).sum()))
         flat = quantity(truth, ledgers[1])
         sentence = SAID[name].format(found["estimate"], flat, decisive, idle)
         yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
@@ -62,19 +73,19 @@ def agreed(batch: Batch, base: Batch, truth: TrueCredit) -> Iterator[Finding]:
     )
 
 
-def _known(found: dict[str, float], completions: int) -> dict[str, float]:
+def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str, float]:
     """Return a share with an interval that is none of its kind where it is none or all.
 
     Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
     completions, as if each had one such token (Clopper and Pearson).
     """
-    unseen = highest_rate(0, completions, 0.975)
+    unseen = clopper_pearson_limit(0, completions, 0.975)
     if found["estimate"] == 0:
         return {**found, "high": unseen}
     return {**found, "low": 1 - unseen} if found["estimate"] == 1 else found
 
 
-def _part(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
+def _select_completions(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
     """Return the credit of some of the completions."""
     rows = torch.tensor(chosen)
     parts = {field.name: getattr(truth, field.name) for field in fields(truth)}

@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcredit.adapters import CONFIG, described, install, weights
-from rlcredit.command_line.cli import CreditCLI, instantiated
+from rlcredit.adapters import CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
+from rlcredit.command_line.cli import CreditCLI, instantiate_configuration
 from rlcredit.engines.sampling import Sampling
-from rlcredit.exits import FINISHED, REFUSED, Ended
-from rlcredit.inputs.targets import refuse_policy
-from rlcredit.loading import fastest_device
+from rlcredit.exits import FINISHED, REFUSED, RunStopped
+from rlcredit.inputs.targets import refuse_unloadable_policy
+from rlcredit.loading import find_fastest_device
 from rlcredit.module import PolicyModule
 from rlcredit.policy import LoRA, Policy
-from rlcredit.prompt import Prompt
-from rlcredit.run_folder.checkpoint_files import newest, read
+from rlcredit.prompt import PromptFormat
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import Task
 
 
 @dataclass
-class AtHand:
+class NamedPolicy:
     """A policy and what is known of it.
 
     Attributes:
@@ -43,7 +43,7 @@ class AtHand:
     step: int | None = None
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     """Let a command line name a policy."""
     policy = parser.add_argument_group("policy, one of")
     policy.add_argument(
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument("--thinking", choices=("on", "off"), help="given to the chat template as enable_thinking")
 
 
-class _Silent(CreditCLI):
+class _SilentCLI(CreditCLI):
     """Instantiate a configuration, whatever machine it was written for, and do nothing with it."""
 
     def before_instantiate_classes(self) -> None:
@@ -80,22 +80,22 @@ class _Silent(CreditCLI):
         return []
 
 
-def configured(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
+def build_module_and_task(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
     """Return what a configuration describes; nothing is loaded.
 
     Raises:
         SystemExit: it is refused; the message has been printed.
 
     """
-    cli = instantiated(arguments, _Silent)
+    cli = instantiate_configuration(arguments, _SilentCLI)
     return cli.model, cli.datamodule
 
 
-def at_hand(args: argparse.Namespace, options: Sequence[str] = ()) -> AtHand:
+def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> NamedPolicy:
     """Load the policy that a command line names.
 
     Args:
-        args: parsed; see :func:`add_arguments`.
+        args: parsed; see :func:`add_policy_arguments`.
         options: of the configuration, not parsed.
 
     Raises:
@@ -106,46 +106,46 @@ def at_hand(args: argparse.Namespace, options: Sequence[str] = ()) -> AtHand:
     if args.ckpt is not None and (args.ckpt / CONFIG).is_file():
         adapter = args.ckpt
     elif args.ckpt is not None:
-        checkpoint, run = _checkpoint(args.ckpt)
+        checkpoint, run = _find_checkpoint(args.ckpt)
     files = args.config or ([str(run.config)] if run and run.config.is_file() else [])
     if checkpoint and not files:
         raise ValueError(f"{checkpoint}: no configuration beside it. Name that of its run with --config.")
     if options and not files:
         raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
     if files:
-        found = _of_configuration([*(f"--config={file}" for file in files), *options])
+        found = _build_configured_policy([*(f"--config={file}" for file in files), *options])
     else:
-        found = _of_model(args, adapter)
-    refuse_policy(found.policy, None if files else adapter)
+        found = _build_plain_policy(args, adapter)
+    refuse_unloadable_policy(found.policy, None if files else adapter)
     found.policy.load()
     if held := checkpoint or adapter:
-        install(found.policy, weights(held))
+        install_adapter(found.policy, load_adapter_weights(held))
     if checkpoint:
-        found.step = read(checkpoint)["global_step"]
+        found.step = read_checkpoint(checkpoint)["global_step"]
         found.run, found.name = run, f"{found.name}, {checkpoint} (step {found.step})"
     elif adapter:
         found.name += f", adapter {adapter}"
-    found.policy.to(fastest_device())
+    found.policy.to(find_fastest_device())
     return found
 
 
-def _of_configuration(arguments: Sequence[str]) -> AtHand:
-    module, task = configured(arguments)
-    return AtHand(module.policy, module.sampling, task, module.policy.path)
+def _build_configured_policy(arguments: Sequence[str]) -> NamedPolicy:
+    module, task = build_module_and_task(arguments)
+    return NamedPolicy(module.policy, module.sampling, task, module.policy.path)
 
 
-def _of_model(args: argparse.Namespace, adapter: Path | None) -> AtHand:
+def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> NamedPolicy:
     if adapter is None and args.model is None:
         raise ValueError("no policy is named. Give --ckpt, --adapter, --model or --config.")
-    lora, base = described(adapter) if adapter else ({}, "")
+    lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
     if not (path := args.model or base):
         raise ValueError(f"{adapter}: {CONFIG} names no base model. Name it with --model.")
     policy = Policy(path, LoRA(**lora))
-    policy.prompt = Prompt(not args.raw, None if args.thinking is None else args.thinking == "on")
-    return AtHand(policy, Sampling(), None, policy.path)
+    policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
+    return NamedPolicy(policy, Sampling(), None, policy.path)
 
 
-def _checkpoint(path: Path) -> tuple[Path, RunFolder]:
+def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     """Return a checkpoint and the folder of its run; the newest intact one of a run."""
     if not path.is_dir():
         if not path.is_file():
@@ -153,19 +153,19 @@ def _checkpoint(path: Path) -> tuple[Path, RunFolder]:
         return path, RunFolder(path.absolute().parent.parent)
     run = RunFolder(path)
     folders = (run.checkpoints, path)
-    found = next((one for one, _ in map(newest, folders) if one is not None), None)
+    found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
     if found is None:
         raise ValueError(f"--ckpt: {path} holds no checkpoint that is whole, and no adapter.")
     return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
 
 
-def refused_or(run: Callable[[], int]) -> int:
+def run_or_refuse(run: Callable[[], int]) -> int:
     """Run a command; a refusal becomes one message and status 2."""
     try:
         return run()
     except BrokenPipeError:  # whoever read the output, `head` for instance, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
-    except (ValueError, OSError, Ended) as error:
+    except (ValueError, OSError, RunStopped) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED

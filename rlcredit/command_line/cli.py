@@ -15,47 +15,47 @@ from lightning.pytorch.utilities import rank_zero_only
 
 import callbacks
 import rlcredit.engines.vllm_server  # noqa: F401  (likewise)
-from callbacks.contract import StackError, operators
-from callbacks.lints import bounds, check_stack
-from rlcredit.command_line.explain import explanation, run_parameters, stack_of
-from rlcredit.command_line.lifetime import Lifetime
+from callbacks.contract import StackError, select_operators
+from callbacks.lints import bound_advantages, check_stack
+from rlcredit.command_line.explain import collect_run_parameters, describe_configuration, find_trainer_stack
+from rlcredit.command_line.lifetime import RunSession
 from rlcredit.command_line.messages import ReadableParser
 from rlcredit.command_line.overview import DESCRIPTION
-from rlcredit.command_line.quiet import quiet
-from rlcredit.command_line.rehearsal import open_local_data, refuse_unwritable, rehearse
-from rlcredit.command_line.results import results
-from rlcredit.command_line.startup import configured
-from rlcredit.command_line.validated import reported
-from rlcredit.exits import FAILED, Ended
+from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.command_line.rehearsal import open_local_data, refuse_unwritable_folder, rehearse_stack
+from rlcredit.command_line.results import describe_run_results
+from rlcredit.command_line.startup import read_configuration_or_exit
+from rlcredit.command_line.validated import report_validation
+from rlcredit.exits import FAILED, RunStopped
 from rlcredit.inputs import carried, checks, loggers
-from rlcredit.inputs.failures import cause
-from rlcredit.inputs.feasible import REFUSALS, reason, refuse_infeasible
-from rlcredit.inputs.found import import_from_beside, with_configs_found
-from rlcredit.inputs.memory import refuse_memory
-from rlcredit.inputs.prompts import refuse_prompts
-from rlcredit.inputs.targets import refuse_policy
-from rlcredit.inspection.shown_prompt import shown_prompt
+from rlcredit.inputs.failures import find_root_cause
+from rlcredit.inputs.feasible import REFUSALS, explain_refusal, refuse_impossible_run
+from rlcredit.inputs.found import extend_import_path, resolve_config_flags
+from rlcredit.inputs.memory import refuse_excess_memory
+from rlcredit.inputs.prompts import refuse_unreadable_prompts
+from rlcredit.inputs.targets import refuse_unloadable_policy
+from rlcredit.inspection.shown_prompt import preview_first_prompt
 from rlcredit.module import PolicyModule
-from rlcredit.notices import tell
-from rlcredit.record import Destination
-from rlcredit.record.destination import destination
-from rlcredit.run_folder.continuation import continued, refuse_another
+from rlcredit.notices import print_message
+from rlcredit.record import MLflowDestination
+from rlcredit.record.destination import make_destination
+from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import Task
 from rlcredit.tracking.adapter import SaveAdapter
 from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
-from rlcredit.tracking.companions import Companions
+from rlcredit.tracking.companions import ProcessWatchdog
 from rlcredit.tracking.completions import CompletionTable
 from rlcredit.tracking.config import SaveConfig
 from rlcredit.tracking.curve import LearningCurve
 from rlcredit.tracking.final import FinalEvaluation
-from rlcredit.tracking.headline import Headline
-from rlcredit.tracking.held_out import HeldOut
-from rlcredit.tracking.identity import RunIdentity, tags
-from rlcredit.tracking.interruption import Interrupted, Interruption, Signals
+from rlcredit.tracking.headline import HeldOutSummary
+from rlcredit.tracking.held_out import HeldOutVerdicts
+from rlcredit.tracking.identity import RunIdentity, make_run_tags
+from rlcredit.tracking.interruption import GracefulStop, SignalHandler, SignalInterrupt
 from rlcredit.tracking.no_reward import NoReward
-from rlcredit.tracking.parameters import flat_parameters
-from rlcredit.tracking.progress import progress
+from rlcredit.tracking.parameters import collect_flat_parameters
+from rlcredit.tracking.progress import make_progress_display
 from rlcredit.tracking.status import RunStatus
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
@@ -94,7 +94,7 @@ class Trainer(pl.Trainer):
 
 
 class CreditCLI(LightningCLI):
-    """The command line; see :func:`main`."""
+    """The command line; see :func:`run_lightning_command`."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add what belongs to every run."""
@@ -136,8 +136,8 @@ class CreditCLI(LightningCLI):
         """Refuse values that the parser accepts but no run could start with."""
         super().parse_arguments(parser, args)
         try:
-            checks.refuse_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
-            checks.refuse_replacing_files(ReadableParser.given)
+            checks.refuse_unusable_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+            checks.refuse_replace_in_file(ReadableParser.given)
         except ValueError as error:
             parser.error(str(error))
 
@@ -160,20 +160,22 @@ class CreditCLI(LightningCLI):
             config.checkpoint.dirpath = str(folder.checkpoints)
         checkpoints = Path(config.checkpoint.dirpath)
         try:
-            path, checkpoint = continued(None if self.subcommand == "explain" else config.ckpt_path, checkpoints)
+            path, checkpoint = resolve_ckpt_path(
+                None if self.subcommand == "explain" else config.ckpt_path, checkpoints
+            )
             to = self._destination(config)
         except ValueError as error:
             self.parser.error(str(error))
         asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.lifetime = Lifetime(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        self.lifetime = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
         if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             self._refuse_loss()
         if self.subcommand != "fit":
             trainer.logger = False
         if self.subcommand == "validate":
             config.verbose = False  # Lightning's table shows a step where there is none
-        self.described_loggers, trainer.logger = loggers.deferred(trainer.logger)
+        self.described_loggers, trainer.logger = loggers.defer_loggers(trainer.logger)
 
     def _refuse_loss(self) -> None:
         """Refuse at once what is refused again when the run begins; the first of several processes asks."""
@@ -183,7 +185,7 @@ class CreditCLI(LightningCLI):
         except ValueError as error:
             self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
 
-    def _destination(self, config: Namespace) -> Destination | None:
+    def _destination(self, config: Namespace) -> MLflowDestination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
         entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
         mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
@@ -193,7 +195,9 @@ class CreditCLI(LightningCLI):
             raise ValueError("trainer.logger: a run has one record in MLflow. Keep one MLFlowLogger of the list.")
         config.trainer.logger = [entry for entry in entries if entry not in mlflow] or False
         settings = mlflow[0].init_args.as_dict()
-        return destination(settings, self._run_name(config), tags(config.condition, config.seed_everything))
+        return make_destination(
+            settings, self._run_name(config), make_run_tags(config.condition, config.seed_everything)
+        )
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
@@ -201,7 +205,9 @@ class CreditCLI(LightningCLI):
         entries = settings["callbacks"] or []
         settings["callbacks"] = entries if isinstance(entries, list) else [entries]
         check_stack(settings["callbacks"])
-        bounds(operators(settings["callbacks"]), self.model.sampling.completions)  # some want larger groups
+        bound_advantages(
+            select_operators(settings["callbacks"]), self.model.sampling.completions
+        )  # some want larger groups
         if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
             raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
         if self.subcommand != "explain":
@@ -214,20 +220,20 @@ class CreditCLI(LightningCLI):
         settings["callbacks"] += [
             identity,
             FinalEvaluation(),
-            HeldOut(),
+            HeldOutVerdicts(),
             NoReward(),
-            Headline(),
+            HeldOutSummary(),
             LearningCurve(identity.name),
             SaveAdapter(identity),
-            progress(),
+            make_progress_display(),
             RunStatus(),
-            Interruption(SIGNALS, self._get(self.config_init, "checkpoint")),
-            Companions(),
+            GracefulStop(SIGNALS, self._get(self.config_init, "checkpoint")),
+            ProcessWatchdog(),
         ]
         trainer = self._feasible_trainer(**kwargs)
-        identity.parameters = run_parameters(trainer, self.model, self.datamodule)
-        identity.flat = flat_parameters(trainer, self.model, self.datamodule)
-        refuse_another(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
+        identity.parameters = collect_run_parameters(trainer, self.model, self.datamodule)
+        identity.flat = collect_flat_parameters(trainer, self.model, self.datamodule)
+        refuse_foreign_checkpoint(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(callback, SaveConfig):
                 callback.config, callback.parameters = self.declared, identity.parameters
@@ -235,18 +241,18 @@ class CreditCLI(LightningCLI):
 
     def _feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
         trainer = super().instantiate_trainer(**kwargs)
-        refuse_infeasible(trainer, self.model, self.datamodule)
+        refuse_impossible_run(trainer, self.model, self.datamodule)
         self.refuse_memory(trainer)
         if self.subcommand != "explain":
-            refuse_policy(self.model.policy)
-            refuse_prompts(self.model, self.datamodule)
+            refuse_unloadable_policy(self.model.policy)
+            refuse_unreadable_prompts(self.model, self.datamodule)
         return trainer
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:
         """Refuse a policy for which this machine is too small; tell of one that may turn out to be."""
-        found = refuse_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
+        found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
         if found is not None and found.most > found.room and self.subcommand != "explain":
-            rank_zero_only(tell)(f"warning: memory may not suffice: {'; '.join(found.lines())}")
+            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.lines())}")
 
     @staticmethod
     def _run_name(config: Namespace) -> str:
@@ -259,23 +265,23 @@ class CreditCLI(LightningCLI):
             self.model.check(self.trainer, self.datamodule)
             self.passed_over = self.rehearse()
             if self.described_loggers:
-                self.trainer.loggers = loggers.made(self.described_loggers)
+                self.trainer.loggers = loggers.instantiate_loggers(self.described_loggers)
         except Exception as error:
-            if isinstance(error, Ended) and not isinstance(error, ValueError):
+            if isinstance(error, RunStopped) and not isinstance(error, ValueError):
                 raise
-            if isinstance(cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
-                self.parser.error(reason(error))
-            self.parser.refuse(reason(error))  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(find_root_cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
+                self.parser.error(explain_refusal(error))
+            self.parser.refuse(explain_refusal(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def rehearse(self) -> list[str]:
         """Try the stack, the data where that is not done anyway, and the folder; return what was passed over."""
         if self.subcommand == "validate":
             return []
         for folder in (self.lifetime.folder.path, self.lifetime.checkpoints):
-            refuse_unwritable(folder)
+            refuse_unwritable_folder(folder)
         left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
-        stack = stack_of(self.trainer)
-        names = dict.fromkeys(rehearse(stack, self.model.sampling.completions))
+        stack = find_trainer_stack(self.trainer)
+        names = dict.fromkeys(rehearse_stack(stack, self.model.sampling.completions))
         return [
             *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
             *([left] if left else []),
@@ -283,7 +289,7 @@ class CreditCLI(LightningCLI):
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
         """Print the configuration as the program it is, and what was not tried of it."""
-        print(explanation(self.trainer, model, datamodule, self.config.explain.condition))
+        print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
         print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
         try:
             self.lifetime.refuse_loss()
@@ -291,10 +297,10 @@ class CreditCLI(LightningCLI):
             print(f"warning: {error}")
         if self.config.explain.show_prompt:
             try:
-                refuse_policy(model.policy)
-                print("", *shown_prompt(model.policy, datamodule), sep="\n")
+                refuse_unloadable_policy(model.policy)
+                print("", *preview_first_prompt(model.policy, datamodule), sep="\n")
             except REFUSALS as error:
-                self.parser.error(reason(error))
+                self.parser.error(explain_refusal(error))
 
     def _run_subcommand(self, subcommand: str) -> None:
         """Run it; in ``fit`` the first process locks the folder of the run and keeps its record."""
@@ -304,7 +310,7 @@ class CreditCLI(LightningCLI):
         try:
             with self.lifetime.lived(self.trainer, self.identity, SIGNALS):
                 super()._run_subcommand(subcommand)
-            print(results(self.lifetime.folder, self.lifetime.to), flush=True)
+            print(describe_run_results(self.lifetime.folder, self.lifetime.to), flush=True)
         except (ValueError, OSError) as error:
             if self.identity.record is None:  # nothing has been begun
                 self.parser.error(str(error))
@@ -323,31 +329,31 @@ class CreditCLI(LightningCLI):
 
     def after_validate(self) -> None:
         """Say and record what was found."""
-        parameters = run_parameters(self.trainer, self.model, self.datamodule)
+        parameters = collect_run_parameters(self.trainer, self.model, self.datamodule)
         step = self.lifetime.checkpoint.get("global_step", 0)
-        reported(self.trainer.callback_metrics, parameters, step, self.lifetime.folder.path, self.lifetime.to)
+        report_validation(self.trainer.callback_metrics, parameters, step, self.lifetime.folder.path, self.lifetime.to)
 
 
-SIGNALS = Signals()
+SIGNALS = SignalHandler()
 
 
-def main(args: list[str] | None = None) -> None:
+def run_lightning_command(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.exits`."""
     with SIGNALS.heeded():
         try:
-            command_line(args)
-        except Interrupted as interrupted:
-            rank_zero_only(tell)(f"interrupted by {interrupted} before the first step.")
+            run_credit_cli(args)
+        except SignalInterrupt as interrupted:
+            rank_zero_only(print_message)(f"interrupted by {interrupted} before the first step.")
             sys.exit(interrupted.status)
-        except Ended as ended:
-            rank_zero_only(tell)(f"error: {ended}")
+        except RunStopped as ended:
+            rank_zero_only(print_message)(f"error: {ended}")
             sys.exit(ended.status)
         except StackError as error:  # an operator that does not do what its header says: known at the first step
-            rank_zero_only(tell)(f"error: {error}")
+            rank_zero_only(print_message)(f"error: {error}")
             sys.exit(FAILED)
 
 
-def instantiated(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
+def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
     """Return a command line that has made what ``arguments`` of ``explain`` describe; nothing is loaded.
 
     Args:
@@ -360,19 +366,19 @@ def instantiated(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
     """
     argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
     try:
-        return command_line(["explain", *arguments], cli)
+        return run_credit_cli(["explain", *arguments], cli)
     finally:
         sys.argv = argv
 
 
-def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
+def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
     """Run the command line as ``cli`` understands it, and return it for what it has made."""
-    quiet()
-    callbacks.load()  # so that a configuration may name every operator
-    words = with_configs_found(sys.argv[1:] if args is None else args)
+    silence_libraries()
+    callbacks.import_operators()  # so that a configuration may name every operator
+    words = resolve_config_flags(sys.argv[1:] if args is None else args)
     args = None if args is None else words
-    import_from_beside(words)
-    carried.guard(Task)
+    extend_import_path(words)
+    carried.patch_argument_carryover(Task)
     ReadableParser.roots = {
         "condition": str,
         "seed_everything": int,
@@ -384,7 +390,7 @@ def command_line(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI
         "checkpoint": Checkpoints,
         "completions": CompletionTable,
     }
-    ReadableParser.given = configured(words)
+    ReadableParser.given = read_configuration_or_exit(words)
     return cli(
         PolicyModule,
         Task,

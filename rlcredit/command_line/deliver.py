@@ -10,16 +10,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.exits import FAILED, FINISHED, REFUSED
-from rlcredit.inputs.arguments import Parser, path
-from rlcredit.inputs.passwords import redacted, refuse_passwords
-from rlcredit.inputs.shapes import stored
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.record.belongings import refuse_what_lies_outside
-from rlcredit.record.delivery import Delivery
-from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, Destination, placed
-from rlcredit.record.refusals import Refused
+from rlcredit.inputs.arguments import CommandParser, parse_path
+from rlcredit.inputs.passwords import redact_passwords, refuse_passwords
+from rlcredit.inputs.shapes import read_stored_json
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.record.belongings import refuse_invalid_record
+from rlcredit.record.delivery import RecordDelivery
+from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
+from rlcredit.record.refusals import TrackerRefusal
 from rlcredit.run_folder.layout import RunFolder
 
 SILENCE = 120.0
@@ -28,55 +28,55 @@ SILENCE = 120.0
 REMOVE = "Remove it if it is not to be delivered."
 
 
-def parser() -> argparse.ArgumentParser:
+def make_deliver_parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = Parser("rlcredit deliver", description="Bring the records of runs to MLflow.")
+    command_parser = CommandParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
     add = command_parser.add_argument
-    add("runs", nargs="+", type=path, metavar="RUN", help="folder of a run, or any folder with runs below it")
+    add("runs", nargs="+", type=parse_path, metavar="RUN", help="folder of a run, or any folder with runs below it")
     add("--tracking_uri", metavar="URI", help="tracker; needed where a folder names another than the usual one")
     add("--experiment", metavar="NAME", help="experiment; that of the run by default")
     add("--artifact_location", metavar="URI", help="where a new experiment keeps files, if not where the tracker does")
     return command_parser
 
 
-def main(args: Sequence[str]) -> int:
+def run_deliver_command(args: Sequence[str]) -> int:
     """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if it was refused."""
-    quiet()
-    options = parser().parse_args(args)
+    silence_libraries()
+    options = make_deliver_parser().parse_args(args)
     try:
         refuse_passwords(options.tracking_uri, "--tracking_uri")
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
     silent: set[str] = set()
-    statuses = [_delivered(run, options, silent) for folder in options.runs for run in _runs(folder)]
+    statuses = [_deliver_run(run, options, silent) for folder in options.runs for run in _find_recorded_runs(folder)]
     if not statuses:
-        named = ", ".join(shown(str(run)) for run in options.runs)
+        named = ", ".join(shorten_name(str(run)) for run in options.runs)
         print(f"error: there is no run with a record for MLflow in {named}.", file=sys.stderr)
         return REFUSED
     return max(statuses)
 
 
-def _runs(folder: Path) -> list[RunFolder]:
+def _find_recorded_runs(folder: Path) -> list[RunFolder]:
     return [RunFolder(path.parent) for path in sorted(folder.rglob(RunFolder(folder).tracking.name))]
 
 
-def _delivered(run: RunFolder, options: argparse.Namespace, silent: set[str]) -> int:
+def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) -> int:
     """Deliver a run, unless its tracker has said nothing before."""
     try:
-        refuse_what_lies_outside(run)
-        to = named_by_the_caller(run, options)
+        refuse_invalid_record(run)
+        to = choose_destination(run, options)
         if to.address in silent:
             print(f"error: {run.path}: not tried, for the same reason.", file=sys.stderr)
             return FAILED
         with run.locked():
-            return _brought(run, to, silent)
+            return _deliver_record(run, to, silent)
     except ValueError as error:
-        print(f"error: {run.path}: {redacted(str(error))}", file=sys.stderr)
+        print(f"error: {run.path}: {redact_passwords(str(error))}", file=sys.stderr)
         return REFUSED
 
 
-def named_by_the_caller(run: RunFolder, options: argparse.Namespace) -> Destination:
+def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDestination:
     """Return where a folder is delivered: to a tracker that the caller has named, whatever the folder names.
 
     That is ``--tracking_uri``, or else the usual database of the working directory if the folder names that one, or
@@ -90,22 +90,22 @@ def named_by_the_caller(run: RunFolder, options: argparse.Namespace) -> Destinat
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
 
     """
-    stored(run.tracking, SHAPE, REMOVE)
-    if (to := Destination.saved(run.tracking)) is None:
+    read_stored_json(run.tracking, SHAPE, REMOVE)
+    if (to := MLflowDestination.saved(run.tracking)) is None:
         raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
     fallback = os.environ.get(VARIABLE)
     if options.tracking_uri:
-        address = placed(options.tracking_uri)
-    elif to.tracking_uri is None or placed(to.tracking_uri) == placed(USUAL):
+        address = resolve_tracking_uri(options.tracking_uri)
+    elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL):
         address = to.tracking_uri
     elif fallback:
-        address = to.tracking_uri if placed(fallback) == placed(to.tracking_uri) else None
+        address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
     else:
         raise ValueError(
             f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.command(run.path)}; or name "
             f"another, there or in {VARIABLE}."
         )
-    assert Destination(address, "", "", {}).address
+    assert MLflowDestination(address, "", "", {}).address
     if to.artifact_location and not options.artifact_location:
         raise ValueError(
             f"only the folder says that files of a new experiment go to {to.artifact_location}. To let them: "
@@ -115,11 +115,11 @@ def named_by_the_caller(run: RunFolder, options: argparse.Namespace) -> Destinat
     return dataclasses.replace(there, artifact_location=options.artifact_location)
 
 
-def _brought(run: RunFolder, to: Destination, silent: set[str]) -> int:
+def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> int:
     former_id = to.run_id
-    delivery = Delivery(run, to)
+    delivery = RecordDelivery(run, to)
     try:
-        if not _finished(delivery, to.status or "KILLED"):
+        if not _deliver_with_timeout(delivery, to.status or "KILLED"):
             silent.add(to.address)
             print(
                 f"error: {run.path}: MLflow at {to.shown} has taken nothing for {SILENCE:.0f} s. What has arrived is "
@@ -127,7 +127,7 @@ def _brought(run: RunFolder, to: Destination, silent: set[str]) -> int:
                 file=sys.stderr,
             )
             return FAILED
-    except Refused as refused:
+    except TrackerRefusal as refused:
         print(f"error: {run.path}: MLflow at {to.shown} refuses it: {refused}.", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
@@ -142,7 +142,7 @@ def _brought(run: RunFolder, to: Destination, silent: set[str]) -> int:
     return FINISHED
 
 
-def _finished(delivery: Delivery, status: str) -> bool:
+def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
     """Deliver in a thread that is left alone when nothing has arrived for too long; return whether all has arrived."""
     errors: list[Exception] = []
 
@@ -155,7 +155,7 @@ def _finished(delivery: Delivery, status: str) -> bool:
 
     thread = threading.Thread(target=deliver, daemon=True)
     thread.start()
-    patience = SILENCE + _largest(delivery.folder.path) / 1e5
+    patience = SILENCE + _measure_largest_file(delivery.folder.path) / 1e5
     while thread.is_alive() and time.monotonic() - delivery.moved < patience:
         thread.join(0.1)
     if errors:
@@ -163,5 +163,5 @@ def _finished(delivery: Delivery, status: str) -> bool:
     return not thread.is_alive()
 
 
-def _largest(folder: Path) -> int:
+def _measure_largest_file(folder: Path) -> int:
     return max((each.stat().st_size for each in folder.rglob("*") if each.is_file()), default=0)

@@ -8,59 +8,61 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, Trainer
 
-from callbacks.contract import Contract, operators
-from callbacks.lints import bounds, notices
-from rlcredit.inputs.loadable import absent
-from rlcredit.inputs.memory import need
+from callbacks.contract import OperatorContract, select_operators
+from callbacks.lints import bound_advantages, explain_idle_operators
+from rlcredit.inputs.loadable import explain_missing_folder
+from rlcredit.inputs.memory import estimate_memory
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 
 
-def explanation(trainer: Trainer, module: PolicyModule, task: Task, condition: str) -> str:
+def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, condition: str) -> str:
     """Describe stack, step, loss and schedule in a few aligned lines."""
     rows = [
         ("condition", condition),
-        ("policy", _policy(module)),
-        ("task", f"{call(task)}: {task.prompts_per_step} prompts per step"),
-        ("step", _step(module, task)),
-        ("update", _update(module)),
-        ("loss", call(module.loss)),
-        ("optimizer", _optimizer(module)),
-        ("schedule", _schedule(trainer, module, task)),
+        ("policy", _describe_policy(module)),
+        ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
+        ("step", _describe_step(module, task)),
+        ("update", _describe_updates(module)),
+        ("loss", render_call(module.loss)),
+        ("optimizer", _describe_optimizer(module)),
+        ("schedule", _describe_schedule(trainer, module, task)),
     ]
-    found = need(trainer, module, task)
-    missing = absent(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
+    found = estimate_memory(trainer, module, task)
+    missing = (
+        explain_missing_folder(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
+    )
     unknown = [f"not known: {missing}"]
     taken = unknown if found is None else list(found.lines())
     rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
     lines = [f"{title:<11}{text}" for title, text in rows]
-    return "\n".join([*lines, "", *stack_lines(stack_of(trainer), module.sampling.completions)])
+    return "\n".join([*lines, "", *describe_stack(find_trainer_stack(trainer), module.sampling.completions)])
 
 
-def stack_lines(stack: Sequence[Contract], group_size: int) -> Iterator[str]:
+def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterator[str]:
     """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
-    calls = [call(operator) for operator in stack]
+    calls = [render_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield "stack, from top to bottom, for rewards in [0, 1]"
     yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
-    limits = bounds(stack, group_size)[1:]
+    limits = bound_advantages(stack, group_size)[1:]
     for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         yield f"  {place:>2}  {written:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{bound}"
-    yield from (f"warning: {notice}" for notice in notices(stack, group_size))
+    yield from (f"warning: {notice}" for notice in explain_idle_operators(stack, group_size))
 
 
-def run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
+def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return the few parameters by which runs are told apart in a table."""
     return {
-        "stack": " > ".join(call(operator) for operator in stack_of(trainer)) or "REINFORCE",
-        "policy": _policy(module),
-        "task": call(task),
-        "loss": call(module.loss),
+        "stack": " > ".join(render_call(operator) for operator in find_trainer_stack(trainer)) or "REINFORCE",
+        "policy": _describe_policy(module),
+        "task": render_call(task),
+        "loss": render_call(module.loss),
         "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
         "sampling_rounds": module.rounds,
-        "optimizer": _optimizer(module),
+        "optimizer": _describe_optimizer(module),
         "prompts_per_step": task.prompts_per_step,
         "completions": module.sampling.completions,
         "max_tokens": module.sampling.max_tokens,
@@ -69,20 +71,20 @@ def run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[s
     }
 
 
-def stack_of(trainer: Trainer) -> list[Contract]:
+def find_trainer_stack(trainer: Trainer) -> list[OperatorContract]:
     """Return the operators of a trainer, from top to bottom."""
     callbacks: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-    return operators(callbacks)
+    return select_operators(callbacks)
 
 
-def _optimizer(module: PolicyModule) -> str:
+def _describe_optimizer(module: PolicyModule) -> str:
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
     shown = {name: optimizer.defaults[name] for name in ("lr", "betas", "weight_decay") if name in optimizer.defaults}
     schedule = f", {type(module.scheduler(optimizer)).__name__}" if module.scheduler else ""
     return f"{type(optimizer).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())}){schedule}"
 
 
-def _policy(module: PolicyModule) -> str:
+def _describe_policy(module: PolicyModule) -> str:
     policy = module.policy
     held = f"{policy.quantization} base" if policy.quantization else policy.dtype
     targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
@@ -91,7 +93,7 @@ def _policy(module: PolicyModule) -> str:
     )
 
 
-def _step(module: PolicyModule, task: Task) -> str:
+def _describe_step(module: PolicyModule, task: Task) -> str:
     prompts, sampling = task.prompts_per_step, module.sampling
     rows = prompts * sampling.completions
     again = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
@@ -101,7 +103,7 @@ def _step(module: PolicyModule, task: Task) -> str:
     )
 
 
-def _update(module: PolicyModule) -> str:
+def _describe_updates(module: PolicyModule) -> str:
     updates, minibatches = module.updates_per_rollout, module.minibatches
     micro = str(module.micro_batches)
     if updates == 1:
@@ -109,7 +111,7 @@ def _update(module: PolicyModule) -> str:
     return f"{updates} times per rollout, with one of {minibatches} mini-batches of prompts each time{micro}"
 
 
-def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
+def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
     generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
     sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
     asked = ", ".join(
@@ -121,20 +123,20 @@ def _schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
     return f"{trainer.max_steps} steps, {generations:,} completions{sampled}; every {every} steps {asked}"
 
 
-def call(thing: Any) -> str:
+def render_call(thing: Any) -> str:
     """Write an object as the call that made it, for parameters kept under their own names."""
     names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
     arguments = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
-    written = ", ".join(f"{name}={_written(value)}" for name, value in arguments.items())
+    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in arguments.items())
     return f"{type(thing).__name__}({written})" if written else type(thing).__name__
 
 
-def _written(value: Any) -> str:
+def _render_argument(value: Any) -> str:
     """Write an argument, and objects inside it as calls."""
-    if isinstance(value, (torch.nn.Module, Contract)):
-        return call(value)
+    if isinstance(value, (torch.nn.Module, OperatorContract)):
+        return render_call(value)
     if isinstance(value, list):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_render_argument, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_written(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_render_argument(item)}' for key, item in value.items())}}}"
     return repr(value)

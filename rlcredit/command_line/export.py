@@ -7,21 +7,21 @@ from pathlib import Path
 
 import torch
 
-from rlcredit.command_line.at_hand import AtHand, add_arguments, at_hand, refused_or
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.at_hand import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.exits import FINISHED
-from rlcredit.exported import Merged, exported
-from rlcredit.files import written_whole
-from rlcredit.inputs.arguments import Parser
-from rlcredit.notices import tell
+from rlcredit.exported import MergedWeights, export_policy
+from rlcredit.files import write_folder_atomically
+from rlcredit.inputs.arguments import CommandParser
+from rlcredit.notices import print_message
 
 
-def parser() -> argparse.ArgumentParser:
+def make_export_parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = Parser(
+    command_parser = CommandParser(
         "rlcredit export", description="Write a trained policy as a plain model.", allow_abbrev=False
     )
-    add_arguments(command_parser)
+    add_policy_arguments(command_parser)
     command_parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new, or empty")
     command_parser.add_argument(
         "--dtype",
@@ -33,40 +33,42 @@ def parser() -> argparse.ArgumentParser:
     return command_parser
 
 
-def main(args: Sequence[str]) -> int:
+def run_export_command(args: Sequence[str]) -> int:
     """Export; return 0, or 2 for what is refused."""
-    quiet()
-    parsed, options = parser().parse_known_args(args)
+    silence_libraries()
+    parsed, options = make_export_parser().parse_known_args(args)
     command = shlex.join(["rlcredit", "export", *args])
-    return refused_or(lambda: _exported(parsed, options, command))
+    return run_or_refuse(lambda: _export_named_policy(parsed, options, command))
 
 
-def _exported(args: argparse.Namespace, options: Sequence[str], command: str) -> int:
+def _export_named_policy(args: argparse.Namespace, options: Sequence[str], command: str) -> int:
     if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
         raise ValueError(f"--out: {args.out} is there already. Name another folder.")
     if not (args.ckpt or args.adapter):
         raise ValueError("nothing trained is named. Give --ckpt (a checkpoint, or the folder of a run) or --adapter.")
-    found = at_hand(args, options)
+    found = load_named_policy(args, options)
     if args.adapter_only:
-        with written_whole(args.out) as unfinished:
+        with write_folder_atomically(args.out) as unfinished:
             found.policy.save_adapter(unfinished)
             found.policy.save_tokenizer(unfinished)
         print(f"adapter of {found.name} written to {args.out}")
         return FINISHED
-    _warn(found, args.dtype)
-    exported(found.policy, args.out, args.dtype, _generation(found), _facts(found, command))
+    _warn_of_rounding(found, args.dtype)
+    export_policy(
+        found.policy, args.out, args.dtype, _make_generation_settings(found), _describe_origin(found, command)
+    )
     print(f"{found.name} written to {args.out}, {args.dtype}")
     return FINISHED
 
 
-def _generation(found: AtHand) -> dict[str, float | bool]:
+def _make_generation_settings(found: NamedPolicy) -> dict[str, float | bool]:
     """Let ``generate`` draw from the policy that was optimised, where a run says at which temperature."""
     if found.task is None:
         return {}
     return {"do_sample": True, "temperature": found.sampling.temperature, "top_p": 1.0, "top_k": 0}
 
 
-def _facts(found: AtHand, command: str) -> dict[str, str]:
+def _describe_origin(found: NamedPolicy, command: str) -> dict[str, str]:
     task, facts = found.task, {"command": f"`{command}`"}
     if task is None:
         return facts
@@ -74,11 +76,15 @@ def _facts(found: AtHand, command: str) -> dict[str, str]:
     return {**{name: str(value) for name, value in known.items() if value is not None}, **facts}
 
 
-def _warn(found: AtHand, dtype: str) -> None:
+def _warn_of_rounding(found: NamedPolicy, dtype: str) -> None:
     if dtype != "float32":
-        lost = Merged(found.policy).lost(getattr(torch, dtype))
-        tell(f"warning: rounding to {dtype} changes the weights by {lost:.1%} of what training did; another policy.")
+        lost = MergedWeights(found.policy).lost(getattr(torch, dtype))
+        print_message(
+            f"warning: rounding to {dtype} changes the weights by {lost:.1%} of what training did; another policy."
+        )
     policy = found.policy
     if policy.dtype != "float32" or policy.quantization:
         held = f"{policy.quantization} weights, computed in {policy.dtype}" if policy.quantization else policy.dtype
-        tell(f"The policy was trained with {held}; what is written is the same weights, exact, with another rounding.")
+        print_message(
+            f"The policy was trained with {held}; what is written is the same weights, exact, with another rounding."
+        )

@@ -11,14 +11,14 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
-from rlcredit.notices import tell
-from rlcredit.record import Destination, Record
-from rlcredit.record.artifacts import settle
-from rlcredit.run_folder.checkpoint_files import read
-from rlcredit.run_folder.continuation import way_on
+from rlcredit.notices import print_message
+from rlcredit.record import MLflowDestination, RunRecord
+from rlcredit.record.artifacts import write_waiting_texts
+from rlcredit.run_folder.checkpoint_files import read_checkpoint
+from rlcredit.run_folder.continuation import explain_continuation
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tracking.identity import RunIdentity
-from rlcredit.tracking.interruption import Interrupted, Signals
+from rlcredit.tracking.interruption import SignalHandler, SignalInterrupt
 
 HURRY = 2.0
 """Seconds that a run still waits for MLflow at its end, once a signal has interrupted the wait."""
@@ -28,7 +28,7 @@ FEW = 3
 
 
 @dataclasses.dataclass
-class Lifetime:
+class RunSession:
     """One run.
 
     Args:
@@ -48,12 +48,12 @@ class Lifetime:
     checkpoints: Path
     path: Path | None
     checkpoint: Mapping[str, Any]
-    to: Destination | None
+    to: MLflowDestination | None
     replaces: bool = False
     restarts: bool = False
 
     @contextmanager
-    def lived(self, trainer: Trainer, identity: RunIdentity, signals: Signals) -> Iterator[None]:
+    def lived(self, trainer: Trainer, identity: RunIdentity, signals: SignalHandler) -> Iterator[None]:
         """Keep the folder to this run, open its record, and close it with what has become of the run.
 
         Raises:
@@ -68,19 +68,19 @@ class Lifetime:
             try:
                 yield
                 status = "FINISHED"
-            except Interrupted as interrupted:
+            except SignalInterrupt as interrupted:
                 signals.over()
                 status = "KILLED"
-                advice = way_on(self.checkpoints, sys.argv[1:])
-                tell(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
+                advice = explain_continuation(self.checkpoints, sys.argv[1:])
+                print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
                 raise SystemExit(interrupted.status) from None
             finally:
                 signals.over()
-                settle()
+                write_waiting_texts()
                 try:
                     record.close(status)
-                except Interrupted:  # a signal during the wait for MLflow only shortens it
-                    with contextlib.suppress(Interrupted):
+                except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
+                    with contextlib.suppress(SignalInterrupt):
                         record.close(status, HURRY)
                 self._forget_former()
 
@@ -142,18 +142,18 @@ class Lifetime:
         """Yield the checkpoints of the folder that can be read, with their steps."""
         for path in sorted(self.checkpoints.glob("*.ckpt")):
             with contextlib.suppress(ValueError):  # a damaged one is reported when a run continues from it
-                yield path, read(path)["global_step"]
+                yield path, read_checkpoint(path)["global_step"]
 
-    def _opened(self) -> Record:
+    def _opened(self) -> RunRecord:
         """Go on with the record of the run that is continued, or make room for a new one."""
         length = self._length
-        former = Destination.saved(self.folder.tracking)
+        former = MLflowDestination.saved(self.folder.tracking)
         self.refuse_loss()
         if length is None and not self._inside:
             self._make_room()
         if self.to and former and former.tracking_uri == self.to.tracking_uri:
             self._take_over(former, self.to, length)
-        record = Record(self.folder, length, self.to)
+        record = RunRecord(self.folder, length, self.to)
         if length is not None:
             self._go_back(self._step)
         return record
@@ -180,7 +180,7 @@ class Lifetime:
                 path.unlink()
 
     @staticmethod
-    def _take_over(former: Destination, to: Destination, length: int | None) -> None:
+    def _take_over(former: MLflowDestination, to: MLflowDestination, length: int | None) -> None:
         """Continue the folder's MLflow run if this run continues its record; else have that run closed."""
         to.closes, to.removes = former.closes, former.removes
         if length is not None:

@@ -10,10 +10,25 @@ from typing import Any, NoReturn
 
 from lightning.pytorch.cli import LightningArgumentParser
 
-from rlcredit.command_line.suggestions import ENTRY, Names, closest, elsewhere, first_slip, repaired
+from rlcredit.command_line.suggestions import (
+    ENTRY,
+    Names,
+    find_closest_name,
+    find_places_of_name,
+    find_unknown_name,
+    repair_path,
+)
 from rlcredit.inputs.class_paths import MARK
-from rlcredit.inputs.passwords import redacted
-from rlcredit.inputs.schema import Roots, allowed_values, class_at, parameter_names, paths, subclasses, value_at
+from rlcredit.inputs.passwords import redact_passwords
+from rlcredit.inputs.schema import (
+    Roots,
+    describe_allowed_values,
+    find_class_at,
+    find_value_at,
+    list_parameter_names,
+    walk_key_paths,
+    walk_subclasses,
+)
 from rlcredit.tasks.sources import FORMS
 
 LONGEST = 1800
@@ -39,12 +54,12 @@ class ReadableParser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print what is wrong and how to repair it, and leave with status 2."""
-        text = readable(message, self.given, self.roots, list(self._options()))
+        text = explain_parser_error(message, self.given, self.roots, list(self._options()))
         self.refuse(text)
 
     def refuse(self, sentence: str) -> NoReturn:
         """Print a sentence that needs no reading, and leave with status 2."""
-        print(f"error: {_in_one_line(redacted(sentence))}", file=sys.stderr)
+        print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
         sys.exit(2)
 
     def _options(self) -> Iterator[str]:
@@ -54,13 +69,13 @@ class ReadableParser(LightningArgumentParser):
                 yield from (option for nested in sub._actions for option in nested.option_strings)
 
 
-def _in_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Join the lines of a message; if it is too long to be read, cut out its middle."""
     line = " ".join(text.split("\n"))
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
 
 
-def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
+def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
     """Say in one sentence or two what a parser's message means.
 
     Args:
@@ -72,34 +87,34 @@ def readable(message: str, config: Mapping[str, Any], roots: Roots, options: Seq
     """
     if message.startswith("data.verifier: "):
         return message  # quotes what a verifier raised, which may read like a parser's words
-    if correction := _table(config) or _misshapen(config):
+    if correction := _explain_table_as_task(config) or _explain_stack_entry(config):
         return correction
     if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
-        return _required(match[1].split(", "), config)
+        return _explain_missing_arguments(match[1].split(", "), config)
     if match := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
         key = found[1] if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
-        return f"{_full_name(key, config)}: {match[1]}"
+        return f"{_find_full_name(key, config)}: {match[1]}"
     if match := re.search(r"(?:Option|option) '([\w.]+)'", message):
-        return _unknown_key(match[1], config, roots)
+        return _explain_unknown_key(match[1], config, roots)
     if match := re.search(r"unrecognized arguments: (\S+)", message):
-        return _unknown_option(match[1].partition("=")[0].lstrip("-"), config, roots, options)
+        return _explain_unknown_option(match[1].partition("=")[0].lstrip("-"), config, roots, options)
     value = match[1] if (match := re.search(r"(?:Got|Given) value: (.*)", message)) else None
-    key = _full_name(match[1], config, value) if (match := re.search(r'Parser key "([\w.]+)"', message)) else ""
-    if value is not None and (allowed := allowed_values(tuple(key.split(".")), config, roots)):
+    key = _find_full_name(match[1], config, value) if (match := re.search(r'Parser key "([\w.]+)"', message)) else ""
+    if value is not None and (allowed := describe_allowed_values(tuple(key.split(".")), config, roots)):
         return f"{key}: expected {allowed}, got {value!r}."
     if match := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
-        wanted = base.__name__ if (base := class_at(tuple(key.split(".")), {}, roots)) else "class"
+        wanted = base.__name__ if (base := find_class_at(tuple(key.split(".")), {}, roots)) else "class"
         return f"{key}: `{match[1]}` is neither a {wanted} nor a function that says it returns one."
     if match := re.search(
         r"(?:Expected a dot import path string: |has no attribute ['\"]|No module named ')([\w.]+)", message
     ):
-        return _unknown_class(key, match[1], config, roots)
+        return _explain_unknown_class(key, match[1], config, roots)
     if match := re.search(r"Expected an? (?:<class ')?([^.\n]+?)'?>?\. Got value: (.*)", message):
         return f"{key}: expected {match[1]}, got {match[2]!r}."
-    return _essence(key, message)
+    return _extract_main_sentence(key, message)
 
 
-def _required(names: Sequence[str], config: Mapping[str, Any]) -> str:
+def _explain_missing_arguments(names: Sequence[str], config: Mapping[str, Any]) -> str:
     """Say which arguments are missing, and where they belong."""
     if all(name.rpartition(".")[2] == "data" for name in names):
         return "no configuration is named. Say which one: --config configs/tiny.yaml"
@@ -109,7 +124,7 @@ def _required(names: Sequence[str], config: Mapping[str, Any]) -> str:
     return f"{', '.join(paths)}: missing{f', and {task} needs it' if task else ''}. Say it, as --{paths[0]} ..."
 
 
-def _table(config: Mapping[str, Any]) -> str | None:
+def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
     """Say how a table is named that stands where a task should."""
     data = config.get("data")
     if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
@@ -117,7 +132,7 @@ def _table(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _misshapen(config: Mapping[str, Any]) -> str | None:
+def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
     """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
     if "callbacks" in config:
         return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
@@ -134,7 +149,7 @@ def _misshapen(config: Mapping[str, Any]) -> str | None:
         if isinstance(entry, str) and "(" in entry:
             name = entry.partition("(")[0]
         elif isinstance(entry, Mapping) and "class_path" in entry and (odd := set(entry) - set(ENTRY)):
-            if slips := {key: close for key in odd if (close := closest(str(key), ENTRY))}:
+            if slips := {key: close for key in odd if (close := find_closest_name(str(key), ENTRY))}:
                 key, close = slips.popitem()
                 return f"trainer.callbacks[{place}].{key}: no such key. Did you mean `{close}`?"
             name, arguments = entry["class_path"], ", ".join(f"{k}: {v}" for k, v in entry.items() if k in odd)
@@ -145,11 +160,11 @@ def _misshapen(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _essence(key: str, message: str) -> str:
+def _extract_main_sentence(key: str, message: str) -> str:
     """Return the most informative line of a message: a full sentence of the refusing class if there is one."""
     lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
     sentences = [line for line in lines if line.endswith(".")]
-    sentence = _CHOICE.sub(_either_of, (sentences or lines or [re.sub(r"\s+", " ", message)])[0])
+    sentence = _CHOICE.sub(_render_choice, (sentences or lines or [re.sub(r"\s+", " ", message)])[0])
     value = match[1] if (match := re.search(r"Given value: (.*)", message)) else ""
     if "Namespace(" in value or " object at 0x" in value:
         value = ""
@@ -159,53 +174,55 @@ def _essence(key: str, message: str) -> str:
     return f"{key}: {text}" if key else text
 
 
-def _either_of(choice: re.Match[str]) -> str:
+def _render_choice(choice: re.Match[str]) -> str:
     """Write what a parser calls a literal as people do."""
     return f"expected {choice[1].replace(', ', ' or ').replace(chr(39), '')}"
 
 
-def _full_name(key: str, config: Mapping[str, Any], value: str | None = None) -> str:
+def _find_full_name(key: str, config: Mapping[str, Any], value: str | None = None) -> str:
     """Return the whole path of a key that a parser names by its end, if only one place ends like it."""
-    path = _full_path(key, config, value)
-    return _written(path) if path else key
+    path = _find_full_path(key, config, value)
+    return _render_path(path) if path else key
 
 
-def _full_path(key: str, config: Mapping[str, Any], value: str | None = None) -> Names | None:
+def _find_full_path(key: str, config: Mapping[str, Any], value: str | None = None) -> Names | None:
     parts = tuple(key.split("."))
-    ends = {path for path in paths(config) if path[-len(parts) :] == parts}
+    ends = {path for path in walk_key_paths(config) if path[-len(parts) :] == parts}
     if len(ends) > 1 and value is not None:  # the place that holds what was refused
-        ends = {path for path in ends if str(value_at(path, config)) == value}
+        ends = {path for path in ends if str(find_value_at(path, config)) == value}
     return ends.pop() if len(ends) == 1 and parts[0] not in config else None
 
 
-def _written(path: Sequence[str | int]) -> str:
+def _render_path(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def _unknown_option(name: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
-    path = _full_path(name, config) or tuple(name.split("."))
-    corrected = repaired(path, config, roots)
+def _explain_unknown_option(name: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
+    path = _find_full_path(name, config) or tuple(name.split("."))
+    corrected = repair_path(path, config, roots)
     misplaced = len(path) == 1 or not corrected or len(corrected) < len(path)  # nothing is spelt like the whole of it
-    if misplaced and (places := elsewhere(str(path[-1]), config, roots)):
-        return f"--{_written(path)}: no such option. Did you mean {_either(places, '--')}?"
+    if misplaced and (places := find_places_of_name(str(path[-1]), config, roots)):
+        return f"--{_render_path(path)}: no such option. Did you mean {_render_alternatives(places, '--')}?"
     if corrected:
-        return f"--{_written(path)}: no such option. Did you mean `--{_written(corrected)}`?"
-    close = closest(name, [option.lstrip("-") for option in options if "." not in option])
-    return f"--{_written(path)}: no such option.{_meant(f'--{close}' if close else None)}"
+        return f"--{_render_path(path)}: no such option. Did you mean `--{_render_path(corrected)}`?"
+    close = find_closest_name(name, [option.lstrip("-") for option in options if "." not in option])
+    return f"--{_render_path(path)}: no such option.{_render_suggestion(f'--{close}' if close else None)}"
 
 
-def _unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
+def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
     parts = tuple(name.split("."))
-    ends = [path for path in paths(config) if path[-len(parts) :] == parts] or [parts]
-    path, slip = next(((path, slip) for path in ends if (slip := first_slip(path, config, roots))), (ends[0], None))
+    ends = [path for path in walk_key_paths(config) if path[-len(parts) :] == parts] or [parts]
+    path, slip = next(
+        ((path, slip) for path in ends if (slip := find_unknown_name(path, config, roots))), (ends[0], None)
+    )
     if slip is None:
-        return f"{_written(path)}: no such key."
-    where, wrong = _written(path[: slip.place + 1]), str(path[slip.place])
-    meant = _meant(closest(wrong, slip.known))
-    if relatives := _relatives(slip.owner, wrong, path, roots):
+        return f"{_render_path(path)}: no such key."
+    where, wrong = _render_path(path[: slip.place + 1]), str(path[slip.place])
+    meant = _render_suggestion(find_closest_name(wrong, slip.known))
+    if relatives := _find_related_classes(slip.owner, wrong, path, roots):
         meant = f" {', '.join(relatives)} {'has' if len(relatives) == 1 else 'have'} one: --{path[0]} {relatives[-1]}."
-    elif not meant and (places := elsewhere(wrong, config, roots)):
-        meant = f" Did you mean {_either(places)}?"
+    elif not meant and (places := find_places_of_name(wrong, config, roots)):
+        meant = f" Did you mean {_render_alternatives(places)}?"
     if slip.owner is None:
         return f"{where}: no such key.{meant}"
     allowed = [parameter for parameter in slip.known if parameter not in ENTRY]
@@ -213,24 +230,26 @@ def _unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
     return f"{where}: {slip.owner.__name__} has no parameter `{wrong}`.{meant}{listed}"
 
 
-def _relatives(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
+def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
     """Return the classes that could stand for the one at the top of a path and have the parameter that it lacks."""
-    base = class_at(path[:1], {}, roots)
+    base = find_class_at(path[:1], {}, roots)
     if owner is None or base is None or owner is base or not issubclass(owner, base):
         return []
-    return sorted(cls.__name__ for cls in subclasses(base) if _ours(cls) and name in parameter_names(cls))
+    return sorted(
+        cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls) and name in list_parameter_names(cls)
+    )
 
 
-def _unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:
+def _explain_unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:
     if "." in name:
         return f"{key}: no class `{name}`."
-    base = class_at(tuple(key.split(".")), {}, roots)
-    class_names = sorted({cls.__name__ for cls in subclasses(base) if _ours(cls)}) if base else []
+    base = find_class_at(tuple(key.split(".")), {}, roots)
+    class_names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
     listed = f" Known here: {', '.join(class_names)}; any other class by its dotted path." if class_names else ""
-    return f"{key}: no class `{name}`.{_meant(closest(name, class_names))}{listed}"
+    return f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, class_names))}{listed}"
 
 
-def _ours(cls: type) -> bool:
+def _is_offered_class(cls: type) -> bool:
     """Offer what people put into configurations, not every class that happens to be imported."""
     packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
     module, name = cls.__module__, cls.__name__
@@ -238,9 +257,9 @@ def _ours(cls: type) -> bool:
     return module.startswith(packages) and not hidden
 
 
-def _either(places: Sequence[Names], prefix: str = "") -> str:
-    return " or ".join(f"`{prefix}{_written(place)}`" for place in places)
+def _render_alternatives(places: Sequence[Names], prefix: str = "") -> str:
+    return " or ".join(f"`{prefix}{_render_path(place)}`" for place in places)
 
 
-def _meant(close: str | None) -> str:
+def _render_suggestion(close: str | None) -> str:
     return f" Did you mean `{close}`?" if close else ""

@@ -20,7 +20,7 @@ SUBCOMMANDS = {
 }
 
 
-def overview() -> str:
+def render_help() -> str:
     """Return the help text that LightningCLI would print; a test compares the two."""
     parser = ArgumentParser(description=DESCRIPTION)
     parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in json or yaml format.")
@@ -30,7 +30,7 @@ def overview() -> str:
     return parser.format_help()
 
 
-def asked_for(args: Sequence[str]) -> bool:
+def is_help_request(args: Sequence[str]) -> bool:
     """Whether a command line asks for nothing else.
 
     Example:

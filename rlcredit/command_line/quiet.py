@@ -11,12 +11,12 @@ from callbacks.contract import StackWarning
 _as_python_does = warnings.formatwarning
 
 
-def _plain(message: Any, category: type[Warning], *place: Any) -> str:
+def _format_stack_warning(message: Any, category: type[Warning], *place: Any) -> str:
     """Write a warning about a stack as a sentence, without the line of code that noticed it."""
     return f"warning: {message}\n" if category is StackWarning else _as_python_does(message, category, *place)
 
 
-def quiet() -> None:
+def silence_libraries() -> None:
     """Silence what says nothing about the run."""
     os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # lightning asks jsonargparse
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
@@ -26,7 +26,7 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     for name in ("lightning.pytorch", "lightning.fabric", "bitsandbytes", "mlflow", "alembic", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    warnings.formatwarning = _plain
+    warnings.formatwarning = _format_stack_warning
     if transformers := sys.modules.get("transformers"):  # it has read the environment already
         transformers.utils.logging.disable_progress_bar()
     # PolicyModule samples in this hook on purpose.

@@ -9,13 +9,13 @@ import torch
 from lightning.pytorch.utilities.seed import isolate_rng
 
 from callbacks.base import CreditOperator
-from callbacks.contract import Contract, StackError
+from callbacks.contract import OperatorContract, StackError
 from rlcredit.exits import NotFinite
-from rlcredit.inputs.failures import described
+from rlcredit.inputs.failures import describe_exception
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import Task
 from rlcredit.tasks.records import Records
-from rlcredit.tasks.sources import Source
+from rlcredit.tasks.sources import RecordSource
 
 LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
 """Tokens of the made-up completions, by turns."""
@@ -23,7 +23,7 @@ LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
 PIECES = ("Let", " me", " think", ":", " 4", " +", " 4", " = 8")
 
 
-def rehearse(stack: Sequence[Contract], group_size: int) -> list[str]:
+def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[str]:
     """Let copies of the operators assign credit to a few made-up completions, in stack order.
 
     Args:
@@ -37,11 +37,11 @@ def rehearse(stack: Sequence[Contract], group_size: int) -> list[str]:
         StackError: one fails, or does not do what its header says; with its line.
 
     """
-    rollout, passed_over = made_up_rollout(group_size), list[str]()
+    rollout, passed_over = make_trial_rollout(group_size), list[str]()
     with isolate_rng(), torch.random.fork_rng(devices=[]):
         for operator in stack:
             name = type(operator).__name__
-            if not isinstance(operator, CreditOperator) or _needs_a_run(operator):
+            if not isinstance(operator, CreditOperator) or _is_run_dependent(operator):
                 passed_over.append(name)
                 continue
             try:
@@ -53,11 +53,11 @@ def rehearse(stack: Sequence[Contract], group_size: int) -> list[str]:
                     f"{error} This was a trial on made-up completions, one group of them all wrong."
                 ) from None
             except Exception as error:  # noqa: BLE001  (an operator is anybody's, and may raise anything)
-                raise StackError(f"{name} fails on made-up completions: {described(error)}.") from None
+                raise StackError(f"{name} fails on made-up completions: {describe_exception(error)}.") from None
     return passed_over
 
 
-def _needs_a_run(operator: CreditOperator) -> bool:
+def _is_run_dependent(operator: CreditOperator) -> bool:
     """Whether an operator takes something from the run: a model, an oracle, or what only a trainer knows."""
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
@@ -65,7 +65,7 @@ def _needs_a_run(operator: CreditOperator) -> bool:
     return operator.costly or "oracle" in operator.reads or takes or cls.assign is CreditOperator.assign
 
 
-def made_up_rollout(group_size: int) -> Rollout:
+def make_trial_rollout(group_size: int) -> Rollout:
     """Return three groups: one with every other completion right, one all wrong, one with the first right.
 
     Args:
@@ -107,7 +107,7 @@ def open_local_data(task: Task) -> str | None:
         ValueError: the data cannot be read, or is no task; with file and line.
 
     """
-    sources = [source for each in (task, *task.others.values()) for source in _sources(each)]
+    sources = [source for each in (task, *task.others.values()) for source in _list_data_sources(each)]
     if elsewhere := dict.fromkeys(source.path for source in sources if source.elsewhere):
         return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened"
     if isinstance(task, Records):
@@ -115,13 +115,13 @@ def open_local_data(task: Task) -> str | None:
     return None
 
 
-def _sources(task: Task) -> list[Source]:
+def _list_data_sources(task: Task) -> list[RecordSource]:
     return (
         [task.source(path, None) for path in (task.path, task.validation) if path] if isinstance(task, Records) else []
     )
 
 
-def refuse_unwritable(folder: Path) -> None:
+def refuse_unwritable_folder(folder: Path) -> None:
     """Refuse a folder that cannot be written to, or not be made; nothing is left there.
 
     Raises:

@@ -1,11 +1,11 @@
 """Where the results of a run are, in a line or two."""
 
-from rlcredit.record import Destination
+from rlcredit.record import MLflowDestination
 from rlcredit.record.database import SQLITE
 from rlcredit.run_folder.layout import RunFolder
 
 
-def results(folder: RunFolder, to: Destination | None) -> str:
+def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:
     """Return where folder and adapter of a finished run are, and how its page in MLflow is opened.
 
     Args:

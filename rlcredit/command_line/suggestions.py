@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlcredit.inputs.schema import Roots, class_at, parameter_names
-from rlcredit.inputs.source import of_python
+from rlcredit.inputs.schema import Roots, find_class_at, list_parameter_names
+from rlcredit.inputs.source import is_standard_library
 
 Names = tuple[str | int, ...]
 """Where something lies in a configuration: keys of mappings and places in lists."""
@@ -14,7 +14,7 @@ ENTRY = ("class_path", "init_args", "dict_kwargs")
 """The keys of a class with its arguments."""
 
 
-class Slip(NamedTuple):
+class UnknownName(NamedTuple):
     """The first name of a path that nothing knows.
 
     Attributes:
@@ -29,7 +29,7 @@ class Slip(NamedTuple):
     known: Sequence[str]
 
 
-def closest(name: str, known: Sequence[str]) -> str | None:
+def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     """Return the most similar name, whatever the case of its letters; None if all are far off.
 
     Example:
@@ -43,19 +43,19 @@ def closest(name: str, known: Sequence[str]) -> str | None:
     return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)), None)
 
 
-def first_slip(path: Names, config: Any, roots: Roots) -> Slip | None:
+def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | None:
     """Return the first name of a path that nothing knows; None where everything is known or anything goes."""
     for place, part in enumerate(path):
-        owner = class_at(path[:place], config, roots)
-        known = _known(path[:place], owner, roots)
+        owner = find_class_at(path[:place], config, roots)
+        known = _list_known_names(path[:place], owner, roots)
         if known is None:
             return None
         if isinstance(part, str) and part not in known:
-            return Slip(place, owner, known)
+            return UnknownName(place, owner, known)
     return None
 
 
-def repaired(path: Names, config: Any, roots: Roots) -> Names | None:
+def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
     """Return a path with every misspelt name put right, as far as names are known.
 
     Args:
@@ -71,8 +71,8 @@ def repaired(path: Names, config: Any, roots: Roots) -> Names | None:
 
     """
     corrected = path
-    while slip := first_slip(corrected, config, roots):
-        name = closest(str(corrected[slip.place]), slip.known)
+    while slip := find_unknown_name(corrected, config, roots):
+        name = find_closest_name(str(corrected[slip.place]), slip.known)
         if name is None:
             corrected = corrected[: slip.place]
             break
@@ -87,7 +87,7 @@ DEEPEST = 4
 """Classes inside of classes, as in model.policy.lora."""
 
 
-def elsewhere(name: str, config: Any, roots: Roots) -> list[Names]:
+def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
     """Return the places that have a parameter of just this name, where there are few; those of the shortest paths.
 
     Example:
@@ -101,15 +101,20 @@ def elsewhere(name: str, config: Any, roots: Roots) -> list[Names]:
     """
     level: list[Names] = [(root,) for root in roots]
     for _ in range(DEEPEST):
-        owners = [(path, class_at(path, config, roots)) for path in level]
-        inner = [(*path, *_inside(path, config), p) for path, owner in owners if owner for p in _parameters(owner)]
+        owners = [(path, find_class_at(path, config, roots)) for path in level]
+        inner = [
+            (*path, *_find_arguments_key(path, config), p)
+            for path, owner in owners
+            if owner
+            for p in _list_own_parameters(owner)
+        ]
         if found := [path for path in inner if path[-1] == name]:
             return found if len(found) <= MOST else []
         level = inner
     return []
 
 
-def _inside(path: Names, config: Any) -> Names:
+def _find_arguments_key(path: Names, config: Any) -> Names:
     """Return the key between a class that is named and its arguments."""
     node: Any = config
     for part in path:
@@ -117,14 +122,14 @@ def _inside(path: Names, config: Any) -> Names:
     return ("init_args",) if isinstance(node, dict) and "class_path" in node else ()
 
 
-def _parameters(owner: type) -> Sequence[str]:
-    return () if of_python(owner.__module__) else parameter_names(owner)
+def _list_own_parameters(owner: type) -> Sequence[str]:
+    return () if is_standard_library(owner.__module__) else list_parameter_names(owner)
 
 
-def _known(path: Names, owner: type | None, roots: Roots) -> Sequence[str] | None:
+def _list_known_names(path: Names, owner: type | None, roots: Roots) -> Sequence[str] | None:
     """Return the names that may follow a path; None where anything may."""
     if not path:
         return list(roots)
     if owner is None or owner.__module__ == "builtins":
         return None
-    return parameter_names(owner) if path[-1] == "init_args" else [*parameter_names(owner), *ENTRY]
+    return list_parameter_names(owner) if path[-1] == "init_args" else [*list_parameter_names(owner), *ENTRY]

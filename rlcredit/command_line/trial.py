@@ -3,67 +3,74 @@
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 
-from rlcredit.command_line.at_hand import AtHand, add_arguments, at_hand, refused_or
-from rlcredit.command_line.quiet import quiet
-from rlcredit.command_line.sample import about, add_drawing_arguments, drawing, show_about, terminal_of, write_page
+from rlcredit.command_line.at_hand import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.command_line.sample import (
+    add_sampling_arguments,
+    choose_sampling,
+    describe_sampling,
+    make_completion_printer,
+    print_sampling,
+    write_completions_page,
+)
 from rlcredit.engines.sampling import Sampling
 from rlcredit.exits import FINISHED
-from rlcredit.inputs.arguments import Parser
-from rlcredit.inspection.completions import Completion, completions
-from rlcredit.inspection.shown_prompt import prompt_text
-from rlcredit.inspection.terminal import Terminal
-from rlcredit.inspection.visible import harmless
+from rlcredit.inputs.arguments import CommandParser
+from rlcredit.inspection.completions import Completion, sample_completions
+from rlcredit.inspection.shown_prompt import render_prompt
+from rlcredit.inspection.terminal import CompletionPrinter
+from rlcredit.inspection.visible import escape_controls
 from rlcredit.tasks import Example, Task
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.verification.answers import final_answer
-from rlcredit.verification.rewards import checked
+from rlcredit.verification.answers import find_final_answer
+from rlcredit.verification.rewards import require_verdicts
 from rlcredit.verification.verifiers import Verdict
 
 OFTEN = 0.25
 """Share of truncated completions, or of those without an answer, from which on a remedy is named."""
 
 
-def parser() -> argparse.ArgumentParser:
+def make_try_parser() -> argparse.ArgumentParser:
     """Return what the command line accepts."""
-    command_parser = Parser(
+    command_parser = CommandParser(
         "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
     )
-    add_arguments(command_parser)
+    add_policy_arguments(command_parser)
     command_parser.add_argument("--questions", type=int, default=4, help="how many; 4 by default")
-    add_drawing_arguments(command_parser, completions=2)
+    add_sampling_arguments(command_parser, completions=2)
     return command_parser
 
 
-def main(args: Sequence[str]) -> int:
+def run_try_command(args: Sequence[str]) -> int:
     """Try; return 0, or 2 for what is refused."""
-    quiet()
-    parsed, options = parser().parse_known_args(args)
-    return refused_or(lambda: _tried(parsed, options))
+    silence_libraries()
+    parsed, options = make_try_parser().parse_known_args(args)
+    return run_or_refuse(lambda: _try_configuration(parsed, options))
 
 
-def _tried(args: argparse.Namespace, options: Sequence[str]) -> int:
+def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
     if args.questions < 1:
         raise ValueError(f"--questions: at least 1, got {args.questions}.")
-    drawing(args, Sampling())  # refuse what is wrong before anything is loaded
-    found = at_hand(args, options)
+    choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
+    found = load_named_policy(args, options)
     if found.task is None:
         raise ValueError("the questions are those of a configuration. Name one with --config, or a run with --ckpt.")
-    sampling, terminal = drawing(args, found.sampling), terminal_of(args)
-    asked = tried(found, found.task, args.questions, sampling, args.seed)
+    sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
+    asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
     examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]
-    show_about(terminal, found, sampling)
+    print_sampling(terminal, found, sampling)
     print("first prompt, as the model reads it", *(f"  | {line}" for line in prompts[0].split("\n")), "", sep="\n")
     for example, group in zip(examples, answers, strict=True):
-        terminal.show(*_lines(terminal, example, group))
-    print(*summary([one for group in answers for one in group], len(examples)), sep="\n")
+        terminal.show(*_render_completions(terminal, example, group))
+    print(*summarise_completions([one for group in answers for one in group], len(examples)), sep="\n")
     if args.html:
         shown = list(zip(prompts, answers, strict=True))
-        write_page(args.html, "Training questions", about(found, sampling), shown)
+        write_completions_page(args.html, "Training questions", describe_sampling(found, sampling), shown)
     return FINISHED
 
 
-def tried(
-    found: AtHand, task: Task, questions: int, sampling: Sampling, seed: int
+def answer_training_questions(
+    found: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
 ) -> list[tuple[Example, str, list[Completion]]]:
     """Return questions, their prompts and judged completions.
 
@@ -80,32 +87,32 @@ def tried(
     numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).numbers(0)
     examples = [task.train_set[number] for number in numbers]
     said = [task.conversation(example) for example in examples]
-    answers = completions(found.policy, said, numbers, sampling, seed)
+    answers = sample_completions(found.policy, said, numbers, sampling, seed)
     texts = found.policy.stated([completion.text for group in answers for completion in group])
     repeated = [example for example in examples for _ in range(sampling.completions)]
-    verdicts = iter(checked(task.judge(texts, repeated), len(texts), task))
-    answered = iter([final_answer(text, task.answer_formats) for text in texts])
+    verdicts = iter(require_verdicts(task.judge(texts, repeated), len(texts), task))
+    answered = iter([find_final_answer(text, task.answer_formats) for text in texts])
     for example, group in zip(examples, answers, strict=True):
         for completion in group:
             completion.answer, completion.verdict = next(answered), next(verdicts)
             completion.reference = example.reference
-    prompts = [prompt_text(found.policy, conversation) for conversation in said]
+    prompts = [render_prompt(found.policy, conversation) for conversation in said]
     return list(zip(examples, prompts, answers, strict=True))
 
 
-def _lines(terminal: Terminal, example: Example, group: Sequence[Completion]) -> Iterator[str]:
-    yield terminal.rule(harmless(example.text))
+def _render_completions(terminal: CompletionPrinter, example: Example, group: Sequence[Completion]) -> Iterator[str]:
+    yield terminal.rule(escape_controls(example.text))
     for number, completion in enumerate(group, start=1):
         yield terminal.heading(number, completion)
         yield terminal.text(completion)
         yield ""
 
 
-def _share(answers: Sequence[Completion], holds: Callable[[Completion], bool]) -> float:
+def _completion_share(answers: Sequence[Completion], holds: Callable[[Completion], bool]) -> float:
     return sum(map(holds, answers)) / len(answers)
 
 
-def summary(answers: Sequence[Completion], questions: int) -> Iterator[str]:
+def summarise_completions(answers: Sequence[Completion], questions: int) -> Iterator[str]:
     """Yield counts over all completions, and what to do where no update could come of them.
 
     Args:
@@ -113,10 +120,10 @@ def summary(answers: Sequence[Completion], questions: int) -> Iterator[str]:
         questions: of which they are.
 
     """
-    right = _share(answers, lambda one: one.verdict is Verdict.RIGHT)
-    truncated = _share(answers, lambda one: one.truncated)
-    silent = _share(answers, lambda one: one.verdict is Verdict.NO_ANSWER)
-    unjudged = _share(answers, lambda one: one.verdict is Verdict.UNJUDGED)
+    right = _completion_share(answers, lambda one: one.verdict is Verdict.RIGHT)
+    truncated = _completion_share(answers, lambda one: one.truncated)
+    silent = _completion_share(answers, lambda one: one.verdict is Verdict.NO_ANSWER)
+    unjudged = _completion_share(answers, lambda one: one.verdict is Verdict.UNJUDGED)
     yield (
         f"{len(answers)} completions of {questions} questions: {right:.0%} right, {truncated:.0%} truncated, "
         f"{silent:.0%} without an answer, {unjudged:.0%} not judged"

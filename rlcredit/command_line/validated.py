@@ -6,7 +6,7 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.record import Destination, Record
+from rlcredit.record import MLflowDestination, RunRecord
 from rlcredit.run_folder.layout import RunFolder
 
 FOLDER = "validation"
@@ -14,8 +14,8 @@ FOLDER = "validation"
 
 
 @rank_zero_only
-def reported(
-    metrics: Mapping[str, Any], parameters: Mapping[str, Any], step: int, folder: Path, to: Destination | None
+def report_validation(
+    metrics: Mapping[str, Any], parameters: Mapping[str, Any], step: int, folder: Path, to: MLflowDestination | None
 ) -> None:
     """Print the results of a validation, and record them as an MLflow run of their own.
 
@@ -38,7 +38,7 @@ def reported(
     to.run_name, to.tags = f"{to.run_name}-validate", {**to.tags, "kind": "validation"}
     place = RunFolder(folder / FOLDER)
     with place.locked():
-        record = Record(place, to=to)
+        record = RunRecord(place, to=to)
         record.log_hyperparams(parameters)
         record.log_metrics(held_out, step=step)
         record.close("FINISHED")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rlcredit.engines.noise import uniforms
+from rlcredit.engines.noise import sampling_uniforms
 from rlcredit.engines.sampling import Samples, Sampling
 from rlcredit.policy import Policy
 
@@ -79,6 +79,6 @@ class Decoder(Engine):
         """Answer every prompt by the noise of its number."""
         group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
-        noise = uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
+        noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
         of = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
         return self.decode(policy, prompt_ids, noise, of, sampling.temperature)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 
-class Cache(ABC):
+class KeyValueCache(ABC):
     """Keys and values of one layer: B rows, K heads, H wide, room for L + T tokens.
 
     Args:
@@ -23,7 +23,10 @@ class Cache(ABC):
 
     def __init__(self, keys: Tensor, values: Tensor, of: Tensor, room: int) -> None:
         keys = keys if self.along == -2 else keys.mT
-        self.keys, self.values = _roomy(keys, of, room, self.along), _roomy(values, of, room, -2)
+        self.keys, self.values = (
+            _copy_rows_with_room(keys, of, room, self.along),
+            _copy_rows_with_room(values, of, room, -2),
+        )
 
     def write(self, keys_values: Tensor, column: int) -> None:
         """Store the keys and values of one token per row, shape ``(B, 2, K, H)``."""
@@ -44,11 +47,11 @@ class Cache(ABC):
     def keep(self, rows: Tensor, length: int) -> None:
         """Keep some rows, shape ``(N,)``, and the first ``length`` tokens of each."""
         room = self.values.shape[2] - length
-        self.keys = _roomy(self.keys.narrow(self.along, 0, length), rows, room, self.along)
-        self.values = _roomy(self.values[:, :, :length], rows, room, -2)
+        self.keys = _copy_rows_with_room(self.keys.narrow(self.along, 0, length), rows, room, self.along)
+        self.values = _copy_rows_with_room(self.values[:, :, :length], rows, room, -2)
 
 
-class Products(Cache):
+class MatmulCache(KeyValueCache):
     """Attention as two products, with transposed keys: the fewest operations in float32."""
 
     along = -1
@@ -61,7 +64,7 @@ class Products(Cache):
         return torch.bmm(scores.softmax(-1), self.values[:, :, :length].flatten(0, 1)).view(rows, -1)
 
 
-class Kernel(Cache):
+class KernelCache(KeyValueCache):
     """Attention by torch's kernel, which accumulates products of few bits in more bits."""
 
     def attended(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
@@ -73,7 +76,7 @@ class Kernel(Cache):
         return output.reshape(rows, -1)
 
 
-def _roomy(tensor: Tensor, rows: Tensor, room: int, dim: int) -> Tensor:
+def _copy_rows_with_room(tensor: Tensor, rows: Tensor, room: int, dim: int) -> Tensor:
     """Return some rows of a tensor, with ``room`` more entries at the end of a dimension."""
     shape = list(tensor.shape)
     shape[0], shape[dim] = len(rows), shape[dim] + room

@@ -5,7 +5,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from rlcredit.engines.filters import Filter
+from rlcredit.engines.filters import TokenFilter
 from rlcredit.engines.noise import inverse_cdf
 from rlcredit.engines.sampling import Samples
 from rlcredit.functional.uncertainty import tempered_logits
@@ -18,8 +18,8 @@ LEAVE = 0.75
 """Finished rows leave once at most this share of the batch is unfinished; each time the cache is copied."""
 
 
-class Reader(Protocol):
-    """Reads contexts and continues them; see :class:`rlcredit.engines.fused.Fused`."""
+class DecodingForward(Protocol):
+    """Reads contexts and continues them; see :class:`rlcredit.engines.fused.FusedForward`."""
 
     def read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         """Read contexts; return the last hidden state of every row."""
@@ -34,7 +34,7 @@ class Reader(Protocol):
         ...
 
 
-class Drawn:
+class DrawnTokens:
     """The tokens drawn so far, with log-probability, entropy and sum of squares of each.
 
     Args:
@@ -78,14 +78,14 @@ class Drawn:
         return Samples(ids[:, :width], mask[:, :width], logprobs, ~stops[last], entropy, squares)
 
 
-def continued(
-    reader: Reader,
-    draw: "Draw",
+def decode_rows(
+    reader: DecodingForward,
+    draw: "TokenSampler",
     prompt_ids: Tensor,
     of: Tensor,
     noise: Tensor,
     limits: Tensor,
-    drawn: Drawn,
+    drawn: DrawnTokens,
     first: int,
 ) -> None:
     """Draw tokens in every row until the last row has ended.
@@ -102,7 +102,7 @@ def continued(
 
     """
     contexts, context_of = torch.unique(of, return_inverse=True)
-    rows = _filled(torch.arange(len(of), device=of.device))
+    rows = _fill_up_rows(torch.arange(len(of), device=of.device))
     hidden = reader.read(prompt_ids[contexts], context_of[rows], noise.shape[1])
     alive = torch.arange(len(rows), device=of.device) < len(of)
     starts = drawn.starts(rows + first).where(alive, drawn.nowhere)
@@ -116,7 +116,7 @@ def continued(
         if not unfinished:
             return
         if unfinished + (-unfinished % ROW_MULTIPLE) <= LEAVE * len(alive):
-            kept = _filled(alive.nonzero().squeeze(-1))
+            kept = _fill_up_rows(alive.nonzero().squeeze(-1))
             reader.keep(kept)
             noise, limits, starts, tokens = noise[kept], limits[kept], starts[kept], tokens[kept]
             alive = torch.arange(len(kept), device=of.device) < unfinished
@@ -124,7 +124,7 @@ def continued(
         hidden = reader.step(tokens)
 
 
-class Draw:
+class TokenSampler:
     """Tokens by given noise, from the tempered policy.
 
     Args:
@@ -135,7 +135,7 @@ class Draw:
 
     """
 
-    def __init__(self, head: Tensor, temperature: float, stop_ids: Tensor, kept: Filter | None = None) -> None:
+    def __init__(self, head: Tensor, temperature: float, stop_ids: Tensor, kept: TokenFilter | None = None) -> None:
         self.head, self.temperature, self.kept = head, temperature, kept
         self.stops = torch.zeros(len(head), dtype=torch.bool, device=head.device).index_fill_(0, stop_ids, True)
 
@@ -157,6 +157,6 @@ class Draw:
         return tokens, logprobs, -torch.linalg.vecdot(probabilities, log_p), squares
 
 
-def _filled(rows: Tensor) -> Tensor:
+def _fill_up_rows(rows: Tensor) -> Tensor:
     """Repeat the first row behind the others up to a multiple of :data:`ROW_MULTIPLE`."""
     return torch.cat([rows, rows[:1].expand(-len(rows) % ROW_MULTIPLE)])

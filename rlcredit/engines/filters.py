@@ -12,7 +12,7 @@ from typing import Protocol
 from torch import Tensor
 
 
-class Filter(Protocol):
+class TokenFilter(Protocol):
     """Leaves out tokens."""
 
     def __call__(self, probabilities: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ class TopK:
             raise ValueError(f"top_k must be at least 1, got {self.k}. Leave it out to keep every token.")
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Return what is kept; see :class:`Filter`."""
+        """Return what is kept; see :class:`TokenFilter`."""
         least = probabilities.topk(min(self.k, probabilities.shape[-1]), dim=-1).values[:, -1:]
         return probabilities.where(probabilities >= least, 0)
 
@@ -71,7 +71,7 @@ class TopP:
             raise ValueError(f"top_p must be above 0 and at most 1, got {self.p}.")
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Return what is kept; see :class:`Filter`."""
+        """Return what is kept; see :class:`TokenFilter`."""
         if self.p == 1:
             return probabilities
         falling, order = probabilities.double().sort(dim=-1, descending=True, stable=True)
@@ -93,14 +93,14 @@ class Greedy:
     """
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Return what is kept; see :class:`Filter`."""
+        """Return what is kept; see :class:`TokenFilter`."""
         # Not `argmax`, which may return any of several equals.
         likeliest = (probabilities == probabilities.amax(-1, keepdim=True)).int()
         return probabilities.where((likeliest.cumsum(-1) == 1) & (likeliest == 1), 0)
 
 
 @dataclass(frozen=True)
-class Chain:
+class FilterChain:
     """Apply filters one after the other, in the order of transformers and vLLM: top-k before top-p.
 
     Args:
@@ -108,16 +108,16 @@ class Chain:
 
     """
 
-    filters: Sequence[Filter]
+    filters: Sequence[TokenFilter]
 
     def __call__(self, probabilities: Tensor) -> Tensor:
-        """Return what all of them keep; see :class:`Filter`."""
+        """Return what all of them keep; see :class:`TokenFilter`."""
         for each in self.filters:
             probabilities = each(probabilities)
         return probabilities
 
 
-def filters(top_k: int | None = None, top_p: float | None = None, greedy: bool = False) -> Filter | None:
+def make_token_filter(top_k: int | None = None, top_p: float | None = None, greedy: bool = False) -> TokenFilter | None:
     """Return the filter that the usual three arguments describe; None if every token may be drawn.
 
     Args:
@@ -132,4 +132,4 @@ def filters(top_k: int | None = None, top_p: float | None = None, greedy: bool =
     if greedy and (top_k is not None or top_p is not None):
         raise ValueError("greedy keeps one token, so that top_k and top_p have nothing to leave out. Remove one.")
     chosen = [*([TopK(top_k)] if top_k is not None else []), *([TopP(top_p)] if top_p is not None else [])]
-    return Greedy() if greedy else Chain(chosen) if chosen else None
+    return Greedy() if greedy else FilterChain(chosen) if chosen else None

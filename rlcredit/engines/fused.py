@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
 
-from rlcredit.engines.cache import Cache, Kernel, Products
+from rlcredit.engines.cache import KernelCache, KeyValueCache, MatmulCache
 from rlcredit.policy import Policy
 
 KNOWN = ("llama", "qwen2", "qwen3")
@@ -17,7 +17,7 @@ ROTATIONS = ("default", "linear", "llama3", "yarn")
 """Rotary embeddings that depend on the position alone."""
 
 
-def unknown(policy: Policy) -> str | None:
+def find_fusion_obstacle(policy: Policy) -> str | None:
     """Return why a policy cannot be decoded here; None if it can, as far as its configuration tells."""
     config = policy.lm.config
     activation = getattr(config, "hidden_act", None)
@@ -34,7 +34,7 @@ def unknown(policy: Policy) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-class Product:
+class FusedLinear:
     """Linear layers of one input as one product, their adapters included.
 
     In float32 the adapters are added into the weights. In fewer bits the sums would round to another policy: there the
@@ -52,17 +52,19 @@ class Product:
         self.weights = [layer.weight.detach() for layer in plain]
         self.bias = None
         if any(layer.bias is not None for layer in plain):
-            self.bias = torch.cat([_bias(layer) for layer in plain])
+            self.bias = torch.cat([_layer_bias(layer) for layer in plain])
         self.down = self.up = None
         self.norm = norm
         if self.weights[0].dtype == torch.float32:
-            merged = torch.cat([_merged(layer, base) for layer, base in zip(layers, plain, strict=True)])
+            merged = torch.cat([_merged_weight(layer, base) for layer, base in zip(layers, plain, strict=True)])
             self.weights, self.norm = [merged if norm is None else merged * norm.detach()], None
         elif adapted:
             # The trainer's autocast rounds the factors, too.
             dtype = self.weights[0].dtype if torch.is_autocast_enabled(self.weights[0].device.type) else torch.float32
             self.down = torch.cat([layer.lora_A["default"].weight.detach() for layer in adapted]).to(dtype)
-            self.up = torch.block_diag(*(_up(layer, base) for layer, base in zip(layers, plain, strict=True))).to(dtype)
+            self.up = torch.block_diag(
+                *(_scaled_lora_up(layer, base) for layer, base in zip(layers, plain, strict=True))
+            ).to(dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the outputs of all layers side by side, shapes ``(N, D)`` to ``(N, E)``."""
@@ -83,23 +85,23 @@ class Product:
         return residual.add_(self(x))
 
 
-def _bias(layer: Any) -> Tensor:
+def _layer_bias(layer: Any) -> Tensor:
     return layer.weight.new_zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
 
 
-def _merged(layer: Any, base: Any) -> Tensor:
+def _merged_weight(layer: Any, base: Any) -> Tensor:
     if layer is base:
         return base.weight.detach()
     return base.weight.detach() + layer.get_delta_weight("default").detach()
 
 
-def _up(layer: Any, base: Any) -> Tensor:
+def _scaled_lora_up(layer: Any, base: Any) -> Tensor:
     if layer is base:
         return base.weight.new_zeros(len(base.weight), 0)
     return layer.lora_B["default"].weight.detach() * layer.scaling["default"]
 
 
-class Layer:
+class FusedLayer:
     """One layer of the decoder.
 
     Args:
@@ -111,9 +113,9 @@ class Layer:
     def __init__(self, layer: Any, eps: float) -> None:
         attention, mlp = layer.self_attn, layer.mlp
         self.eps, self.scale, self.width = eps, attention.scaling, attention.head_dim
-        self.qkv = Product([attention.q_proj, attention.k_proj, attention.v_proj], layer.input_layernorm.weight)
-        self.out, self.down = Product([attention.o_proj]), Product([mlp.down_proj])
-        self.gate_up = Product([mlp.gate_proj, mlp.up_proj], layer.post_attention_layernorm.weight)
+        self.qkv = FusedLinear([attention.q_proj, attention.k_proj, attention.v_proj], layer.input_layernorm.weight)
+        self.out, self.down = FusedLinear([attention.o_proj]), FusedLinear([mlp.down_proj])
+        self.gate_up = FusedLinear([mlp.gate_proj, mlp.up_proj], layer.post_attention_layernorm.weight)
         keys = attention.k_proj.out_features // self.width
         self.keys, self.queries = keys, attention.q_proj.out_features // self.width
         self.norm = None
@@ -123,20 +125,20 @@ class Layer:
 
     def split(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries, shape ``(N, Q, H)``, and keys and values, ``(N, 2, K, H)``, of tokens ``(N, D)``."""
-        qkv = self.qkv(_normed(x, self.eps)).view(len(x), -1, self.width)
+        qkv = self.qkv(_unscaled_rms_norm(x, self.eps)).view(len(x), -1, self.width)
         qk = qkv[:, : self.queries + self.keys]
-        normed = qk if self.norm is None else _normed(qk, self.eps) * self.norm
+        normed = qk if self.norm is None else _unscaled_rms_norm(qk, self.eps) * self.norm
         torch.addcmul(normed * cos, normed.roll(self.width // 2, -1), sin, out=qk)
         return qk[:, : self.queries], qkv[:, self.queries :].view(len(x), 2, self.keys, self.width)
 
     def finish(self, x: Tensor, attended: Tensor) -> Tensor:
         """Return the residual stream behind the layer, shape ``(N, D)``, from the output of attention."""
         x = self.out.added(x, attended)
-        gate, up = self.gate_up(_normed(x, self.eps)).chunk(2, -1)
+        gate, up = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
         return self.down.added(x, silu(gate).mul_(up))
 
 
-def _normed(x: Tensor, eps: float) -> Tensor:
+def _unscaled_rms_norm(x: Tensor, eps: float) -> Tensor:
     r"""Return :math:`x / \sqrt{\mathrm{mean}(x^2) + \epsilon}` over the last dimension."""
     if x.dtype != torch.float32:
         return rms_norm(x, x.shape[-1:], None, eps)
@@ -145,7 +147,7 @@ def _normed(x: Tensor, eps: float) -> Tensor:
     return x / torch.hypot(length, x.new_full((), eps**0.5))
 
 
-class Fused:
+class FusedForward:
     """A policy that has read some contexts and continues them token by token.
 
     Args:
@@ -158,7 +160,7 @@ class Fused:
         eps = policy.lm.config.rms_norm_eps
         self.policy, self.rotary = policy, base.rotary_emb
         self.embedding, self.norm, self.eps = base.embed_tokens.weight.detach(), base.norm.weight.detach(), eps
-        self.layers = [Layer(layer, eps) for layer in base.layers]
+        self.layers = [FusedLayer(layer, eps) for layer in base.layers]
 
     def read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
@@ -182,7 +184,7 @@ class Fused:
         # A row of padding sees itself, so that nothing is divided by zero.
         causal = x.new_full((length, length), lowest).triu(1)
         attention_bias = torch.maximum(bias[:, None, None] + causal, x.new_full((), lowest))
-        self.cache: list[Cache] = []
+        self.cache: list[KeyValueCache] = []
         cos, sin = self.rotations[places.flatten()].unbind(1)
         for layer in self.layers:
             queries, kv = layer.split(x, cos, sin)
@@ -195,7 +197,7 @@ class Fused:
         self.column, self.places = length, places[:, -1][of] + 1
         self.bias = x.new_zeros(len(of), self.layers[0].keys, 1, length + room)
         self.bias[..., :length] = bias[of][:, None, None]
-        return (_normed(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[of]
+        return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[of]
 
     def step(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
@@ -208,11 +210,11 @@ class Fused:
                 cache.write(kv, self.column)
                 x = layer.finish(x, cache.attended(queries, bias, layer.scale))
             self.column, self.places = self.column + 1, self.places + 1
-            return _normed(x, self.eps) * self.norm
+            return _unscaled_rms_norm(x, self.eps) * self.norm
 
     @property
-    def _cache_type(self) -> type[Products | Kernel]:
-        return Products if self.embedding.dtype == torch.float32 else Kernel
+    def _cache_type(self) -> type[MatmulCache | KernelCache]:
+        return MatmulCache if self.embedding.dtype == torch.float32 else KernelCache
 
     def keep(self, rows: Tensor) -> None:
         """Keep some rows, shape ``(N,)``; a row may come twice."""

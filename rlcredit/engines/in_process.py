@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from rlcredit.engines.base import Decoder
-from rlcredit.engines.decoding import Draw, Drawn, Reader, continued
-from rlcredit.engines.filters import Filter
-from rlcredit.engines.fused import Fused, unknown
+from rlcredit.engines.decoding import DecodingForward, DrawnTokens, TokenSampler, decode_rows
+from rlcredit.engines.filters import TokenFilter
+from rlcredit.engines.fused import FusedForward, find_fusion_obstacle
 from rlcredit.engines.sampling import Samples
-from rlcredit.engines.through_transformers import ThroughTransformers
+from rlcredit.engines.through_transformers import TransformersForward
 from rlcredit.inputs.limits import THREADS
-from rlcredit.notices import once
+from rlcredit.notices import warn_once
 from rlcredit.policy import Policy
 from rlcredit.prompt import PADDING
 
@@ -60,7 +60,7 @@ class InProcessEngine(Decoder):
         of: Tensor,
         temperature: float,
         limits: Tensor | None = None,
-        kept: Filter | None = None,
+        kept: TokenFilter | None = None,
     ) -> Samples:
         """Continue contexts by given noise; see :meth:`rlcredit.engines.base.Decoder.decode`.
 
@@ -69,32 +69,32 @@ class InProcessEngine(Decoder):
         device = prompt_ids.device
         noise, shape = noise.to(device), (noise.shape[0], noise.shape[1])
         limits = torch.full(shape[:1], shape[1]) if limits is None else limits
-        limits, drawn = limits.to(device), Drawn(shape, device)
-        draw = Draw(policy.head, temperature, policy.stop_ids, kept)
-        with policy.sampling(), _threads(self.threads), contextlib.ExitStack() as merged:
+        limits, drawn = limits.to(device), DrawnTokens(shape, device)
+        draw = TokenSampler(policy.head, temperature, policy.stop_ids, kept)
+        with policy.sampling(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
             reader, size = self._reader(policy), self.decode_batch_size or shape[0]
-            if self.merge and isinstance(reader, ThroughTransformers):
+            if self.merge and isinstance(reader, TransformersForward):
                 merged.enter_context(policy.merged())
             for first in range(0, shape[0], size):
                 part = slice(first, first + size)
-                continued(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
+                decode_rows(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
         return drawn.samples(draw.stops)
 
-    def _reader(self, policy: Policy) -> Reader:
+    def _reader(self, policy: Policy) -> DecodingForward:
         if not self.fused:
-            return ThroughTransformers(policy)
-        reason = unknown(policy)
+            return TransformersForward(policy)
+        reason = find_fusion_obstacle(policy)
         if reason is None:
             if id(policy.lm) not in self._compared:
-                self._compared[id(policy.lm)] = agree(policy)
+                self._compared[id(policy.lm)] = has_matching_fused_forward(policy)
             if self._compared[id(policy.lm)]:
-                return Fused(policy)
+                return FusedForward(policy)
             reason = "what the fused forward computes differs from the model's own"
-        once(f"{policy.path} is decoded by its own forward pass, at a fraction of the speed: {reason}.")
-        return ThroughTransformers(policy)
+        warn_once(f"{policy.path} is decoded by its own forward pass, at a fraction of the speed: {reason}.")
+        return TransformersForward(policy)
 
 
-def agree(policy: Policy) -> bool:
+def has_matching_fused_forward(policy: Policy) -> bool:
     """Whether the fused forward gives the model's own hidden states, for three contexts and three more tokens.
 
     Args:
@@ -104,8 +104,8 @@ def agree(policy: Policy) -> bool:
     size = min(len(policy.head), 1000)
     ids = torch.randint(size, (3, 19), generator=torch.Generator().manual_seed(0)).to(policy.device)
     ids[1, :5] = ids[2, :11] = PADDING
-    rows, unfused = torch.arange(3, device=policy.device), ThroughTransformers(policy)
-    fused = Fused(policy)
+    rows, unfused = torch.arange(3, device=policy.device), TransformersForward(policy)
+    fused = FusedForward(policy)
     for position in range(16, 20):
         pair = [
             reader.read(ids[:, :16], rows, 3) if position == 16 else reader.step(ids[:, position - 1])
@@ -118,7 +118,7 @@ def agree(policy: Policy) -> bool:
 
 
 @contextlib.contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def _limit_threads(number: int | None) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:

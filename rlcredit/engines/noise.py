@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlcredit.functional.processes import rank_and_world
+from rlcredit.functional.processes import rank_and_world_size
 
 VALIDATION = 2**63
 """The step that names a validation draw, so that it never repeats the noise of a training step."""
@@ -25,7 +25,7 @@ STREAMS = {"RandomMask": (0, 2), "RandomPlanner": (1, 2), "CreditOracle": (2**61
 place of its own between these."""
 
 
-def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
+def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
     """Draw one uniform per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.
 
     A draw is the same whatever else is drawn, in whatever order, by however many processes; and two conditions of one
@@ -49,21 +49,21 @@ def uniforms(seed: int, step: int, prompts: list[int], samples: list[int], lengt
     """
     rows = np.empty((len(prompts), length))
     for row, prompt, sample in zip(rows, prompts, samples, strict=True):
-        np.random.Generator(_philox(seed, step, prompt, sample)).random(out=row)
+        np.random.Generator(_make_philox_generator(seed, step, prompt, sample)).random(out=row)
     return torch.from_numpy(rows)
 
 
-def _philox(seed: int, step: int, prompt: int, sample: int) -> np.random.Philox:
+def _make_philox_generator(seed: int, step: int, prompt: int, sample: int) -> np.random.Philox:
     return np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
 
 
-def seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:
-    """Return one seed per row, below 2**63, for an engine that draws by itself; names as for :func:`uniforms`."""
+def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:
+    """Return one seed per row, below 2**63, for an engine that draws by itself; names as for :func:`sampling_uniforms`."""
     rows = zip(prompts, samples, strict=True)
-    return [int(_philox(seed, step, prompt, sample).random_raw()) >> 1 for prompt, sample in rows]
+    return [int(_make_philox_generator(seed, step, prompt, sample).random_raw()) >> 1 for prompt, sample in rows]
 
 
-def continuations(seed: int, step: int, prompt: int, samples: int, length: int, oracle: int = 0) -> Tensor:
+def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, length: int, oracle: int = 0) -> Tensor:
     """Draw the noise of an oracle's continuations of a prompt.
 
     Args:
@@ -79,10 +79,10 @@ def continuations(seed: int, step: int, prompt: int, samples: int, length: int, 
 
     """
     names = range(oracle * ORACLES, oracle * ORACLES + samples)
-    return uniforms(seed, ORACLE + step, [prompt] * samples, list(names), length)
+    return sampling_uniforms(seed, ORACLE + step, [prompt] * samples, list(names), length)
 
 
-def stream(name: str, number: int = 0) -> int:
+def stream_number(name: str, number: int = 0) -> int:
     """Return the number of a stream of noise.
 
     Args:
@@ -110,7 +110,7 @@ def token_uniforms(seed: int, step: int, stream: int, shape: tuple[int, ...], gr
     Args:
         seed: of the run.
         step: optimizer steps taken.
-        stream: tells one random operator from another; by :func:`stream`.
+        stream: tells one random operator from another; by :func:`stream_number`.
         shape: ``(B, T)``.
         group_size: G.
 
@@ -118,9 +118,9 @@ def token_uniforms(seed: int, step: int, stream: int, shape: tuple[int, ...], gr
         Shape ``(B, T)`` float64 in [0, 1).
 
     """
-    rank, world = rank_and_world()
+    rank, world = rank_and_world_size()
     rows = [(row // group_size * world + rank) * group_size + row % group_size for row in range(shape[0])]
-    return uniforms(seed, step, [OPERATORS + stream] * shape[0], rows, shape[1])
+    return sampling_uniforms(seed, step, [OPERATORS + stream] * shape[0], rows, shape[1])
 
 
 def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from rlcredit.policy import Policy
 
 
-class ThroughTransformers:
+class TransformersForward:
     """A policy that has read some contexts and continues them token by token.
 
     Args:

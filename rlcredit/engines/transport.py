@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from rlcredit.exits import NoEngine
+from rlcredit.exits import EngineUnavailable
 
 CONNECT = 10.0
 """Seconds in which a server takes a connection, or is asked again."""
@@ -19,7 +19,7 @@ PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
 BUSY, FAULT = 429, 500
 
 
-class Transport:
+class RetryingClient:
     """A place to post JSON from, for as long as an event loop runs.
 
     A request may arrive twice: it is sent again if its answer was lost.
@@ -34,7 +34,7 @@ class Transport:
     def __init__(self, connections: int, timeout: float, patience: float) -> None:
         self.connections, self.timeout, self.patience = connections, timeout, patience
 
-    async def __aenter__(self) -> "Transport":
+    async def __aenter__(self) -> "RetryingClient":
         import aiohttp  # noqa: PLC0415
 
         self.failures = (aiohttp.ClientError, TimeoutError, OSError)
@@ -60,10 +60,10 @@ class Transport:
         for attempt in itertools.count():
             try:
                 async with self.session.post(url, json=dict(body)) as response:
-                    status, content = response.status, _content(await response.text())
+                    status, content = response.status, _parse_answer(await response.text())
                 if status < FAULT and status != BUSY:
                     return status, content
-                reason = f"status {status}: {said(content)}"
+                reason = f"status {status}: {summarise_server_error(content)}"
             except self.failures as error:
                 reason = f"{type(error).__name__} {error}".strip()
             now = time.monotonic()
@@ -71,20 +71,20 @@ class Transport:
             if now - failing_since >= self.patience:
                 break
             await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
-        raise NoEngine(
+        raise EngineUnavailable(
             f"{url}: no answer, tried for {self.patience:g} seconds ({reason}). Look at the server's own log, start it "
             "again, and continue the run with --ckpt_path auto."
         )
 
 
-def said(content: Any) -> str:
+def summarise_server_error(content: Any) -> str:
     """Return what a server says is wrong, in few words."""
     error = content.get("error", content) if isinstance(content, dict) else content
     message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:500]
 
 
-def _content(text: str) -> Any:
+def _parse_answer(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

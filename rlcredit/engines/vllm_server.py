@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.engines.base import Engine
-from rlcredit.engines.noise import seeds
+from rlcredit.engines.noise import sampling_seeds
 from rlcredit.engines.sampling import Samples, Sampling
-from rlcredit.engines.transport import Transport, said
-from rlcredit.exits import NoEngine
+from rlcredit.engines.transport import RetryingClient, summarise_server_error
+from rlcredit.exits import EngineUnavailable
 from rlcredit.policy import Policy
 
 MEMORY = Path("/dev/shm")
@@ -99,11 +99,11 @@ class VLLMServer(Engine):
             **PLAIN,
         }
         numbers = [number for number in prompts for _ in range(group)]
-        row_seeds = seeds(seed, step, numbers, list(range(group)) * len(prompts))
+        row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
         tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
         bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
         answers = asyncio.run(self._answered(policy, bodies, group))
-        return _samples(answers, stops, prompt_ids.device)
+        return _pack_samples(answers, stops, prompt_ids.device)
 
     def close(self) -> None:
         """Take the adapter away from the servers and from the folder."""
@@ -120,7 +120,7 @@ class VLLMServer(Engine):
     async def _answered(
         self, policy: Policy, bodies: Sequence[Mapping[str, Any]], group: int
     ) -> list[tuple[list[int], list[float]]]:
-        async with Transport(self.requests, self.timeout, self.patience) as transport:
+        async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
             await self._update_adapter(transport, policy)
             requests = (
                 self._completion(transport, self.urls[row // group % len(self.urls)], body)
@@ -128,9 +128,9 @@ class VLLMServer(Engine):
             )
             return await asyncio.gather(*requests)
 
-    async def _update_adapter(self, transport: Transport, policy: Policy) -> None:
+    async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
         """Give the adapter to every server if it is not the one that they have."""
-        digest = _digest(policy)
+        digest = _hash_adapter(policy)
         if digest == self._digest:
             return
         if self._home is None:
@@ -148,23 +148,25 @@ class VLLMServer(Engine):
             shutil.rmtree(self._home / former, ignore_errors=True)
         self._digest = digest
 
-    async def _load_adapter(self, transport: Transport, url: str) -> None:
+    async def _load_adapter(self, transport: RetryingClient, url: str) -> None:
         body = {"lora_name": self._adapter, "lora_path": str((self._home or Path()) / self._adapter)}
         status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
-        if status == OK or (status == REFUSED and "already been loaded" in said(content)):  # the first answer was lost
+        if status == OK or (
+            status == REFUSED and "already been loaded" in summarise_server_error(content)
+        ):  # the first answer was lost
             return
         hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
-        raise NoEngine(
-            f"{url} does not take the adapter ({status}: {said(content)}). {hint if status == UNKNOWN else ''}"
+        raise EngineUnavailable(
+            f"{url} does not take the adapter ({status}: {summarise_server_error(content)}). {hint if status == UNKNOWN else ''}"
             "It must be able to read the folder; see model.engine.init_args.folder."
         )
 
-    async def _unload_adapter(self, transport: Transport, url: str, name: str) -> None:
+    async def _unload_adapter(self, transport: RetryingClient, url: str, name: str) -> None:
         # An error status is ignored: a server that has lost the adapter need not unload it.
         await transport.post(f"{url}/v1/unload_lora_adapter", {"lora_name": name})
 
     async def _completion(
-        self, transport: Transport, url: str, body: Mapping[str, Any]
+        self, transport: RetryingClient, url: str, body: Mapping[str, Any]
     ) -> tuple[list[int], list[float]]:
         """Return tokens and their log-probabilities."""
         body = {**body, "model": self._adapter}
@@ -173,25 +175,25 @@ class VLLMServer(Engine):
             await self._load_adapter(transport, url)
             status, content = await transport.post(f"{url}/v1/completions", body)
         if status != OK:
-            raise NoEngine(
-                f"{url} does not answer a prompt of {len(body['prompt'])} tokens ({status}: {said(content)})."
+            raise EngineUnavailable(
+                f"{url} does not answer a prompt of {len(body['prompt'])} tokens ({status}: {summarise_server_error(content)})."
             )
         answer = content["choices"][0]
         tokens, logprobs = answer.get("token_ids"), (answer.get("logprobs") or {}).get("token_logprobs")
         if not tokens or not logprobs or len(tokens) != len(logprobs) or answer["finish_reason"] not in DONE:
-            raise NoEngine(
+            raise EngineUnavailable(
                 f"{url} ends a completion with {answer['finish_reason']!r}, {len(tokens or ())} token ids and "
                 f"{len(logprobs or ())} log-probabilities. Is it a vLLM that knows return_token_ids?"
             )
         return tokens, logprobs
 
     async def _unload_everywhere(self) -> None:
-        async with Transport(self.requests, timeout=10.0, patience=0.0) as transport:
+        async with RetryingClient(self.requests, timeout=10.0, patience=0.0) as transport:
             requests = (self._unload_adapter(transport, url, self._adapter) for url in self.urls)
             await asyncio.gather(*requests, return_exceptions=True)  # a server that has ended holds no adapter
 
 
-def _digest(policy: Policy) -> bytes:
+def _hash_adapter(policy: Policy) -> bytes:
     """Return a hash of the adapter's weights."""
     digest = hashlib.sha256()
     for name, weight in policy.named_parameters():
@@ -201,7 +203,9 @@ def _digest(policy: Policy) -> bytes:
     return digest.digest()
 
 
-def _samples(answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device) -> Samples:
+def _pack_samples(
+    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device
+) -> Samples:
     ids = [torch.tensor(tokens) for tokens, _ in answers]
     mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
     logprobs = [torch.tensor(values) for _, values in answers]

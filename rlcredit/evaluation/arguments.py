@@ -9,29 +9,43 @@ from typing import Any
 
 import torch
 
-from rlcredit.engines.filters import filters
-from rlcredit.evaluation.contestants import BASE, Contestant, base, changed, trained, without_adapter
-from rlcredit.evaluation.question_sets import ALL, question_set
-from rlcredit.evaluation.request import Drawing, Request
-from rlcredit.inputs.arguments import Parser, path
-from rlcredit.inputs.class_paths import guard
+from rlcredit.engines.filters import make_token_filter
+from rlcredit.evaluation.contestants import (
+    BASE,
+    EvaluatedPolicy,
+    find_trained_policy,
+    make_base_policy,
+    override_policy_settings,
+    strip_adapter,
+)
+from rlcredit.evaluation.question_sets import ALL, read_question_set
+from rlcredit.evaluation.request import EvaluationRequest, SamplingParameters
+from rlcredit.inputs.arguments import CommandParser, parse_path
+from rlcredit.inputs.class_paths import patch_class_path_import
 from rlcredit.inputs.limits import SEEDS, THREADS
-from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.names import validate_folder_name
 from rlcredit.inputs.passwords import refuse_passwords
-from rlcredit.inputs.strict_yaml import loaded
+from rlcredit.inputs.strict_yaml import parse_yaml
 
 TEMPERATURE, COMPLETIONS = 0.7, 4
 """What validation in training draws with, unless a configuration says otherwise."""
 
 
-def parser() -> argparse.ArgumentParser:
+def make_evaluation_parser() -> argparse.ArgumentParser:
     """Return what the command line of an evaluation accepts."""
-    command = Parser(
+    command = CommandParser(
         "rlcredit evaluate",
         description="Have policies answer the held-out questions of tasks: pass@k, maj@k, intervals, paired verdicts.",
     )
     add = command.add_argument
-    add("--tasks", nargs="+", type=path, required=True, metavar="FILE", help="task files, see docs/howto/evaluate.md")
+    add(
+        "--tasks",
+        nargs="+",
+        type=parse_path,
+        required=True,
+        metavar="FILE",
+        help="task files, see docs/howto/evaluate.md",
+    )
     add("--model", help="tiny, a folder, a hub id, or a file with model.policy; that of the adapters if absent")
     add("--model_args", nargs="+", default=[], metavar="KEY=VALUE", help="of the policy: dtype=bfloat16 and the like")
     for flag, what in (("adapter", "folders in PEFT's format"), ("ckpt", "checkpoints"), ("run", "folders of runs")):
@@ -45,20 +59,47 @@ def parser() -> argparse.ArgumentParser:
             help=f"{what}; or NAME=PATH",
         )
     add("--against", metavar="base|PATH", help="what they are compared with; the first of them if absent")
-    add("--completions", type=_number(1), metavar="N", help="per question; 4 if neither this nor --k is given")
-    add("--k", type=_number(1), help="largest k of pass@k and maj@k; N if absent")
-    add("--temperature", type=_temperature, metavar="T", help="0.7 if absent; 0 is --greedy")
+    add(
+        "--completions",
+        type=_make_integer_parser(1),
+        metavar="N",
+        help="per question; 4 if neither this nor --k is given",
+    )
+    add("--k", type=_make_integer_parser(1), help="largest k of pass@k and maj@k; N if absent")
+    add("--temperature", type=_parse_temperature, metavar="T", help="0.7 if absent; 0 is --greedy")
     add("--top_p", type=float, metavar="P", help="draw from the likeliest tokens with this share of the probability")
-    add("--top_k", type=_number(1), metavar="K", help="draw from the K likeliest tokens")
+    add("--top_k", type=_make_integer_parser(1), metavar="K", help="draw from the K likeliest tokens")
     add("--greedy", action="store_true", help="take the likeliest token; one completion per question")
-    add("--max_tokens", type=_number(1), default=128, metavar="N", help="after which a completion is cut")
-    add("--questions", type=_questions, metavar="N|all", help="of each task, from the first; as the task file says")
-    add("--seed", type=_number(0, SEEDS - 1), default=0, help="of the noise, the same for every policy")
-    add("--margin", type=_margin, default=0.01, metavar="M", help="difference of pass@1 that would not matter, 0.01")
-    add("--batch_size", type=_number(1), default=128, metavar="N", help="completions at a time: memory and speed")
-    add("--threads", type=_number(1, THREADS), default=1, help="CPU threads while decoding; 1 repeats bit for bit")
-    add("--device", type=_device, help="cpu, cuda or cuda:1; a GPU if there is one")
-    add("--out", type=path, metavar="FOLDER", help="where it is kept, and goes on; in evaluations/ if absent")
+    add("--max_tokens", type=_make_integer_parser(1), default=128, metavar="N", help="after which a completion is cut")
+    add(
+        "--questions",
+        type=_parse_question_count,
+        metavar="N|all",
+        help="of each task, from the first; as the task file says",
+    )
+    add("--seed", type=_make_integer_parser(0, SEEDS - 1), default=0, help="of the noise, the same for every policy")
+    add(
+        "--margin",
+        type=_parse_margin,
+        default=0.01,
+        metavar="M",
+        help="difference of pass@1 that would not matter, 0.01",
+    )
+    add(
+        "--batch_size",
+        type=_make_integer_parser(1),
+        default=128,
+        metavar="N",
+        help="completions at a time: memory and speed",
+    )
+    add(
+        "--threads",
+        type=_make_integer_parser(1, THREADS),
+        default=1,
+        help="CPU threads while decoding; 1 repeats bit for bit",
+    )
+    add("--device", type=_parse_device, help="cpu, cuda or cuda:1; a GPU if there is one")
+    add("--out", type=parse_path, metavar="FOLDER", help="where it is kept, and goes on; in evaluations/ if absent")
     add(
         "--mlflow",
         default="sqlite:///mlflow.db",
@@ -70,28 +111,28 @@ def parser() -> argparse.ArgumentParser:
     return command
 
 
-def requested(options: argparse.Namespace) -> Request:
+def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
     """Return what is asked; questions are read, and no weight.
 
     Raises:
         ValueError: with the flag, or the file, and the repair.
 
     """
-    guard()
+    patch_class_path_import()
     refuse_passwords({name: str(value) for name, value in vars(options).items()})
-    drawing, contestants = _drawing(options), _contestants(options)
+    drawing, contestants = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)
     if repeated := [name for name, count in names.items() if count > 1]:
         raise ValueError(f"--tasks: {repeated[0]} occurs twice; a task is called by its file. Rename one.")
-    sets = [question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
-    return Request(sets, contestants, drawing, options.margin)
+    sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
+    return EvaluationRequest(sets, contestants, drawing, options.margin)
 
 
-def _drawing(options: argparse.Namespace) -> Drawing:
+def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
     greedy = options.greedy or options.temperature == 0
-    filters(options.top_k, options.top_p, greedy)  # refuses values
+    make_token_filter(options.top_k, options.top_p, greedy)  # refuses values
     completions = options.completions or options.k or (1 if greedy else COMPLETIONS)
-    return Drawing(
+    return SamplingParameters(
         completions,
         options.k or completions,
         options.max_tokens,
@@ -103,13 +144,13 @@ def _drawing(options: argparse.Namespace) -> Drawing:
     )
 
 
-def _contestants(options: argparse.Namespace) -> list[Contestant]:
+def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolicy]:
     """Return who answers; who is compared with comes first."""
-    who = [_named(text, options.model) for text in options.trained]
+    who = [_parse_policy_argument(text, options.model) for text in options.trained]
     if not who and options.model is None:
         raise ValueError("--model: nobody answers. Name a model, or the adapter, checkpoint or run of one.")
     if options.against == BASE:
-        bases = [without_adapter(each) for each in who] or [base(options.model)]
+        bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
         models = {str(each.policy().path) for each in bases}
         if len(models) > 1:
             raise ValueError(f"--against base: these policies have several, {', '.join(sorted(models))}. Name a path.")
@@ -117,20 +158,22 @@ def _contestants(options: argparse.Namespace) -> list[Contestant]:
             raise ValueError("--against base: only the base answers. Name an --adapter, a --ckpt or a --run.")
         who.insert(0, bases[0])
     elif options.against:
-        who.insert(0, _named(options.against, options.model))
-    arguments = _arguments(options.model_args)
-    return _distinct([changed(each, arguments) for each in who or [base(options.model)]])
+        who.insert(0, _parse_policy_argument(options.against, options.model))
+    arguments = _parse_model_args(options.model_args)
+    return _number_repeated_names(
+        [override_policy_settings(each, arguments) for each in who or [make_base_policy(options.model)]]
+    )
 
 
-def _named(text: str, model: str | None) -> Contestant:
+def _parse_policy_argument(text: str, model: str | None) -> EvaluatedPolicy:
     """Return the contestant of a path, or of ``NAME=PATH``."""
     name, equals, rest = text.partition("=")
     if not equals or "/" in name or Path(text).exists():
-        return trained(path(text), model)
-    return trained(path(rest), model, folder_name("NAME=PATH", name))
+        return find_trained_policy(parse_path(text), model)
+    return find_trained_policy(parse_path(rest), model, validate_folder_name("NAME=PATH", name))
 
 
-def _distinct(contestants: Sequence[Contestant]) -> list[Contestant]:
+def _number_repeated_names(contestants: Sequence[EvaluatedPolicy]) -> list[EvaluatedPolicy]:
     """Number names that occur more than once."""
     seen: Counter[str] = Counter()
     named = []
@@ -140,7 +183,7 @@ def _distinct(contestants: Sequence[Contestant]) -> list[Contestant]:
     return named
 
 
-def _arguments(texts: Sequence[str]) -> dict[str, Any]:
+def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
     """Return what ``--model_args`` says, nested.
 
     Example:
@@ -157,11 +200,11 @@ def _arguments(texts: Sequence[str]) -> dict[str, Any]:
         *outer, last = key.split(".")
         for name in outer:
             inner = inner.setdefault(name, {})
-        inner[last] = loaded(value, f"--model_args {key}")
+        inner[last] = parse_yaml(value, f"--model_args {key}")
     return arguments
 
 
-def _number(least: int, most: int | None = None) -> Any:
+def _make_integer_parser(least: int, most: int | None = None) -> Any:
     def number(text: str) -> int:
         if not text.isascii() or not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
             limits = f"from {least} on" if most is None else f"from {least} to {most}"
@@ -171,21 +214,21 @@ def _number(least: int, most: int | None = None) -> Any:
     return number
 
 
-def _questions(text: str) -> int | str:
-    return ALL if text == ALL else _number(2)(text)
+def _parse_question_count(text: str) -> int | str:
+    return ALL if text == ALL else _make_integer_parser(2)(text)
 
 
-def _temperature(text: str) -> float:
-    return _real(text, 0, None)
+def _parse_temperature(text: str) -> float:
+    return _parse_bounded_float(text, 0, None)
 
 
-def _margin(text: str) -> float:
-    if not 0 < (value := _real(text, 0, 1)) < 1:
+def _parse_margin(text: str) -> float:
+    if not 0 < (value := _parse_bounded_float(text, 0, 1)) < 1:
         raise argparse.ArgumentTypeError(f"expected a proportion between 0 and 1 (0.01 is one point), got {text!r}.")
     return value
 
 
-def _real(text: str, least: float, most: float | None) -> float:
+def _parse_bounded_float(text: str, least: float, most: float | None) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -195,7 +238,7 @@ def _real(text: str, least: float, most: float | None) -> float:
     return value
 
 
-def _device(text: str) -> torch.device:
+def _parse_device(text: str) -> torch.device:
     try:
         device = torch.device(text)
     except RuntimeError:

@@ -7,27 +7,27 @@ from typing import Any
 
 import torch
 
-from rlcredit.adapters import install, weights
+from rlcredit.adapters import install_adapter, load_adapter_weights
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.noise import VALIDATION, uniforms
+from rlcredit.engines.noise import VALIDATION, sampling_uniforms
 from rlcredit.engines.sampling import Samples
-from rlcredit.evaluation.contestants import Contestant
-from rlcredit.evaluation.folder import Answer, EvaluationFolder, Place
+from rlcredit.evaluation.contestants import EvaluatedPolicy
+from rlcredit.evaluation.folder import Answer, EvaluationFolder, PolicyTask
 from rlcredit.evaluation.question_sets import QuestionSet
-from rlcredit.evaluation.request import Drawing, Request
-from rlcredit.exits import NoStorage
-from rlcredit.notices import tell
+from rlcredit.evaluation.request import EvaluationRequest, SamplingParameters
+from rlcredit.exits import StorageUnavailable
+from rlcredit.notices import print_message
 from rlcredit.policy import Policy
 from rlcredit.record.journal import Journal
-from rlcredit.verification.answers import final_answer
-from rlcredit.verification.rewards import checked
+from rlcredit.verification.answers import find_final_answer
+from rlcredit.verification.rewards import require_verdicts
 
 EVERY = 10.0
 """Seconds between two lines that say how far it is."""
 
 
 @dataclass
-class Speaker:
+class PolicyLoader:
     """The policy that is loaded; one adapter replaces another as long as the model stays the same.
 
     Args:
@@ -39,7 +39,7 @@ class Speaker:
     policy: Policy | None = None
     settings: Any = None
 
-    def become(self, contestant: Contestant) -> Policy:
+    def become(self, contestant: EvaluatedPolicy) -> Policy:
         """Return the policy of a contestant, loaded.
 
         Raises:
@@ -51,12 +51,12 @@ class Speaker:
             policy = contestant.policy()
             policy.load()
             self.policy, self.settings = policy.to(self.device), contestant.settings
-        install(self.policy, weights(contestant.adapter) if contestant.adapter else None)
+        install_adapter(self.policy, load_adapter_weights(contestant.adapter) if contestant.adapter else None)
         return self.policy
 
 
 @dataclass
-class Progress:
+class AnsweringProgress:
     """How far an evaluation is, a line now and then.
 
     Args:
@@ -72,7 +72,7 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
     told: float = field(default_factory=time.monotonic)
 
-    def add(self, place: Place, answers: Sequence[Answer]) -> None:
+    def add(self, place: PolicyTask, answers: Sequence[Answer]) -> None:
         """Count a batch."""
         self.done, self.drawn = self.done + len(answers), self.drawn + len(answers)
         self.tokens += sum(answer["tokens"] for answer in answers)
@@ -80,13 +80,15 @@ class Progress:
             return
         self.told, spent = now, now - self.started
         left = spent / self.drawn * (self.total - self.done)
-        tell(
+        print_message(
             f"{self.done:,} of {self.total:,} completions, at {place.policy} on {place.task}; "
             f"{self.tokens / spent:,.0f} tokens/s, about {left / 60:.0f} min left"
         )
 
 
-def ask(request: Request, folder: EvaluationFolder, device: torch.device, batch_size: int, threads: int) -> None:
+def answer_remaining_questions(
+    request: EvaluationRequest, folder: EvaluationFolder, device: torch.device, batch_size: int, threads: int
+) -> None:
     """Ask what has not been asked yet.
 
     Args:
@@ -104,28 +106,28 @@ def ask(request: Request, folder: EvaluationFolder, device: torch.device, batch_
     before, drawing = folder.read(), request.drawing
     places = [(contestant, each) for contestant in request.contestants for each in request.sets]
     kept = sum(map(len, before.values()))
-    progress = Progress(drawing.completions * sum(each.size for _, each in places), kept)
+    progress = AnsweringProgress(drawing.completions * sum(each.size for _, each in places), kept)
     if kept == progress.total:
         return
     if kept:
-        tell(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
-    journal, speaker, engine = folder.journal(), Speaker(device), InProcessEngine(batch_size, threads)
+        print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
+    journal, speaker, engine = folder.journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
     stride = max(1, batch_size // drawing.completions)
     for contestant, each in places:
-        place = Place(contestant.name, each.name)
+        place = PolicyTask(contestant.name, each.name)
         first = len(before.get(place, ())) // drawing.completions
         if first == each.size:
             continue
         each.task.start_verifier()
         policy = speaker.become(contestant)
         for start in range(first, each.size, stride):
-            answers = answered(policy, engine, each, start, min(stride, each.size - start), drawing)
-            _keep(journal, place, answers)
+            answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), drawing)
+            _append_answers(journal, place, answers)
             progress.add(place, answers)
 
 
-def answered(
-    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, drawing: Drawing
+def answer_question_batch(
+    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, drawing: SamplingParameters
 ) -> list[Answer]:
     """Return judged answers to some neighbouring questions, those of a question together.
 
@@ -145,16 +147,16 @@ def answered(
     prompt_ids = policy.encode(prompts.questions).to(policy.device)
     samples = list(range(drawing.completions)) * size
     numbers = [number for number in prompts.numbers for _ in range(drawing.completions)]
-    noise = uniforms(drawing.seed, VALIDATION, numbers, samples, drawing.max_tokens)
+    noise = sampling_uniforms(drawing.seed, VALIDATION, numbers, samples, drawing.max_tokens)
     of = torch.arange(size, device=policy.device).repeat_interleave(drawing.completions)
     drawn = engine.decode(policy, prompt_ids, noise, of, drawing.temperature, kept=drawing.kept)
     texts = policy.texts(drawn.completion_ids, drawn.mask)
     examples = [example for example in prompts.examples for _ in range(drawing.completions)]
     task = questions.task
     stated = policy.stated(texts)
-    verdicts = checked(task.judge(stated, examples), len(texts), task)
-    answers = [final_answer(text, task.answer_formats) for text in stated]
-    facts = zip(numbers, samples, texts, answers, verdicts, _facts(drawn), strict=True)
+    verdicts = require_verdicts(task.judge(stated, examples), len(texts), task)
+    answers = [find_final_answer(text, task.answer_formats) for text in stated]
+    facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(drawn), strict=True)
     return [
         {
             "question": number,
@@ -168,7 +170,7 @@ def answered(
     ]
 
 
-def _facts(drawn: Samples) -> list[dict[str, Any]]:
+def _describe_completions(drawn: Samples) -> list[dict[str, Any]]:
     """Return length, truncation, log-probability and entropy of every completion."""
     lengths = drawn.mask.sum(-1)
     logprobs = drawn.logprobs.where(drawn.mask, 0).double().sum(-1)
@@ -180,9 +182,11 @@ def _facts(drawn: Samples) -> list[dict[str, Any]]:
     ]
 
 
-def _keep(journal: Journal, place: Place, answers: Sequence[Answer]) -> None:
+def _append_answers(journal: Journal, place: PolicyTask, answers: Sequence[Answer]) -> None:
     journal.append({**place._asdict(), "answers": answers})
     try:
         journal.sync()
     except OSError as error:
-        raise NoStorage(f"{error} The evaluation stops here; once there is room, the same command goes on.") from error
+        raise StorageUnavailable(
+            f"{error} The evaluation stops here; once there is room, the same command goes on."
+        ) from error

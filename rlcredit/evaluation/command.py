@@ -7,64 +7,69 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlcredit.adapters import refuse_another_model, weights
-from rlcredit.command_line.quiet import quiet
-from rlcredit.evaluation.arguments import parser, requested
-from rlcredit.evaluation.asking import ask
+from rlcredit.adapters import load_adapter_weights, refuse_foreign_adapter
+from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.evaluation.arguments import build_evaluation_request, make_evaluation_parser
+from rlcredit.evaluation.asking import answer_remaining_questions
 from rlcredit.evaluation.folder import EvaluationFolder
-from rlcredit.evaluation.publication import destination_of, publish
-from rlcredit.evaluation.request import Request, digest
-from rlcredit.evaluation.results import found, written
-from rlcredit.evaluation.tables import screen
-from rlcredit.exits import FINISHED, REFUSED, Ended
-from rlcredit.inputs.feasible import REFUSALS, reason
-from rlcredit.inputs.passwords import redacted
-from rlcredit.inputs.targets import refuse_policy
-from rlcredit.loading import fastest_device
-from rlcredit.notices import tell
-from rlcredit.record import Destination
-from rlcredit.tracking.interruption import Interrupted, Signals
-from rlcredit.tracking.versions import versions
+from rlcredit.evaluation.publication import make_mlflow_destination, publish_evaluation
+from rlcredit.evaluation.request import EvaluationRequest, hash_evaluation_settings
+from rlcredit.evaluation.results import compute_evaluation_results, write_evaluation_files
+from rlcredit.evaluation.tables import render_evaluation_summary
+from rlcredit.exits import FINISHED, REFUSED, RunStopped
+from rlcredit.inputs.feasible import REFUSALS, explain_refusal
+from rlcredit.inputs.passwords import redact_passwords
+from rlcredit.inputs.targets import refuse_unloadable_policy
+from rlcredit.loading import find_fastest_device
+from rlcredit.notices import print_message
+from rlcredit.record import MLflowDestination
+from rlcredit.tracking.interruption import SignalHandler, SignalInterrupt
+from rlcredit.tracking.versions import read_code_versions
 
-SIGNALS = Signals()
+SIGNALS = SignalHandler()
 
 
-def main(args: Sequence[str]) -> int:
+def run_evaluate_command(args: Sequence[str]) -> int:
     """Evaluate; return 0 if it is done, 2 if it was refused, 128 and the signal if one has interrupted it."""
-    quiet()
+    silence_libraries()
     sys.path.append(str(Path.cwd()))  # a task file may name a task in the working directory
-    options = parser().parse_args(args)
+    options = make_evaluation_parser().parse_args(args)
     with SIGNALS.heeded():
         try:
-            return _evaluated(options)
-        except Interrupted as interrupted:
-            tell(f"interrupted by {interrupted}; to go on: {shlex.join(['rlcredit', 'evaluate', *args])}")
+            return _run_evaluation(options)
+        except SignalInterrupt as interrupted:
+            print_message(f"interrupted by {interrupted}; to go on: {shlex.join(['rlcredit', 'evaluate', *args])}")
             return interrupted.status
-        except Ended as ended:
-            tell(f"error: {ended}")
+        except RunStopped as ended:
+            print_message(f"error: {ended}")
             return ended.status
 
 
-def _evaluated(options: argparse.Namespace) -> int:
-    code = versions()
+def _run_evaluation(options: argparse.Namespace) -> int:
+    code = read_code_versions()
     with contextlib.ExitStack() as held:
         try:
-            request = requested(options)
-            _refuse(request)
+            request = build_evaluation_request(options)
+            _refuse_unusable_policies(request)
             settings = request.settings()
-            folder = EvaluationFolder(options.out or Path("evaluations") / _name(request, digest(settings)))
-            to = destination_of(options.mlflow, options.experiment, request, folder.path, code)
+            folder = EvaluationFolder(
+                options.out
+                or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
+            )
+            to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
             held.enter_context(folder.locked())
             folder.begin(settings, code)
         except REFUSALS as error:
-            print(f"error: {redacted(' '.join(reason(error).split()))}", file=sys.stderr)
+            print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        ask(request, folder, options.device or fastest_device(), options.batch_size, options.threads)
-        _finish(request, folder, to, code)
+        answer_remaining_questions(
+            request, folder, options.device or find_fastest_device(), options.batch_size, options.threads
+        )
+        _finish_evaluation(request, folder, to, code)
     return FINISHED
 
 
-def _refuse(request: Request) -> None:
+def _refuse_unusable_policies(request: EvaluationRequest) -> None:
     """Refuse models that do not exist, and adapters of others, before any weight of a model is read."""
     settings: list[Mapping[str, object]] = []
     for contestant in request.contestants:
@@ -72,25 +77,27 @@ def _refuse(request: Request) -> None:
             settings.append(contestant.settings)
             folder = contestant.adapter if contestant.adapter and contestant.adapter.is_dir() else None
             try:
-                refuse_policy(contestant.policy(), folder)
+                refuse_unloadable_policy(contestant.policy(), folder)
             except ValueError as error:
                 raise ValueError(str(error).replace("model.policy.path", "--model")) from None
         if contestant.adapter:
-            refuse_another_model(contestant.policy(), weights(contestant.adapter))
+            refuse_foreign_adapter(contestant.policy(), load_adapter_weights(contestant.adapter))
 
 
-def _finish(request: Request, folder: EvaluationFolder, to: Destination | None, code: Mapping[str, str]) -> None:
+def _finish_evaluation(
+    request: EvaluationRequest, folder: EvaluationFolder, to: MLflowDestination | None, code: Mapping[str, str]
+) -> None:
     answers = folder.read()
-    results = found(request, answers)
-    written(request, folder, results, answers, code)
-    print(screen(request, *results))
+    results = compute_evaluation_results(request, answers)
+    write_evaluation_files(request, folder, results, answers, code)
+    print(render_evaluation_summary(request, *results))
     print(f"\n{folder.table}")
     SIGNALS.over()
     if to is not None and not folder.recorded:
-        publish(request, folder, results, answers, to)
+        publish_evaluation(request, folder, results, answers, to)
 
 
-def _name(request: Request, settings: str) -> str:
+def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
     """Return the name of a folder that the same request finds again."""
     last = request.contestants[-1]
     who = last.name if last.adapter else Path(last.policy().path).name

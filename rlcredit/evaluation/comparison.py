@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.evaluation.folder import Place
-from rlcredit.evaluation.scores import FIRST, Scores
-from rlcredit.statistics.adjusted_p import holm
-from rlcredit.statistics.equivalence import equivalence
+from rlcredit.evaluation.folder import PolicyTask
+from rlcredit.evaluation.scores import FIRST, PolicyAccuracy
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.interval import Interval
-from rlcredit.statistics.t_test import TTest, paired_t
-from rlcredit.statistics.verdict import verdict
+from rlcredit.statistics.t_test import TTest, paired_t_test
+from rlcredit.statistics.verdict import state_conclusion
 
 REMEDY = "about {:,} questions would decide"
 """What is said where a difference stays undecided."""
@@ -24,7 +24,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PolicyComparison:
     """What the same questions say of two policies.
 
     Args:
@@ -56,7 +56,9 @@ class Comparison:
         return {**plain, "differences": differences}
 
 
-def comparisons(measured: Mapping[Place, Scores], policies: Sequence[str], margin: float) -> list[Comparison]:
+def compare_policies(
+    measured: Mapping[PolicyTask, PolicyAccuracy], policies: Sequence[str], margin: float
+) -> list[PolicyComparison]:
     """Compare every policy with the first on every task.
 
     Args:
@@ -68,25 +70,32 @@ def comparisons(measured: Mapping[Place, Scores], policies: Sequence[str], margi
     first, *others = policies
     tasks = list(dict.fromkeys(place.task for place in measured))
     pairs = [(task, other) for task in tasks for other in others]
-    differences = [_differences(measured[Place(other, task)], measured[Place(first, task)]) for task, other in pairs]
-    tested = [{name: _tested(values) for name, values in one.items()} for one in differences]
-    ps = holm([tests[FIRST].p for tests in tested])
-    equivalent = holm([_p_equivalence(tests[FIRST], margin) for tests in tested])
+    differences = [
+        _accuracy_differences(measured[PolicyTask(other, task)], measured[PolicyTask(first, task)])
+        for task, other in pairs
+    ]
+    tested = [{name: _test_paired_differences(values) for name, values in one.items()} for one in differences]
+    ps = holm_adjusted_p([tests[FIRST].p for tests in tested])
+    equivalent = holm_adjusted_p([_paired_equivalence_p(tests[FIRST], margin) for tests in tested])
     compared = []
     for (task, other), values, tests, p, same in zip(pairs, differences, tested, ps, equivalent, strict=True):
-        remedy = REMEDY if tests[FIRST].standard_error else REMEDY.format(_enough(margin, LEVEL / len(pairs)))
-        said = verdict(values[FIRST], margin, p=p, p_equivalence=same, alpha=LEVEL, family=len(pairs), remedy=remedy)
-        compared.append(Comparison(task, other, first, tests, float(p), float(same), said))
+        remedy = (
+            REMEDY if tests[FIRST].standard_error else REMEDY.format(_questions_to_decide(margin, LEVEL / len(pairs)))
+        )
+        said = state_conclusion(
+            values[FIRST], margin, p=p, p_equivalence=same, alpha=LEVEL, family=len(pairs), remedy=remedy
+        )
+        compared.append(PolicyComparison(task, other, first, tests, float(p), float(same), said))
     return compared
 
 
-def _tested(values: NDArray[np.float64]) -> TTest:
+def _test_paired_differences(values: NDArray[np.float64]) -> TTest:
     """Return the paired test; of differences that are all alike an exact one, since Student's would know no doubt.
 
     If more than a share x of all questions had another difference, n questions without one would come with a chance
     below ``(1 - x) ** n``. A question is taken to move the mean by one at most.
     """
-    test = paired_t(values)
+    test = paired_t_test(values)
     if test.standard_error:
         return test
     reach = 1 - ((1 - test.interval.level) / 2) ** (1 / len(values))
@@ -94,17 +103,17 @@ def _tested(values: NDArray[np.float64]) -> TTest:
     return replace(test, p=2.0 ** (1 - len(values)) if test.difference else 1.0, interval=interval)
 
 
-def _p_equivalence(test: TTest, margin: float) -> float:
-    """Return the chance of such differences if the true one lay beyond the margin; see :func:`_tested`."""
+def _paired_equivalence_p(test: TTest, margin: float) -> float:
+    """Return the chance of such differences if the true one lay beyond the margin; see :func:`_test_paired_differences`."""
     if test.standard_error:
-        return equivalence(test, margin).p
+        return equivalence_test(test, margin).p
     return (1 - max(0.0, margin - abs(test.difference))) ** (test.df + 1)
 
 
-def _enough(margin: float, level: float) -> int:
+def _questions_to_decide(margin: float, level: float) -> int:
     """Return how many questions without a difference show that there is none beyond the margin."""
     return math.ceil(math.log(level) / math.log1p(-margin))
 
 
-def _differences(policy: Scores, baseline: Scores) -> dict[str, NDArray[np.float64]]:
+def _accuracy_differences(policy: PolicyAccuracy, baseline: PolicyAccuracy) -> dict[str, NDArray[np.float64]]:
     return {name: values - baseline.accuracy[name] for name, values in policy.accuracy.items()}

@@ -9,15 +9,13 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from rlcredit.adapters import CONFIG, WEIGHTS, described
+from rlcredit.adapters import CONFIG, WEIGHTS, read_adapter_settings
 from rlcredit.files import file_sha256
-from rlcredit.inputs.class_paths import refuse_misplaced
-from rlcredit.inputs.found import found
-from rlcredit.inputs.strict_yaml import read as read_yaml
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.class_paths import refuse_misplaced_class
+from rlcredit.inputs.found import find_config_file
+from rlcredit.inputs.strict_yaml import read_yaml, shorten_name
 from rlcredit.policy import Policy
-from rlcredit.run_folder.checkpoint_files import newest
-from rlcredit.run_folder.checkpoint_files import read as read_checkpoint
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
 BASE = "base"
@@ -26,7 +24,7 @@ SMALL = 2**20
 
 
 @dataclass(frozen=True)
-class Contestant:
+class EvaluatedPolicy:
     """A policy that is evaluated.
 
     Args:
@@ -51,7 +49,7 @@ class Contestant:
         parser.add_subclass_arguments(Policy, "policy")
         try:
             config = parser.parse_object({"policy": self.settings})
-            refuse_misplaced(config["policy"], Policy, "policy")
+            refuse_misplaced_class(config["policy"], Policy, "policy")
             return parser.instantiate_classes(config)["policy"]
         except (ArgumentError, ValueError) as error:
             lines = [line.strip(" -") for line in str(error).splitlines()]
@@ -64,21 +62,21 @@ class Contestant:
         return {
             "settings": dict(self.settings),
             "adapter_sha256": file_sha256(file) if file else None,
-            "model_sha256": _model_sha256(Path(self.policy().location)),
+            "model_sha256": _hash_model_files(Path(self.policy().location)),
         }
 
 
-def base(model: str) -> Contestant:
+def make_base_policy(model: str) -> EvaluatedPolicy:
     """Return a model without an adapter.
 
     Args:
         model: ``tiny``, a folder, the id of a hub repository, or a configuration file with ``model.policy``.
 
     """
-    return Contestant(BASE, _of_model(model))
+    return EvaluatedPolicy(BASE, _resolve_model_settings(model))
 
 
-def trained(path: Path, model: str | None = None, name: str | None = None) -> Contestant:
+def find_trained_policy(path: Path, model: str | None = None, name: str | None = None) -> EvaluatedPolicy:
     """Return the policy of a run folder, a checkpoint or an adapter folder.
 
     Args:
@@ -91,93 +89,97 @@ def trained(path: Path, model: str | None = None, name: str | None = None) -> Co
 
     """
     if path.is_file():
-        contestant = _of_checkpoint(path)
+        contestant = _read_checkpoint_policy(path)
     elif (path / CONFIG).is_file():
-        contestant = _of_adapter(path, model)
+        contestant = _read_adapter_policy(path, model)
     elif RunFolder(path).config.is_file():
-        contestant = _of_run(path)
+        contestant = _find_run_policy(path)
     else:
         raise ValueError(
-            f"{shown(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter in PEFT's "
+            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter in PEFT's "
             f"format ({CONFIG})."
         )
     if model is not None:
-        taken = _of_model(model)["init_args"]
-        contestant = replace(contestant, settings=_merged(contestant.settings, {**taken, "lora": None}))
+        taken = _resolve_model_settings(model)["init_args"]
+        contestant = replace(contestant, settings=_merge_policy_arguments(contestant.settings, {**taken, "lora": None}))
     return replace(contestant, name=name) if name else contestant
 
 
-def without_adapter(contestant: Contestant) -> Contestant:
+def strip_adapter(contestant: EvaluatedPolicy) -> EvaluatedPolicy:
     """Return the base model of a contestant, read and asked in the same way."""
     return replace(contestant, name=BASE, adapter=None)
 
 
-def changed(contestant: Contestant, arguments: Mapping[str, Any]) -> Contestant:
+def override_policy_settings(contestant: EvaluatedPolicy, arguments: Mapping[str, Any]) -> EvaluatedPolicy:
     """Return a contestant with other arguments of its policy; mappings are merged."""
-    return replace(contestant, settings=_merged(contestant.settings, arguments))
+    return replace(contestant, settings=_merge_policy_arguments(contestant.settings, arguments))
 
 
-def _of_run(path: Path) -> Contestant:
+def _find_run_policy(path: Path) -> EvaluatedPolicy:
     folder = RunFolder(path)
-    checkpoint, damaged = newest(folder.checkpoints)
+    checkpoint, damaged = find_newest_checkpoint(folder.checkpoints)
     if checkpoint is not None:
-        return replace(_of_checkpoint(checkpoint), name=_run_name(folder))
+        return replace(_read_checkpoint_policy(checkpoint), name=_read_run_name(folder))
     if (folder.adapter / CONFIG).is_file():
-        return Contestant(_run_name(folder), _of_config(folder.config), folder.adapter)
-    raise ValueError(f"{shown(path)}: the run has left no checkpoint and no adapter. {' '.join(damaged)}".rstrip())
+        return EvaluatedPolicy(_read_run_name(folder), _read_policy_settings(folder.config), folder.adapter)
+    raise ValueError(
+        f"{shorten_name(path)}: the run has left no checkpoint and no adapter. {' '.join(damaged)}".rstrip()
+    )
 
 
-def _of_checkpoint(file: Path) -> Contestant:
+def _read_checkpoint_policy(file: Path) -> EvaluatedPolicy:
     checkpoint = read_checkpoint(file)
     if not checkpoint.get("state_dict"):
-        raise ValueError(f"{shown(file)} holds no adapter.")
+        raise ValueError(f"{shorten_name(file)} holds no adapter.")
     folder = RunFolder(file.resolve().parent.parent)
     if not folder.config.is_file():
         raise ValueError(
-            f"{shown(file)}: a checkpoint holds the weights of the adapter and not its scale; "
+            f"{shorten_name(file)}: a checkpoint holds the weights of the adapter and not its scale; "
             f"{folder.config.name} of its run, one folder above it, is missing. Use --adapter with a folder in PEFT's "
             "format instead."
         )
-    return Contestant(f"{_run_name(folder)}-step{checkpoint['global_step']}", _of_config(folder.config), file)
+    return EvaluatedPolicy(
+        f"{_read_run_name(folder)}-step{checkpoint['global_step']}", _read_policy_settings(folder.config), file
+    )
 
 
-def _of_adapter(folder: Path, model: str | None) -> Contestant:
-    lora, base_model = described(folder)
+def _read_adapter_policy(folder: Path, model: str | None) -> EvaluatedPolicy:
+    lora, base_model = read_adapter_settings(folder)
     if model is None and not base_model:
-        raise ValueError(f"{shown(folder)}: the adapter does not name its base model. Say --model.")
+        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Say --model.")
     place = folder.resolve()
     name = place.parent.name if place.name == RunFolder(place).adapter.name else place.name
-    return Contestant(name, _settings({"path": base_model, "lora": lora}), folder)
+    return EvaluatedPolicy(name, _normalise_policy_settings({"path": base_model, "lora": lora}), folder)
 
 
-def _run_name(folder: RunFolder) -> str:
+def _read_run_name(folder: RunFolder) -> str:
     config = read_yaml(folder.config)
     return f"{config.get('condition', folder.path.name)}-seed{config.get('seed_everything', 0)}"
 
 
-def _of_config(file: Path) -> dict[str, Any]:
+def _read_policy_settings(file: Path) -> dict[str, Any]:
     """Return the settings of the policy in a configuration; the defaults if it has none."""
     config = read_yaml(file)
     model = config.get("model") if isinstance(config, dict) else None
     if not isinstance(model, dict):
-        raise ValueError(f"{shown(file)}: a configuration of a model holds model: {{policy: ...}}.")
-    return _settings(model.get("policy") or {})
+        raise ValueError(f"{shorten_name(file)}: a configuration of a model holds model: {{policy: ...}}.")
+    return _normalise_policy_settings(model.get("policy") or {})
 
 
-def _of_model(model: str) -> dict[str, Any]:
+def _resolve_model_settings(model: str) -> dict[str, Any]:
     if model.endswith((".yaml", ".yml")):
-        return _of_config(Path(found(model)))
-    return _settings({"path": model})
+        return _read_policy_settings(Path(find_config_file(model)))
+    return _normalise_policy_settings({"path": model})
 
 
-def _settings(described: Mapping[str, Any]) -> dict[str, Any]:
+def _normalise_policy_settings(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return a class and its arguments, however they were written."""
     if "class_path" in described:
         return {"class_path": described["class_path"], "init_args": dict(described.get("init_args") or {})}
     return {"class_path": f"{Policy.__module__}.{Policy.__name__}", "init_args": dict(described)}
 
 
-def _merged(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_policy_arguments(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(settings["init_args"])
     for name, value in arguments.items():
         if isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
@@ -187,7 +189,7 @@ def _merged(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[s
     return {**settings, "init_args": merged}
 
 
-def _model_sha256(location: Path) -> str | None:
+def _hash_model_files(location: Path) -> str | None:
     """Identify the files of a local model; None for one on the hub."""
     if not location.is_dir():
         return None

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlcredit.evaluation.request import differences
-from rlcredit.files import locked, write_atomically
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.notices import tell
-from rlcredit.record.journal import Journal, entries
+from rlcredit.evaluation.request import list_setting_differences
+from rlcredit.files import lock_file, write_atomically
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.notices import print_message
+from rlcredit.record.journal import Journal, read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
 Answer = dict[str, Any]
@@ -18,7 +18,7 @@ Answer = dict[str, Any]
 ``verdict``, ``tokens``, whether it is ``truncated``, and ``logprob`` (sum) and ``entropy`` (mean per token) in nats."""
 
 
-class Place(NamedTuple):
+class PolicyTask(NamedTuple):
     """Whose answers to what."""
 
     policy: str
@@ -74,7 +74,7 @@ class EvaluationFolder:
     @property
     def recorded(self) -> bool:
         """Whether there is such a record, and it is whole."""
-        return any("table" in entry for entry, _ in entries(self.record.record))
+        return any("table" in entry for entry, _ in read_journal_entries(self.record.record))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -86,10 +86,10 @@ class EvaluationFolder:
         """
         there = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
         if others := [path.name for path in there if path != self.record.lock]:
-            raise ValueError(f"--out: {shown(self.path)} holds something else, {others[0]}. Name a new folder.")
+            raise ValueError(f"--out: {shorten_name(self.path)} holds something else, {others[0]}. Name a new folder.")
         with contextlib.ExitStack() as held:
             try:
-                held.enter_context(locked(self.record.lock))
+                held.enter_context(lock_file(self.record.lock))
             except BlockingIOError:
                 raise ValueError(f"another process writes in {self.path}. Wait for it, or say another --out.") from None
             yield
@@ -110,22 +110,22 @@ class EvaluationFolder:
             write_atomically(self.settings, json.dumps({"settings": settings, "versions": versions}, indent=1))
             return
         before = json.loads(self.settings.read_text(encoding="utf-8"))
-        if differing := differences(before["settings"], settings):
+        if differing := list_setting_differences(before["settings"], settings):
             more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
             raise ValueError(
-                f"--out: {shown(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. Name "
+                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. Name "
                 "another folder, or leave --out out."
             )
-        if others := differences(before["versions"], versions):
-            tell(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
+        if others := list_setting_differences(before["versions"], versions):
+            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
 
     def journal(self) -> Journal:
         """Open the batches to add to them."""
         return Journal(self.batches)
 
-    def read(self) -> dict[Place, list[Answer]]:
+    def read(self) -> dict[PolicyTask, list[Answer]]:
         """Return the answers so far, those of a place in the order of its questions."""
-        found: dict[Place, list[Answer]] = {}
-        for entry, _ in entries(self.batches):
-            found.setdefault(Place(entry["policy"], entry["task"]), []).extend(entry["answers"])
+        found: dict[PolicyTask, list[Answer]] = {}
+        for entry, _ in read_journal_entries(self.batches):
+            found.setdefault(PolicyTask(entry["policy"], entry["task"]), []).extend(entry["answers"])
         return found

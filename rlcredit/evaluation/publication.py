@@ -5,20 +5,20 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from rlcredit.evaluation.folder import Answer, EvaluationFolder, Place
-from rlcredit.evaluation.request import Request
-from rlcredit.evaluation.results import Results, rows
+from rlcredit.evaluation.folder import Answer, EvaluationFolder, PolicyTask
+from rlcredit.evaluation.request import EvaluationRequest
+from rlcredit.evaluation.results import EvaluationResults, iterate_answer_rows
 from rlcredit.files import write_atomically
-from rlcredit.record import Destination, Record
-from rlcredit.record.destination import destination
+from rlcredit.record import MLflowDestination, RunRecord
+from rlcredit.record.destination import make_destination
 
 SHOWN = 1000
 """Answers in the table that MLflow's pages show; the file has all."""
 
 
-def destination_of(
-    uri: str, experiment: str, request: Request, path: Path, versions: Mapping[str, str]
-) -> Destination | None:
+def make_mlflow_destination(
+    uri: str, experiment: str, request: EvaluationRequest, path: Path, versions: Mapping[str, str]
+) -> MLflowDestination | None:
     """Return the MLflow run of an evaluation; None if it has none.
 
     Args:
@@ -33,17 +33,17 @@ def destination_of(
         return None
     settings = {"tracking_uri": None if uri == "env" else uri, "experiment_name": experiment}
     tags = {"kind": "evaluation", "seed": str(request.drawing.seed), **versions}
-    to = destination(settings, path.resolve().name, tags)
+    to = make_destination(settings, path.resolve().name, tags)
     assert to.address  # refuses an environment without one
     return to
 
 
-def publish(
-    request: Request,
+def publish_evaluation(
+    request: EvaluationRequest,
     folder: EvaluationFolder,
-    results: Results,
-    answers: Mapping[Place, Sequence[Answer]],
-    to: Destination,
+    results: EvaluationResults,
+    answers: Mapping[PolicyTask, Sequence[Answer]],
+    to: MLflowDestination,
 ) -> None:
     """Record a finished evaluation and have it delivered; if MLflow is away, a message says how later.
 
@@ -55,13 +55,13 @@ def publish(
         to: where it is delivered.
 
     """
-    write_atomically(folder.shown_answers, json.dumps(_shown(request, answers), ensure_ascii=False))
-    former = Destination.saved(folder.record.tracking)
+    write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
+    former = MLflowDestination.saved(folder.record.tracking)
     to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
-    record = Record(folder.record, to=to)
+    record = RunRecord(folder.record, to=to)
     try:
-        record.log_hyperparams(_parameters(request))
-        record.log_metrics(_metrics(results), step=0)
+        record.log_hyperparams(_list_mlflow_parameters(request))
+        record.log_metrics(_collect_mlflow_metrics(results), step=0)
         for path in (folder.results, folder.table, folder.answers):
             record.file(path)
         record.table(folder.shown_answers.name)
@@ -69,7 +69,7 @@ def publish(
         record.close("FINISHED")
 
 
-def _parameters(request: Request) -> dict[str, str]:
+def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
     settings = {
         f"policy/{each.name}": f"{each.settings['init_args'].get('path', 'tiny')}, {each.adapter or 'no adapter'}"
         for each in request.contestants
@@ -78,7 +78,7 @@ def _parameters(request: Request) -> dict[str, str]:
     return {**settings, **tasks, "completions": request.drawing.words, "margin": str(request.margin)}
 
 
-def _metrics(results: Results) -> dict[str, float]:
+def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for (policy, task), scores in results.measured.items():
         place = f"{task}/{policy}"
@@ -93,9 +93,11 @@ def _metrics(results: Results) -> dict[str, float]:
     return metrics
 
 
-def _shown(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> list[dict[str, object]]:
+def _select_shown_answers(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> list[dict[str, object]]:
     """Return answers for the table: the first to every question, then the second, until it is full."""
-    ordered = sorted(rows(request, answers), key=lambda row: row["sample"])
+    ordered = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
     return list(
         islice(({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in ordered), SHOWN)
     )

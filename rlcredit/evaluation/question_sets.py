@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.files import file_sha256
-from rlcredit.inputs.found import found
-from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.found import find_config_file
+from rlcredit.inputs.names import validate_folder_name
 from rlcredit.tasks.base import Task
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.files import read_task
@@ -58,7 +58,7 @@ class QuestionSet:
         }
 
 
-def question_set(file: Path, questions: int | str | None = None, unsafe: bool = False) -> QuestionSet:
+def read_question_set(file: Path, questions: int | str | None = None, unsafe: bool = False) -> QuestionSet:
     """Read a task file and its held-out questions.
 
     Args:
@@ -70,8 +70,8 @@ def question_set(file: Path, questions: int | str | None = None, unsafe: bool = 
         ValueError: with the file and the repair.
 
     """
-    file = Path(found(str(file)))
-    name = folder_name("--tasks", file.stem)
+    file = Path(find_config_file(str(file)))
+    name = validate_folder_name("--tasks", file.stem)
     overrides: dict[str, Any] = {"unsafe_scorers": True} if unsafe else {}
     if questions == ALL:
         overrides["validation_size"] = None

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rlcredit.engines.filters import Filter, filters
-from rlcredit.evaluation.contestants import Contestant
+from rlcredit.engines.filters import TokenFilter, make_token_filter
+from rlcredit.evaluation.contestants import EvaluatedPolicy
 from rlcredit.evaluation.question_sets import QuestionSet
 
 
 @dataclass(frozen=True)
-class Drawing:
+class SamplingParameters:
     """How completions are drawn.
 
     Args:
@@ -49,9 +49,9 @@ class Drawing:
             raise ValueError(f"--greedy: all {self.completions} completions would be the same. Ask for one.")
 
     @property
-    def kept(self) -> Filter | None:
+    def kept(self) -> TokenFilter | None:
         """Return the filter of tokens; None if every token may be drawn."""
-        return filters(self.top_k, self.top_p, self.greedy)
+        return make_token_filter(self.top_k, self.top_p, self.greedy)
 
     @property
     def ks(self) -> list[int]:
@@ -73,7 +73,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """One evaluation.
 
     Args:
@@ -85,8 +85,8 @@ class Request:
     """
 
     sets: Sequence[QuestionSet]
-    contestants: Sequence[Contestant]
-    drawing: Drawing
+    contestants: Sequence[EvaluatedPolicy]
+    drawing: SamplingParameters
     margin: float
 
     def settings(self) -> dict[str, Any]:
@@ -98,12 +98,12 @@ class Request:
         }
 
 
-def digest(settings: Mapping[str, Any]) -> str:
+def hash_evaluation_settings(settings: Mapping[str, Any]) -> str:
     """Return eight letters that tell settings apart."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def differences(before: Any, now: Any, place: str = "") -> list[str]:
+def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str]:
     """Return where two settings differ, as ``place: before, not now``.
 
     Example:
@@ -113,11 +113,11 @@ def differences(before: Any, now: Any, place: str = "") -> list[str]:
     """
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         keys = [*before, *(key for key in now if key not in before)]
-        inner = (differences(before.get(key), now.get(key), f"{place}.{key}".lstrip(".")) for key in keys)
+        inner = (list_setting_differences(before.get(key), now.get(key), f"{place}.{key}".lstrip(".")) for key in keys)
         return [each for some in inner for each in some]
-    return [] if before == now else [f"{place}: {_short(before)}, not {_short(now)}"]
+    return [] if before == now else [f"{place}: {_shorten_json(before)}, not {_shorten_json(now)}"]
 
 
-def _short(value: Any) -> str:
+def _shorten_json(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:56]} ..."

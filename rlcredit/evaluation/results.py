@@ -5,22 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from rlcredit.evaluation.comparison import Comparison, comparisons
-from rlcredit.evaluation.folder import Answer, EvaluationFolder, Place
-from rlcredit.evaluation.request import Request
-from rlcredit.evaluation.scores import Scores, scores
-from rlcredit.evaluation.tables import page
+from rlcredit.evaluation.comparison import PolicyComparison, compare_policies
+from rlcredit.evaluation.folder import Answer, EvaluationFolder, PolicyTask
+from rlcredit.evaluation.request import EvaluationRequest
+from rlcredit.evaluation.scores import PolicyAccuracy, measure_policy_accuracy
+from rlcredit.evaluation.tables import render_evaluation_page
 from rlcredit.files import write_atomically
 
 
-class Results(NamedTuple):
+class EvaluationResults(NamedTuple):
     """What an evaluation has found."""
 
-    measured: Mapping[Place, Scores]
-    compared: Sequence[Comparison]
+    measured: Mapping[PolicyTask, PolicyAccuracy]
+    compared: Sequence[PolicyComparison]
 
 
-def found(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> Results:
+def compute_evaluation_results(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> EvaluationResults:
     """Score all answers and compare the policies.
 
     Args:
@@ -31,18 +33,22 @@ def found(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> Result
     drawing = request.drawing
     policies = [contestant.name for contestant in request.contestants]
     measured = {
-        Place(name, each.name): scores(answers[Place(name, each.name)], drawing.completions, drawing.ks)
+        PolicyTask(name, each.name): measure_policy_accuracy(
+            answers[PolicyTask(name, each.name)], drawing.completions, drawing.ks
+        )
         for each in request.sets
         for name in policies
     }
-    return Results(measured, comparisons(measured, policies, request.margin) if len(policies) > 1 else [])
+    return EvaluationResults(
+        measured, compare_policies(measured, policies, request.margin) if len(policies) > 1 else []
+    )
 
 
-def written(
-    request: Request,
+def write_evaluation_files(
+    request: EvaluationRequest,
     folder: EvaluationFolder,
-    results: Results,
-    answers: Mapping[Place, Sequence[Answer]],
+    results: EvaluationResults,
+    answers: Mapping[PolicyTask, Sequence[Answer]],
     versions: Mapping[str, str],
 ) -> None:
     """Write the files of a finished evaluation.
@@ -68,12 +74,14 @@ def written(
         "versions": dict(versions),
     }
     write_atomically(folder.results, json.dumps(content, indent=1, ensure_ascii=False))
-    write_atomically(folder.table, page(request, *results))
-    lines = (json.dumps(row, ensure_ascii=False) for row in rows(request, answers))
+    write_atomically(folder.table, render_evaluation_page(request, *results))
+    lines = (json.dumps(row, ensure_ascii=False) for row in iterate_answer_rows(request, answers))
     write_atomically(folder.answers, "".join(f"{line}\n" for line in lines))
 
 
-def rows(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> Iterator[dict[str, Any]]:
+def iterate_answer_rows(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> Iterator[dict[str, Any]]:
     """Yield every answer with its policy, its question as the policy read it, and the reference.
 
     Args:
@@ -85,7 +93,7 @@ def rows(request: Request, answers: Mapping[Place, Sequence[Answer]]) -> Iterato
         prompts = each.task.held_out_prompts(0, each.size)
         asked = dict(zip(prompts.numbers, zip(prompts.questions, prompts.examples, strict=True), strict=True))
         for contestant in request.contestants:
-            for answer in answers[Place(contestant.name, each.name)]:
+            for answer in answers[PolicyTask(contestant.name, each.name)]:
                 prompt, example = asked[answer["question"]]
                 said = {"policy": contestant.name, "task": each.name, "prompt": prompt, "reference": example.reference}
                 yield {**said, **answer}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlcredit.evaluation.folder import Answer
-from rlcredit.evaluation.votes import RIGHT, votes
+from rlcredit.evaluation.votes import RIGHT, count_answer_votes
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.majority_at_k import majority_at_k
 from rlcredit.statistics.mean_of_shares import share_interval
@@ -20,7 +20,7 @@ FIRST = "pass_at_1"
 
 
 @dataclass(frozen=True)
-class Scores:
+class PolicyAccuracy:
     """What one policy has shown on one task.
 
     Args:
@@ -53,7 +53,7 @@ class Scores:
         return {**accuracies, **self.means, "pass_at_k": list(self.curve)}
 
 
-def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Scores:
+def measure_policy_accuracy(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> PolicyAccuracy:
     """Score answers; what could not be judged is not right, as in validation.
 
     Args:
@@ -62,7 +62,9 @@ def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Sc
         ks: of pass@k and maj@k, each at most n.
 
     """
-    counted = [votes(answers[start : start + completions]) for start in range(0, len(answers), completions)]
+    counted = [
+        count_answer_votes(answers[start : start + completions]) for start in range(0, len(answers), completions)
+    ]
     right = np.array([each for each, _ in counted])
     passes = [pass_at_k(completions, right, k) for k in range(1, max(ks) + 1)]
     passed = {f"pass_at_{k}": passes[k - 1] for k in ks}
@@ -72,10 +74,10 @@ def scores(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> Sc
         if k > 2  # a vote of two is one of them
     }
     assert right.sum() == sum(answer["verdict"] == RIGHT for answer in answers)
-    return Scores({**passed, **voted}, _means(answers), [float(each.mean()) for each in passes])
+    return PolicyAccuracy({**passed, **voted}, _average_completions(answers), [float(each.mean()) for each in passes])
 
 
-def _means(answers: Sequence[Answer]) -> dict[str, float]:
+def _average_completions(answers: Sequence[Answer]) -> dict[str, float]:
     tokens = np.array([answer["tokens"] for answer in answers])
     entropy = np.array([answer["entropy"] for answer in answers])
     shares = {

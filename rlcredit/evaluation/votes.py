@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from rlcredit.verification.mathematics.numbers import read_number
+from rlcredit.verification.mathematics.numbers import read_rational
 from rlcredit.verification.verifiers import Verdict
 
 RIGHT = Verdict.RIGHT.name.lower()
 
 
-def votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
+def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
     r"""Count the votes of completions of one question.
 
     All right answers are one vote: to the verifier they equal one reference. Where a question has several right answers
@@ -31,11 +31,11 @@ def votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
 
     """
     right = sum(each["verdict"] == RIGHT for each in answers)
-    others = Counter(_said(each["answer"]) for each in answers if each["verdict"] != RIGHT and each["answer"])
+    others = Counter(_make_vote_key(each["answer"]) for each in answers if each["verdict"] != RIGHT and each["answer"])
     return right, tuple(sorted(others.values(), reverse=True))
 
 
-def _said(answer: str) -> Hashable:
+def _make_vote_key(answer: str) -> Hashable:
     """Return what is equal for answers that say the same."""
-    value = read_number(answer)
+    value = read_rational(answer)
     return re.sub(r"\s+|\$", "", answer).casefold() if value is None else value

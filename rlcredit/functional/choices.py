@@ -6,7 +6,7 @@ from typing import TypeVar
 Word = TypeVar("Word", bound=str)
 
 
-def one_of(owner: str, name: str, value: Word, choices: Sequence[str]) -> Word:
+def require_choice(owner: str, name: str, value: Word, choices: Sequence[str]) -> Word:
     """Return ``value`` if it is among ``choices``; a misspelt word must not select another formula.
 
     Raises:

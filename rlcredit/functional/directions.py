@@ -10,12 +10,12 @@ Vector = Mapping[str, Tensor]
 """One tensor per weight, by name."""
 
 
-def dot(a: Vector, b: Vector) -> float:
+def inner_product(a: Vector, b: Vector) -> float:
     """Return the inner product over all parts, summed in float64."""
     return float(sum((a[name].double() * b[name].double()).sum() for name in a))
 
 
-def agreement(vector: Vector, reference: Vector) -> dict[str, float]:
+def vector_agreement(vector: Vector, reference: Vector) -> dict[str, float]:
     r"""Compare a vector with another one.
 
     The cosine alone is no measure of change: :math:`1 - \cos` is not a share of anything. A cosine of 0.954 is an angle
@@ -35,9 +35,9 @@ def agreement(vector: Vector, reference: Vector) -> dict[str, float]:
         {'cosine': 0.7071, 'degrees': 45.0, 'orthogonal_fraction': 0.7071, 'norm_ratio': 0.7071}
 
     """
-    norms = [math.sqrt(dot(v, v)) for v in (vector, reference)]
+    norms = [math.sqrt(inner_product(v, v)) for v in (vector, reference)]
     product = norms[0] * norms[1]
-    cosine = max(-1.0, min(1.0, dot(vector, reference) / product)) if product > 0 else 0.0
+    cosine = max(-1.0, min(1.0, inner_product(vector, reference) / product)) if product > 0 else 0.0
     return {
         "cosine": cosine,
         "degrees": math.degrees(math.acos(cosine)),
@@ -46,8 +46,8 @@ def agreement(vector: Vector, reference: Vector) -> dict[str, float]:
     }
 
 
-def gram(vectors: list[Vector]) -> Tensor:
+def gram_matrix(vectors: list[Vector]) -> Tensor:
     """Return all inner products, shape ``(N, N)`` float64."""
-    products = [[dot(a, b) if j <= i else 0.0 for j, b in enumerate(vectors)] for i, a in enumerate(vectors)]
+    products = [[inner_product(a, b) if j <= i else 0.0 for j, b in enumerate(vectors)] for i, a in enumerate(vectors)]
     lower = torch.tensor(products, dtype=torch.float64)
     return lower + lower.tril(-1).T

@@ -23,7 +23,7 @@ def is_finite(values: Tensor) -> bool:
     return bool(least.isfinite() & most.isfinite())
 
 
-def first_not_finite(tensors: Iterable[tuple[str, Tensor]]) -> str | None:
+def find_non_finite_name(tensors: Iterable[tuple[str, Tensor]]) -> str | None:
     """Return the name of the first tensor that is not finite, None if all are.
 
     Example:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean, variance_within_between
-from rlcredit.functional.processes import gathered
+from rlcredit.functional.processes import gather_over_processes
 
 NEUTRAL_EDGE = math.log(0.6 / 0.4)
 """Argument at which a sigmoid leaves [0.4, 0.6], the neutral band."""
@@ -51,7 +51,7 @@ class AdaptiveEta:
             credited: tokens that have an advantage, shape ``(B, T)``; those of all processes count.
 
         """
-        sizes = gathered(delight.abs()[credited])[0].sort().values
+        sizes = gather_over_processes(delight.abs()[credited])[0].sort().values
         if not len(sizes):
             return before
         quantile = sizes[math.ceil(self.share * len(sizes)) - 1].item()

@@ -61,7 +61,7 @@ def group_std(rewards: Tensor, group_size: int) -> Tensor:
     return of_all * ((group_size - 1) / (judged_counts(rewards, group_size) - 1).clamp(min=1)).sqrt()
 
 
-def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
+def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tensor:
     """Replace unknown values by the mean of the known values of their group.
 
     Args:
@@ -82,7 +82,7 @@ def group_filled(values: Tensor, known: Tensor, group_size: int) -> Tensor:
     return groups.where(where, masked_mean(groups, where, dim=-1, keepdim=True)).flatten()
 
 
-def unanimous(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
+def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
     """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
 
     Args:

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean, masked_median, masked_var
 
 Normalization = Literal["none", "zscore", "scale", "mad"]
@@ -13,7 +13,7 @@ FLAT = 1e-5
 """Below this deviation, as a share of its mean size, a signal varies by rounding only."""
 
 
-def normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Tensor:
+def completion_normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Tensor:
     r"""Scale each completion's values by its own deviation.
 
     ``none``: as they are. ``scale``: :math:`x / \sigma`, population deviation. ``mad``: :math:`x / (1.4826\,
@@ -30,7 +30,7 @@ def normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Te
         Shape ``(B, T)``.
 
     """
-    one_of("normalized", "normalization", normalization, get_args(Normalization))
+    require_choice("normalized", "normalization", normalization, get_args(Normalization))
     if normalization == "none":
         return values
     flat = FLAT * masked_mean(values.abs(), mask, dim=-1, keepdim=True)

@@ -45,7 +45,7 @@ def shaped_rewards(
     return (sign * (base + bonus * share * members.sum(2, keepdim=True))).where(members, 0), members
 
 
-def set_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Tensor:
+def outcome_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Tensor:
     """Standardise each set inside its group and put both into one tensor.
 
     Over its own set, a binary outcome disappears: each set has mean zero, and half of the tokens of right answers get

@@ -9,25 +9,25 @@ from torch import Tensor
 from rlcredit.functional.masked import masked_sum
 
 
-def several() -> bool:
+def has_other_processes() -> bool:
     """Whether there are other processes."""
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def rank_and_world() -> tuple[int, int]:
+def rank_and_world_size() -> tuple[int, int]:
     """Return the number of this process and how many there are."""
-    return (dist.get_rank(), dist.get_world_size()) if several() else (0, 1)
+    return (dist.get_rank(), dist.get_world_size()) if has_other_processes() else (0, 1)
 
 
-def summed(value: Tensor) -> Tensor:
+def sum_over_processes(value: Tensor) -> Tensor:
     """Return the sum of ``value`` over all processes."""
-    if several():
+    if has_other_processes():
         value = value.clone()
         dist.all_reduce(value)
     return value
 
 
-def anywhere(flag: bool, device: torch.device) -> bool:
+def is_set_anywhere(flag: bool, device: torch.device) -> bool:
     """Whether the flag is set in any process; every process must call it.
 
     Args:
@@ -35,17 +35,17 @@ def anywhere(flag: bool, device: torch.device) -> bool:
         device: on which processes exchange tensors.
 
     """
-    return bool(summed(torch.tensor(int(flag), device=device))) if several() else flag
+    return bool(sum_over_processes(torch.tensor(int(flag), device=device))) if has_other_processes() else flag
 
 
-def first_given(value: Any) -> Any:
+def share_first_value(value: Any) -> Any:
     """Return the first value over the processes that is not None, or None; all must call it, and it is slow.
 
     Args:
         value: of this process; anything that can be pickled, or None.
 
     """
-    if not several():
+    if not has_other_processes():
         return value
     every: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(every, value)
@@ -65,19 +65,19 @@ def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
     """
     values = values.double()
-    count = summed(mask.sum()).clamp(min=1)
-    mean = summed(masked_sum(values, mask)) / count
-    return mean, summed(masked_sum((values - mean) ** 2, mask)) / count
+    count = sum_over_processes(mask.sum()).clamp(min=1)
+    mean = sum_over_processes(masked_sum(values, mask)) / count
+    return mean, sum_over_processes(masked_sum((values - mean) ** 2, mask)) / count
 
 
-def gathered(values: Tensor) -> tuple[Tensor, slice]:
+def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     """Return the values of all processes, in the order of their ranks, and where one's own lie among them.
 
     Args:
         values: shape ``(N,)``; N may differ between processes.
 
     """
-    if not several():
+    if not has_other_processes():
         return values, slice(None)
     counts = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(dist.get_world_size())]
     dist.all_gather(counts, torch.tensor([len(values)], device=values.device))

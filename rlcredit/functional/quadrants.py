@@ -5,10 +5,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean, masked_median
-from rlcredit.functional.processes import gathered, pooled_mean_var
-from rlcredit.functional.scopes import Scope, scopes_held, top_share
+from rlcredit.functional.processes import gather_over_processes, pooled_mean_var
+from rlcredit.functional.scopes import Scope, scope_count, top_share_mask
 
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]
 """Positive or negative credit, high or low entropy; R is the region."""
@@ -19,7 +19,7 @@ Threshold = Literal["mean", "median", "top"]
 """High entropy is that of at least the mean, at least the median, or that of the top share."""
 
 
-def high_entropy(
+def high_entropy_mask(
     entropy: Tensor, mask: Tensor, threshold: Threshold, scope: Scope, group_size: int, share: float = 0.2
 ) -> Tensor:
     """Mark the tokens at which entropy is high among those of their scope.
@@ -43,22 +43,22 @@ def high_entropy(
         tensor([[False, False,  True,  True]])
 
     """
-    one_of("high_entropy", "threshold", threshold, get_args(Threshold))
+    require_choice("high_entropy", "threshold", threshold, get_args(Threshold))
     if threshold == "top":
-        return top_share(entropy, mask, share, scope, group_size)
-    rows = scopes_held(mask, scope, group_size)
+        return top_share_mask(entropy, mask, share, scope, group_size)
+    rows = scope_count(mask, scope, group_size)
     values, where = entropy.double().reshape(rows, -1), mask.reshape(rows, -1)  # equal values must equal their mean
     if threshold == "mean" and scope == "batch":
         limit = pooled_mean_var(values, where)[0]
     elif threshold == "mean":
         limit = masked_mean(values, where, dim=-1, keepdim=True)
     else:
-        every = gathered(values[where])[0][None] if scope == "batch" else values
+        every = gather_over_processes(values[where])[0][None] if scope == "batch" else values
         limit = masked_median(every, where if scope != "batch" else torch.ones_like(every, dtype=torch.bool))
     return ((values >= limit) & where).view(mask.shape)
 
 
-def quadrants(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadrant, Tensor]:
+def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadrant, Tensor]:
     """Return where each quadrant lies; tokens without credit are in none.
 
     He et al. (2026, arXiv:2604.11056) use the sign of rewards +1 and -1; with a baseline the advantage has that sign.

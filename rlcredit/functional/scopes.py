@@ -5,15 +5,15 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_topk
-from rlcredit.functional.processes import gathered, summed
+from rlcredit.functional.processes import gather_over_processes, sum_over_processes
 
 Scope = Literal["sequence", "group", "batch"]
 """A token is compared with those of its completion, of its prompt's group, or of the batch on all processes."""
 
 
-def top_share(
+def top_share_mask(
     values: Tensor, mask: Tensor, share: float, scope: Scope, group_size: int, keep_ties: bool = False
 ) -> Tensor:
     """Mark the share of tokens with the largest values inside each scope; see :func:`masked_topk`.
@@ -30,21 +30,21 @@ def top_share(
         Boolean, shape ``(B, T)``.
 
     """
-    one_of("top_share", "scope", scope, get_args(Scope))
+    require_choice("top_share", "scope", scope, get_args(Scope))
     if scope == "batch":
-        every, own_part = gathered(values[mask])
+        every, own_part = gather_over_processes(values[mask])
         kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)
         return torch.zeros_like(mask).masked_scatter(mask, kept[own_part])
-    rows = scopes_held(mask, scope, group_size)
+    rows = scope_count(mask, scope, group_size)
     return masked_topk(values.reshape(rows, -1), mask.reshape(rows, -1), share, keep_ties).view(mask.shape)
 
 
-def scopes_held(mask: Tensor, scope: Scope, group_size: int) -> int:
+def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
     """How many scopes this process holds."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
 
-def masked_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
+def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
     """Return which share of its scope's tokens is kept, for every token.
 
     Args:
@@ -57,8 +57,8 @@ def masked_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> T
         Shape ``(B, 1)``; one where the scope has no tokens or keeps none.
 
     """
-    rows = scopes_held(mask, scope, group_size)
+    rows = scope_count(mask, scope, group_size)
     counts = torch.stack([(kept & mask).reshape(rows, -1).sum(-1), mask.reshape(rows, -1).sum(-1)]).float()
-    some, every = summed(counts) if scope == "batch" else counts
+    some, every = sum_over_processes(counts) if scope == "batch" else counts
     share = (some / every).where(some > 0, 1.0)
     return share.repeat_interleave(len(mask) // rows)[:, None]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 
 Cuts = Literal["token", "sentence", "phrase"]
 """What a segment is: one token; a sentence; a planning phrase, or what stands between two of them."""
@@ -47,7 +47,7 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Ten
         Boolean, shape ``(B, T)``; true on the first token of every completion, false outside the mask.
 
     """
-    if one_of("segment_starts", "cuts", cuts, get_args(Cuts)) == "token":
+    if require_choice("segment_starts", "cuts", cuts, get_args(Cuts)) == "token":
         return mask
     starts = torch.zeros_like(mask)
     starts[:, 0] = True

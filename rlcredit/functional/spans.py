@@ -23,7 +23,7 @@ Possessive quantifiers: separators never backtrack, however many dots a completi
 
 
 @lru_cache(maxsize=64)
-def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_phrase_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """Match, without consuming it, the longest phrase that begins at a word."""
     longest_first = sorted(phrases, key=lambda phrase: -len(phrase))
     words = [[re.escape(word).replace("'", APOSTROPHE) for word in phrase.split()] for phrase in longest_first]
@@ -48,7 +48,7 @@ def phrase_spans(text: str, phrases: Iterable[str]) -> list[Span]:
 
     """
     spans: list[Span] = []
-    for match in _pattern(phrases).finditer(text) if (phrases := tuple(phrases)) else ():
+    for match in _compile_phrase_pattern(phrases).finditer(text) if (phrases := tuple(phrases)) else ():
         start, end = match.span(1)
         if spans and start < spans[-1][1]:
             spans[-1] = (spans[-1][0], max(end, spans[-1][1]))

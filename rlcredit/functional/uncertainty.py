@@ -38,7 +38,7 @@ SURE = 1e-6
 """Below this probability of all other tokens, a token counts as certain."""
 
 
-def odds(logprobs: Tensor) -> Tensor:
+def token_odds(logprobs: Tensor) -> Tensor:
     r"""Return :math:`\pi / (1 - \pi)` of the sampled token, zero where it was certain.
 
     Args:
@@ -76,7 +76,7 @@ def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
     return (1 - 2 * logprobs.exp() + sum_pi_squared).clamp(min=0)
 
 
-def logprobs_and_entropy_from_logits(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def logprobs_and_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     r"""Score ``targets`` under ``softmax(logits)``.
 
     .. math:: \log \pi(o) = z_o - \mathrm{lse}(z), \qquad H = -\sum_i p_i \log p_i \ge 0
@@ -118,7 +118,7 @@ def tempered_logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tenso
         return (hidden.to(weight.dtype) @ weight.T).float().div_(temperature)
 
 
-def _scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _softmax_statistics(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return log-probability, entropy, sum of squares and the probabilities; the logits are overwritten."""
     # Subtract the largest logit, so that a nearly certain token differs from a certain one.
     below = logits.sub_(logits.amax(-1, keepdim=True))
@@ -142,7 +142,7 @@ class _ChunkedHead(torch.autograd.Function):
         keeps = len(hidden) <= chunk and 4 * len(hidden) * len(weight) <= KEPT
         scores, kept = [], None
         for h, t in zip(hidden.split(chunk), targets.split(chunk), strict=True):
-            *chunk_scores, p = _scored(tempered_logits(h, weight, temperature), t)
+            *chunk_scores, p = _softmax_statistics(tempered_logits(h, weight, temperature), t)
             scores.append(chunk_scores)
             kept = p if keeps else None
             del p  # before the next chunk

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from rlcredit.exits import NotFinite, TwoPolicies
-from rlcredit.functional.finite import first_not_finite
+from rlcredit.exits import NotFinite, PolicyMismatch
+from rlcredit.functional.finite import find_non_finite_name
 from rlcredit.rollout import Rollout
 
 REPAIR = {
@@ -18,7 +18,7 @@ REPAIR = {
 """By phase; what to do next."""
 
 
-def not_finite(step: int, phase: str, name: str, values: Tensor, counted: Tensor) -> NotFinite | None:
+def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: Tensor) -> NotFinite | None:
     """Return the fault of a phase that leaves NaN or infinity.
 
     Args:
@@ -40,7 +40,7 @@ def not_finite(step: int, phase: str, name: str, values: Tensor, counted: Tensor
     )
 
 
-def rollout_fault(rollout: Rollout) -> NotFinite | None:
+def find_rollout_fault(rollout: Rollout) -> NotFinite | None:
     """Return what is not finite in the facts of a rollout, in the order in which they came to be."""
     step, mask = rollout.step, rollout.mask
     outputs = [
@@ -50,11 +50,13 @@ def rollout_fault(rollout: Rollout) -> NotFinite | None:
         ("scoring the reference", "log-probabilities", rollout.ref_logprobs, mask),
         ("scoring the reference", "log-ratios", rollout.ref_log_ratio, mask),
     ]
-    faults = (not_finite(step, *output) for output in outputs if output[2] is not None)
+    faults = (find_value_fault(step, *output) for output in outputs if output[2] is not None)
     return next((fault for fault in faults if fault), None)
 
 
-def disagreement(step: int, divergence: float, metrics: Mapping[str, Tensor], tolerance: float) -> TwoPolicies | None:
+def find_sampler_fault(
+    step: int, divergence: float, metrics: Mapping[str, Tensor], tolerance: float
+) -> PolicyMismatch | None:
     r"""Return the fault of a sampler whose distribution is not the trainer's.
 
     .. math:: \sqrt{2\,\mathrm{KL}} \approx \text{root mean square of } \log\rho_{i,t}
@@ -70,7 +72,7 @@ def disagreement(step: int, divergence: float, metrics: Mapping[str, Tensor], to
     if distance <= tolerance:
         return None
     low, high = (metrics[f"train/ratio_{end}"].item() for end in ("min", "max"))
-    return TwoPolicies(
+    return PolicyMismatch(
         f"Step {step}: sampler and trainer are two policies. Before any update of this rollout the importance ratio of "
         f"a token is {distance:.2g} away from one (root mean square; {low:.3g} to {high:.3g}), and {tolerance:g} is "
         "allowed. Likely causes: a dropout that the model applies in training only; another dtype or quantization in "
@@ -79,9 +81,9 @@ def disagreement(step: int, divergence: float, metrics: Mapping[str, Tensor], to
     )
 
 
-def another_engine(
+def find_engine_fault(
     step: int, distance: float, with_adapter: float, without_adapter: float, tolerance: float
-) -> TwoPolicies | None:
+) -> PolicyMismatch | None:
     """Return the fault of an engine whose log-probabilities are not the trainer's.
 
     Distances are root mean squares over tokens, in nats.
@@ -106,15 +108,15 @@ def another_engine(
         "processed_logprobs); another dtype or quantization in the engine. If rounding explains it, raise "
         "model.sampler_tolerance."
     )
-    return TwoPolicies(
+    return PolicyMismatch(
         f"Step {step}: the engine's log-probabilities are {distance:.2g} nats away from the trainer's (root mean "
         f"square), and {tolerance:g} is allowed. {causes}"
     )
 
 
-def weight_fault(step: int, weights: Mapping[str, Tensor], after: str) -> NotFinite | None:
+def find_weight_fault(step: int, weights: Mapping[str, Tensor], after: str) -> NotFinite | None:
     """Return the fault of weights that are not finite, after the last change of them."""
-    if get_total_norm(list(weights.values())).isfinite() or not (first := first_not_finite(weights.items())):
+    if get_total_norm(list(weights.values())).isfinite() or not (first := find_non_finite_name(weights.items())):
         return None
     return NotFinite(
         f"Step {step}: {after} leaves weights that are not finite, {first} first. Lower the learning rate, or raise "

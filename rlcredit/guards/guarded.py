@@ -7,21 +7,21 @@ from typing import Any
 from torch import Tensor
 
 from rlcredit.engines.sampling import Samples
-from rlcredit.exits import Ended, NotFinite
-from rlcredit.functional.finite import first_not_finite
-from rlcredit.functional.processes import anywhere, first_given
-from rlcredit.guards.faults import not_finite, rollout_fault, weight_fault
-from rlcredit.guards.postmortem import kept, postmortem
-from rlcredit.record.artifacts import run_folder
+from rlcredit.exits import NotFinite, RunStopped
+from rlcredit.functional.finite import find_non_finite_name
+from rlcredit.functional.processes import is_set_anywhere, share_first_value
+from rlcredit.guards.faults import find_rollout_fault, find_value_fault, find_weight_fault
+from rlcredit.guards.postmortem import collect_postmortem, write_postmortem
+from rlcredit.record.artifacts import find_run_folder
 from rlcredit.rollout import Rollout
-from rlcredit.sampler import Sampler
-from rlcredit.tasks.base import Prompts
+from rlcredit.sampler import RolloutSampler
+from rlcredit.tasks.base import PromptBatch
 
 
-class Guarded(Sampler):
+class GuardedSampler(RolloutSampler):
     """Refuse rollouts and checkpoints with numbers that are not finite."""
 
-    _held_out_fault: Ended | None = None
+    _held_out_fault: RunStopped | None = None
 
     @property
     def learned(self) -> dict[str, Tensor]:
@@ -43,28 +43,28 @@ class Guarded(Sampler):
             fault = error
         self._settle(fault, rollout)
 
-    def _settle(self, fault: Ended | None, rollout: Rollout, **details: Any) -> None:
+    def _settle(self, fault: RunStopped | None, rollout: Rollout, **details: Any) -> None:
         """Stop all processes if one has a fault; each keeps its own batch."""
-        if not anywhere(fault is not None, self.device):
+        if not is_set_anywhere(fault is not None, self.device):
             return
         step, rank = self.global_step, self.trainer.global_rank
-        content = postmortem(rollout, {"step": step, "rank": rank, "message": str(fault or ""), **details})
-        kept_where = kept(run_folder(self.trainer).postmortem(step, rank), content)
-        raise first_given(fault and type(fault)(f"{fault} {kept_where}"))
+        content = collect_postmortem(rollout, {"step": step, "rank": rank, "message": str(fault or ""), **details})
+        kept_where = write_postmortem(find_run_folder(self.trainer).postmortem(step, rank), content)
+        raise share_first_value(fault and type(fault)(f"{fault} {kept_where}"))
 
-    def _round(self, prompts: Prompts, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
+    def _round(self, prompts: PromptBatch, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
         """Sample and judge once."""
         rollout = super()._round(prompts, prompt_ids, solved)
-        if fault := rollout_fault(rollout):
-            fault = weight_fault(self.global_step, self.learned, "whatever came between two steps") or fault
+        if fault := find_rollout_fault(rollout):
+            fault = find_weight_fault(self.global_step, self.learned, "whatever came between two steps") or fault
         self._settle(fault, rollout)
         return rollout
 
-    def rollout(self, prompts: Prompts) -> Rollout:
+    def rollout(self, prompts: PromptBatch) -> Rollout:
         """Answer prompts, judge the answers, and score them by the reference if something reads that."""
         rollout = super().rollout(prompts)
         if rollout.ref_logprobs is not None:
-            self._settle(rollout_fault(rollout), rollout)
+            self._settle(find_rollout_fault(rollout), rollout)
         return rollout
 
     def _sampled(self, *args: Any, **kwargs: Any) -> Samples:
@@ -72,18 +72,18 @@ class Guarded(Sampler):
         samples = super()._sampled(*args, **kwargs)
         if not self.trainer.training and self._held_out_fault is None:
             outputs = ("log-probabilities", samples.logprobs, samples.mask)
-            self._held_out_fault = not_finite(self.global_step, "sampling held-out answers", *outputs)
+            self._held_out_fault = find_value_fault(self.global_step, "sampling held-out answers", *outputs)
         return samples
 
     def on_validation_epoch_end(self) -> None:
         """Stop all processes if one has a fault: only here have all of them finished their batches."""
         fault, self._held_out_fault = self._held_out_fault, None
-        if anywhere(fault is not None, self.device):
-            raise first_given(fault)
+        if is_set_anywhere(fault is not None, self.device):
+            raise share_first_value(fault)
 
     def on_train_end(self) -> None:
         """Refuse weights that are not finite before the adapter is written."""
-        if fault := weight_fault(self.global_step, self.learned, "training"):
+        if fault := find_weight_fault(self.global_step, self.learned, "training"):
             raise fault
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ class Guarded(Sampler):
             for moment, value in moments_of_weight.items()
             if isinstance(value, Tensor)
         )
-        if first := first_not_finite([*self.learned.items(), *moments]):
+        if first := find_non_finite_name([*self.learned.items(), *moments]):
             raise NotFinite(
                 f"Step {self.global_step}: {first} is not finite. No such checkpoint is written; earlier ones are as "
                 "they were."
@@ -114,5 +114,5 @@ class Guarded(Sampler):
             NotFinite: with the first weight.
 
         """
-        if first := first_not_finite(checkpoint["state_dict"].items()):
+        if first := find_non_finite_name(checkpoint["state_dict"].items()):
             raise NotFinite(f"ckpt_path: {first} of the checkpoint is not finite. Continue from an earlier one.")

@@ -7,14 +7,14 @@ from torch import Tensor
 from torch.nn.utils import get_total_norm
 
 from rlcredit.engines.sampling import Samples, Sampling
-from rlcredit.exits import Ended, NotFinite, TwoPolicies
+from rlcredit.exits import NotFinite, PolicyMismatch, RunStopped
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import anywhere
-from rlcredit.guards.faults import another_engine, weight_fault
-from rlcredit.guards.guarded import Guarded
-from rlcredit.guards.update import Update
-from rlcredit.rollout import Rollout, evenly
-from rlcredit.tasks.base import Prompts
+from rlcredit.functional.processes import is_set_anywhere
+from rlcredit.guards.faults import find_engine_fault, find_weight_fault
+from rlcredit.guards.guarded import GuardedSampler
+from rlcredit.guards.update import UpdateValues
+from rlcredit.rollout import Rollout, evenly_spaced_rows
+from rlcredit.tasks.base import PromptBatch
 
 EXACT = 0.01
 """Default of ``sampler_tolerance`` in float32: ten times a bound that no single token exceeds. The embedded policy
@@ -28,7 +28,7 @@ CANARIES = 8
 """Completions of each rollout that the trainer also scores without its adapter, if the engine is another."""
 
 
-class GuardedUpdate(Guarded):
+class GuardedUpdate(GuardedSampler):
     """Take no update from numbers that are not finite, and none from data that another policy sampled.
 
     Attributes:
@@ -43,8 +43,8 @@ class GuardedUpdate(Guarded):
     sampler_tolerance: float | None = None
     skipped: bool = False
     skipped_in_a_row: int = 0
-    _update: Update | None = None
-    _engine_fault: TwoPolicies | None = None
+    _update: UpdateValues | None = None
+    _engine_fault: PolicyMismatch | None = None
 
     @property
     def tolerance(self) -> float:
@@ -55,7 +55,7 @@ class GuardedUpdate(Guarded):
         exact_arithmetic = self.trainer.precision == "32-true" and torch.get_float32_matmul_precision() == "highest"
         return EXACT if full_precision and exact_arithmetic else ROUNDED
 
-    def _sampled(self, prompts: Prompts, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
+    def _sampled(self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
         """Sample, and remember whether an engine that is not the trainer drew from the trainer's weights."""
         samples = super()._sampled(prompts, prompt_ids, sampling, seed, step)
         if samples.engine_logprobs is not None:
@@ -64,19 +64,19 @@ class GuardedUpdate(Guarded):
                 self._held_out_fault = self._held_out_fault or self._engine_fault
         return samples
 
-    def _canary(self, prompt_ids: Tensor, samples: Samples, sampling: Sampling) -> TwoPolicies | None:
+    def _canary(self, prompt_ids: Tensor, samples: Samples, sampling: Sampling) -> PolicyMismatch | None:
         """Compare the engine's log-probabilities with the trainer's, with its adapter and without."""
-        rows = torch.tensor(evenly(len(samples.mask), CANARIES), device=self.device)
+        rows = torch.tensor(evenly_spaced_rows(len(samples.mask), CANARIES), device=self.device)
         engine_logprobs, mask = samples.engine_logprobs, samples.mask
         prompts, completions = prompt_ids[rows // sampling.completions], samples.completion_ids[rows]
         base = self.scores(prompts, completions, mask[rows], sampling.temperature, adapter=False)
         assert engine_logprobs is not None
-        distance = _distance(engine_logprobs, samples.logprobs, mask)
-        with_adapter = _distance(engine_logprobs[rows], samples.logprobs[rows], mask[rows])
-        without_adapter = _distance(engine_logprobs[rows], base.logprobs, mask[rows])
-        return another_engine(self.global_step, distance, with_adapter, without_adapter, self.tolerance)
+        distance = _logprob_distance(engine_logprobs, samples.logprobs, mask)
+        with_adapter = _logprob_distance(engine_logprobs[rows], samples.logprobs[rows], mask[rows])
+        without_adapter = _logprob_distance(engine_logprobs[rows], base.logprobs, mask[rows])
+        return find_engine_fault(self.global_step, distance, with_adapter, without_adapter, self.tolerance)
 
-    def _round(self, prompts: Prompts, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
+    def _round(self, prompts: PromptBatch, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:
         """Sample and judge once; stop if an engine drew from other weights."""
         rollout = super()._round(prompts, prompt_ids, solved)
         if rollout.engine_logprobs is not None:
@@ -97,11 +97,11 @@ class GuardedUpdate(Guarded):
             self._settle(fault, update.rollout, **(update.known(learned) if fault else {}))
         self._log({"train/gradient_norm": update.norm}, 1)
 
-    def _passed_over(self, fault: Ended | None) -> bool:
+    def _passed_over(self, fault: RunStopped | None) -> bool:
         """Drop the gradients if this step may be skipped: an optimizer does not change weights without one."""
         if not self.skip_not_finite:
             return False
-        self.skipped = anywhere(isinstance(fault, NotFinite), self.device)
+        self.skipped = is_set_anywhere(isinstance(fault, NotFinite), self.device)
         self.skipped_in_a_row = self.skipped_in_a_row + 1 if self.skipped else 0
         self._log({"train/skipped": float(self.skipped)}, 1)
         if not self.skipped or self.skipped_in_a_row >= self.skip_not_finite:
@@ -117,7 +117,7 @@ class GuardedUpdate(Guarded):
         assert update is not None
         after = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
         # Processes hold the same weights: all of them come here, or none.
-        if fault := weight_fault(update.step, self.learned, after):
+        if fault := find_weight_fault(update.step, self.learned, after):
             self._settle(fault, update.rollout, **update.known(self.learned))
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any | None) -> None:
@@ -137,6 +137,6 @@ class GuardedUpdate(Guarded):
         self.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
 
 
-def _distance(engine: Tensor, scored: Tensor, mask: Tensor) -> float:
+def _logprob_distance(engine: Tensor, scored: Tensor, mask: Tensor) -> float:
     """Return the root mean square of the difference over tokens, nats."""
     return masked_mean((engine - scored).square(), mask).sqrt().item()

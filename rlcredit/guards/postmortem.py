@@ -11,7 +11,7 @@ from rlcredit.files import write_durably
 from rlcredit.rollout import FACTS, NEUTRAL, Rollout
 
 
-def postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str, Any]:
+def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return tensors and plain Python for ``torch.load(..., weights_only=True)``.
 
     Args:
@@ -20,29 +20,29 @@ def postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str, Any]:
         details: what else to keep, tensors and plain Python.
 
     """
-    facts = {name: _plain(getattr(rollout, name)) for name in sorted(FACTS - {"oracle"})}
-    ledger = {name: _plain(getattr(rollout, name)) for name in NEUTRAL}
+    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - {"oracle"})}
+    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL}
     return {
-        **{name: _plain(value) for name, value in details.items()},
+        **{name: _detach_tensor(value) for name, value in details.items()},
         "update": rollout.update,
         "prompts": [int(number) for number, _ in rollout.sources],
         "facts": facts,
         "ledger": ledger,
-        "trail": [(label, _plain(advantages)) for label, advantages in rollout.trail],
+        "trail": [(label, _detach_tensor(advantages)) for label, advantages in rollout.trail],
     }
 
 
-def _plain(value: Any) -> Any:
+def _detach_tensor(value: Any) -> Any:
     """Detach a tensor from its graph, its device and whatever storage it is a view of."""
     return value.detach().cpu().contiguous().clone() if isinstance(value, Tensor) else value
 
 
-def kept(path: Path, content: Mapping[str, Any]) -> str:
+def write_postmortem(path: Path, content: Mapping[str, Any]) -> str:
     """Write a post-mortem and return the sentence that says where it lies, or why it could not be written.
 
     Args:
         path: of the file.
-        content: by :func:`postmortem`.
+        content: by :func:`collect_postmortem`.
 
     """
     try:

@@ -6,14 +6,14 @@ from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from rlcredit.exits import NotFinite
-from rlcredit.functional.finite import first_not_finite
+from rlcredit.functional.finite import find_non_finite_name
 
 NOISE = ("drop", "jitter")
 """Parts of the names under which models keep how much noise they add in training: ``attn_pdrop``, ``layerdrop``,
 ``hidden_dropout_prob``, ``drop_path_rate``, ``router_jitter_noise``."""
 
 
-def without_noise(config: Any) -> Any:
+def disable_config_dropout(config: Any) -> Any:
     """Set every dropout of a configuration to zero, those of its parts included, and return it.
 
     Models read these numbers when they are built, into modules or for functional dropout.
@@ -26,11 +26,11 @@ def without_noise(config: Any) -> Any:
         if any(part in name for part in NOISE) and type(value) in (int, float):
             setattr(config, name, type(value)(0))
         elif hasattr(value, "to_dict"):
-            without_noise(value)
+            disable_config_dropout(value)
     return config
 
 
-def steady(model: nn.Module, location: str) -> nn.Module:
+def prepare_base_model(model: nn.Module, location: str) -> nn.Module:
     """Turn off the dropout modules whose probability no configuration holds, and refuse weights that are not finite.
 
     Args:
@@ -44,7 +44,7 @@ def steady(model: nn.Module, location: str) -> nn.Module:
     for module in model.modules():
         if isinstance(module, _DropoutNd):
             module.p = 0.0
-    if first := first_not_finite(model.named_parameters()):
+    if first := find_non_finite_name(model.named_parameters()):
         raise NotFinite(
             f"{location}: the weight {first} holds NaN or infinity, and so would whatever is sampled. Copy or download "
             "the model again; if it was saved in float16, weights may have overflowed."

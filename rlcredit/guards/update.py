@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.exits import NotFinite, TwoPolicies
-from rlcredit.functional.finite import first_not_finite
-from rlcredit.guards.faults import disagreement, not_finite
+from rlcredit.exits import NotFinite, PolicyMismatch
+from rlcredit.functional.finite import find_non_finite_name
+from rlcredit.guards.faults import find_sampler_fault, find_value_fault
 from rlcredit.rollout import Rollout
 
 
 @dataclass
-class Update:
+class UpdateValues:
     """The values that an update computes before the optimizer steps.
 
     Attributes:
@@ -36,13 +36,13 @@ class Update:
     metrics: Mapping[str, Tensor]
     norm: Tensor | None = None
 
-    def fault(self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float) -> NotFinite | TwoPolicies | None:
+    def fault(self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float) -> NotFinite | PolicyMismatch | None:
         """Return the first thing that is wrong: one exchange with the device if nothing is.
 
         Args:
             weights: those that learn, with their gradients.
             scaled: whether a gradient scaler is used, which skips steps that overflow.
-            tolerance: see :func:`disagreement`; infinite where the data is not on policy.
+            tolerance: see :func:`find_sampler_fault`; infinite where the data is not on policy.
 
         """
         assert self.norm is not None
@@ -54,15 +54,15 @@ class Update:
             return fault
         if gradient and not scaled:
             return self._gradient_fault(weights)
-        return disagreement(self.step, divergence, self.metrics, tolerance)
+        return find_sampler_fault(self.step, divergence, self.metrics, tolerance)
 
     def _forward_fault(self) -> NotFinite | None:
         step, rollout, mask = self.step, self.rollout, self.rollout.mask
         scoring = "the scoring forward"
         return (
-            not_finite(step, "a callback outside the stack", "advantages", rollout.advantages, mask)
-            or not_finite(step, scoring, "log-probabilities", rollout.logprobs.detach(), mask)
-            or not_finite(step, scoring, "entropy values", self.entropy, mask)
+            find_value_fault(step, "a callback outside the stack", "advantages", rollout.advantages, mask)
+            or find_value_fault(step, scoring, "log-probabilities", rollout.logprobs.detach(), mask)
+            or find_value_fault(step, scoring, "entropy values", self.entropy, mask)
             or self._loss_fault()
         )
 
@@ -77,7 +77,7 @@ class Update:
     def _gradient_fault(self, weights: Mapping[str, Tensor]) -> NotFinite:
         assert self.norm is not None
         gradients = ((name, weight.grad) for name, weight in weights.items() if weight.grad is not None)
-        first = first_not_finite(gradients)
+        first = find_non_finite_name(gradients)
         which = f"that of {first} first" if first else "though every weight's gradient is finite: the squares overflow"
         return NotFinite(
             f"Step {self.step}: the backward pass gives a gradient of norm {self.norm.item()}, {which}. The loss is "

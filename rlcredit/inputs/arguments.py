@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rlcredit.inputs.passwords import redacted
-from rlcredit.inputs.special import special
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.passwords import redact_passwords
+from rlcredit.inputs.special import find_special_kind
+from rlcredit.inputs.strict_yaml import shorten_name
 
 ROOTS = ("condition", "seed_everything", "threads", "unsafe_scorers", "trainer", "model", "data", "checkpoint")
 """Options of a configuration that may follow those of a command."""
@@ -21,15 +21,15 @@ PART = 255
 """Bytes of a name inside a path that file systems take."""
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
         for word in sys.argv[1:] if args is None else args:
             option, _, value = word.partition("=") if word.startswith("--") else (word, "", word)
-            if kind := special(value):
-                self.error(f"{shown(value)} is {kind}, not a file. Name a file.")
+            if kind := find_special_kind(value):
+                self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
             own = self._option_string_actions
             known = not option.startswith("--") or option in own or option[2:] in ROOTS or "." in option
             close = [] if known or self._abbreviates(option) else difflib.get_close_matches(option, own, 1, ALIKE)
@@ -42,12 +42,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""
-        print(f"error: {redacted(message)}", file=sys.stderr)
+        print(f"error: {redact_passwords(message)}", file=sys.stderr)
         sys.exit(2)
 
 
-def path(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """Return a path that a file system can have."""
     if "\0" in text or any(len(os.fsencode(part)) > PART for part in Path(text).parts):
-        raise argparse.ArgumentTypeError(f"{shown(text)} is a name that no file can have.")
+        raise argparse.ArgumentTypeError(f"{shorten_name(text)} is a name that no file can have.")
     return Path(text)

@@ -17,7 +17,7 @@ _NO_MEMORY = 3
 """Exit status of a trial."""
 
 
-def excess_of(attempt: Callable[[], Any], seconds: float) -> str | None:
+def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | None:
     """Return what an attempt takes too much of, in words; None if it does not.
 
     It is made in a copy of this process, which the system ends in the middle of whatever library. What it returns or
@@ -35,14 +35,14 @@ def excess_of(attempt: Callable[[], Any], seconds: float) -> str | None:
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # there may be other threads
         copy = os.fork()
     if not copy:
-        _make(attempt, seconds)
+        _run_attempt_and_exit(attempt, seconds)
     _, status = os.waitpid(copy, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM):
         return f"longer than {seconds:g} s"
     return f"more than {MEMORY} GiB of memory" if status else None
 
 
-def _make(attempt: Callable[[], Any], seconds: float) -> None:
+def _run_attempt_and_exit(attempt: Callable[[], Any], seconds: float) -> None:
     """Make the attempt in silence, and end this process."""
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)

@@ -8,13 +8,13 @@ import jsonargparse._typehints as typehints
 from jsonargparse import Namespace
 
 
-class _Discard:
+class _OriginalDiscard:
     """The function that is replaced."""
 
     plain: Callable[..., None] = staticmethod(typehints.discard_init_args_on_class_path_change)  # pyright: ignore[reportPrivateImportUsage]
 
 
-def guard(base: type) -> None:
+def patch_argument_carryover(base: type) -> None:
     """Have arguments of one class carried over to another only where they mean the same.
 
     jsonargparse carries over whatever the new class has under the same name: ``name: chain_sum`` of one class would be
@@ -26,23 +26,23 @@ def guard(base: type) -> None:
     """
 
     def discard(parser_or_action: Any, before: Any, now: Any) -> None:
-        _Discard.plain(parser_or_action, before, now)
+        _OriginalDiscard.plain(parser_or_action, before, now)
         if isinstance(before, Namespace) and "init_args" in before and before["class_path"] != now["class_path"]:
-            old, new = (_class(value["class_path"], base) for value in (before, now))
+            old, new = (_import_subclass(value["class_path"], base) for value in (before, now))
             for key in list(vars(before.init_args)) if old and new else ():
-                if owner(old, key) is not owner(new, key):
+                if find_declaring_class(old, key) is not find_declaring_class(new, key):
                     before.init_args.pop(key)
 
     typehints.discard_init_args_on_class_path_change = discard  # pyright: ignore[reportPrivateImportUsage]
 
 
-def owner(cls: type, parameter: str) -> type | None:
+def find_declaring_class(cls: type, parameter: str) -> type | None:
     """Return the class that an argument belongs to: the nearest of a class and its bases that declares it."""
     declaring = (each for each in cls.__mro__ if "__init__" in vars(each))
     return next((each for each in declaring if parameter in inspect.signature(each.__init__).parameters), None)
 
 
-def _class(path: Any, base: type) -> Any:
+def _import_subclass(path: Any, base: type) -> Any:
     """Return what a class path names, if it is derived from the base."""
     if not isinstance(path, str):
         return None

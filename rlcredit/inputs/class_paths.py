@@ -15,15 +15,15 @@ from typing import Any
 import jsonargparse
 import jsonargparse._typehints as typehints
 
-from rlcredit.inputs.failures import described
+from rlcredit.inputs.failures import describe_exception
 from rlcredit.inputs.source import (
     CALLBACKS,
-    class_names,
-    definition,
-    derived_from_nothing,
-    located,
-    of_python,
-    syntax_problem,
+    find_definition,
+    find_syntax_problem,
+    has_only_python_bases,
+    is_standard_library,
+    list_class_names,
+    locate_module,
 )
 
 MARK = "class path refused: "
@@ -42,13 +42,13 @@ class ClassPathError(ImportError, ValueError):
         super().__init__(f"{MARK}`{path}` {reason}")
 
 
-class _Import:
+class _OriginalImport:
     """The import that is guarded."""
 
     plain: Callable[..., Any] = staticmethod(typehints.import_object)  # pyright: ignore[reportPrivateImportUsage]
 
 
-def guard() -> None:
+def patch_class_path_import() -> None:
     """Have every class path checked before jsonargparse imports it, however it was written.
 
     All that configurations name goes through one function of it. A mapping where anything is accepted stays a mapping,
@@ -59,12 +59,12 @@ def guard() -> None:
 
     """
     jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
-    typehints.import_object = imported  # pyright: ignore[reportPrivateImportUsage]
-    _refuse_unguarded()
+    typehints.import_object = import_class_path  # pyright: ignore[reportPrivateImportUsage]
+    _refuse_unpatched_import()
 
 
 @functools.cache
-def _refuse_unguarded() -> None:
+def _refuse_unpatched_import() -> None:
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     parser.add_argument("--named", type=Callable)
     try:
@@ -77,21 +77,21 @@ def _refuse_unguarded() -> None:
     )
 
 
-def imported(path: Any, *args: Any, **kwargs: Any) -> Any:
+def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
     """Import what a configuration names, unless it is refused."""
-    refuse(path)
+    refuse_invalid_class_path(path)
     try:
-        obj = _Import.plain(path, *args, **kwargs)
+        obj = _OriginalImport.plain(path, *args, **kwargs)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
-        if not _dotted(path):
+        if not _is_dotted_path(path):
             raise
-        raise ClassPathError(path, _reason(path, error)) from error
-    if of_python(getattr(obj, "__module__", None) or type(obj).__module__):
+        raise ClassPathError(path, _explain_failed_import(path, error)) from error
+    if is_standard_library(getattr(obj, "__module__", None) or type(obj).__module__):
         raise ClassPathError(path, STANDARD)
     return obj
 
 
-def refuse(path: Any) -> None:
+def refuse_invalid_class_path(path: Any) -> None:
     """Refuse a dotted path that cannot name what a configuration describes; nothing is imported for this check.
 
     Args:
@@ -101,55 +101,55 @@ def refuse(path: Any) -> None:
         ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
 
     """
-    if not _dotted(path):
+    if not _is_dotted_path(path):
         return
-    if of_python(path):
+    if is_standard_library(path):
         raise ClassPathError(path, STANDARD)
-    module, rest = located(path)
+    module, rest = locate_module(path)
     if module is None or module.name in sys.modules:
         return
-    if problem := syntax_problem(module):
+    if problem := find_syntax_problem(module):
         raise ClassPathError(path, f"cannot be imported: {problem}.")
     if len(rest) != 1:
         raise ClassPathError(path, "is no class or function at the top of a module.")
-    if (resolved := definition(module, rest[0])) is None:
-        known = _alternatives(rest[0], class_names(module))
+    if (resolved := find_definition(module, rest[0])) is None:
+        known = _suggest_classes(rest[0], list_class_names(module))
         raise ClassPathError(path, f"is neither a class nor a function in the source of {module.name}.{known}")
     where, node = resolved
-    if isinstance(node, ast.ClassDef) and derived_from_nothing(where, node):
+    if isinstance(node, ast.ClassDef) and has_only_python_bases(where, node):
         raise ClassPathError(path, "is derived from nothing that a configuration describes.")
     if isinstance(node, ast.FunctionDef) and node.returns is None:
         raise ClassPathError(path, "is a function that does not say what it returns. Annotate it.")
 
 
-def _dotted(path: Any) -> bool:
+def _is_dotted_path(path: Any) -> bool:
     return isinstance(path, str) and "." in path and all(part.isidentifier() for part in path.split("."))
 
 
-def _reason(path: str, error: BaseException) -> str:
+def _explain_failed_import(path: str, error: BaseException) -> str:
     """Say why a dotted path leads nowhere: no such module, nothing of that name in it, or what its import raises."""
-    module, rest = located(path)
+    module, rest = locate_module(path)
     if module is None or (isinstance(error, ModuleNotFoundError) and path.startswith(f"{error.name}.")):
         name = str(error.name) if isinstance(error, ModuleNotFoundError) else path.partition(".")[0]
         return f"cannot be imported: there is no module `{name}`, in the working directory or installed."
     known = sys.modules.get(module.name)
     if known is None or not rest or hasattr(known, rest[0]):
-        return f"cannot be imported: {described(error)}."
-    if module.name == CALLBACKS and (beside := _beside(known)):
+        return f"cannot be imported: {describe_exception(error)}."
+    if module.name == CALLBACKS and (beside := _find_shadowed_callbacks(known)):
         return f"is looked for in rlcredit's own package `{CALLBACKS}`. Rename {beside}."
     classes = [
         name for name, value in vars(known).items() if inspect.isclass(value) and value.__module__ == module.name
     ]
-    return f"is nothing that the module {module.name} has ({module.origin}).{_alternatives(rest[0], classes)}"
+    return f"is nothing that the module {module.name} has ({module.origin}).{_suggest_classes(rest[0], classes)}"
 
 
-def _beside(ours: types.ModuleType) -> Path | None:
+def _find_shadowed_callbacks(ours: types.ModuleType) -> Path | None:
     """Return the folder or module of the same name in the working directory, if it is not ours."""
     candidates = (Path.cwd() / CALLBACKS, Path.cwd() / f"{CALLBACKS}.py")
     return next((path for path in candidates if path.exists() and not path.samefile(ours.__path__[0])), None)
 
 
-def _alternatives(name: str, classes: Sequence[str]) -> str:
+def _suggest_classes(name: str, classes: Sequence[str]) -> str:
     """Name the classes of a module, the one that was meant first."""
     public = [each for each in classes if not each.startswith("_")]
     close = difflib.get_close_matches(name, public, n=1, cutoff=0.5)
@@ -157,7 +157,7 @@ def _alternatives(name: str, classes: Sequence[str]) -> str:
     return f"{meant} Its classes: {', '.join(public[:MOST])}." if public else meant
 
 
-def refuse_misplaced(config: Any, hint: Any, key: str = "") -> None:
+def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 
     Args:
@@ -171,34 +171,34 @@ def refuse_misplaced(config: Any, hint: Any, key: str = "") -> None:
     """
     if isinstance(config, list):
         for place, value in enumerate(config):
-            refuse_misplaced(value, hint, f"{key}[{place}]")
-    mapping = _mapping(config)
-    owner, arguments, inside = next(_classes(hint), None), mapping, key
+            refuse_misplaced_class(value, hint, f"{key}[{place}]")
+    mapping = _view_as_mapping(config)
+    owner, arguments, inside = next(_find_hint_classes(hint), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = _Import.plain(path)
-        _check(path, owner, tuple(_classes(hint)), key)
+        owner = _OriginalImport.plain(path)
+        _refuse_wrong_class(path, owner, tuple(_find_hint_classes(hint)), key)
         inside = f"{key}.init_args"
-        arguments = {**_mapping(mapping.get("init_args")), **_mapping(mapping.get("dict_kwargs"))}
-    hints = _hints(owner)
+        arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
+    hints = _collect_argument_hints(owner)
     for name, value in arguments.items():
         if (inner := hints.get(name, hint if owner is None else Any)) is not Any:  # there, mappings stay mappings
-            refuse_misplaced(value, inner, f"{inside}.{name}")
+            refuse_misplaced_class(value, inner, f"{inside}.{name}")
 
 
-def _check(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
+def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
     """Hold a class, or what a function says it returns, against the types of its place."""
-    result = owner if inspect.isclass(owner) else _hints(owner).get("return")
-    if not any(issubclass(cls, bases) for cls in _classes(result)):
+    result = owner if inspect.isclass(owner) else _collect_argument_hints(owner).get("return")
+    if not any(issubclass(cls, bases) for cls in _find_hint_classes(result)):
         wanted = " or ".join(base.__name__ for base in bases) or "no class with arguments"
         raise ValueError(f"{key}: `{path}` is not what this place accepts: {wanted}.")
 
 
-def _mapping(config: Any) -> Mapping[str, Any]:
+def _view_as_mapping(config: Any) -> Mapping[str, Any]:
     mapping = vars(config) if isinstance(config, jsonargparse.Namespace) else config
     return mapping if isinstance(mapping, Mapping) else {}
 
 
-def _hints(owner: Any) -> dict[str, Any]:
+def _collect_argument_hints(owner: Any) -> dict[str, Any]:
     """Return the types of the arguments of a class, its bases' among them, or of a function."""
     inits = [cls.__init__ for cls in reversed(owner.__mro__)] if inspect.isclass(owner) else [owner] if owner else []
     hints: dict[str, Any] = {}
@@ -208,13 +208,13 @@ def _hints(owner: Any) -> dict[str, Any]:
     return hints
 
 
-def _classes(hint: Any) -> Iterator[type]:
+def _find_hint_classes(hint: Any) -> Iterator[type]:
     """Yield the classes that a place accepts: inside unions and lists, and what a callable returns."""
     arguments = typing.get_args(hint)
     if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
         yield from () if hint.__module__ == "builtins" else (hint,)
     elif typing.get_origin(hint) is Callable:
-        yield from _classes(arguments[-1]) if arguments else ()
+        yield from _find_hint_classes(arguments[-1]) if arguments else ()
     else:
         for argument in arguments:
-            yield from _classes(argument)
+            yield from _find_hint_classes(argument)

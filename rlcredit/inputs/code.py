@@ -8,13 +8,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.source import INSTALLED, located, of_python, origin_of
+from rlcredit.inputs.source import INSTALLED, is_standard_library, locate_module, resolve_import_origin
 
 SHIPPED = ("rlcredit", "callbacks")
 """Packages that are ours, wherever they lie."""
 
 
-def words(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def walk_config_texts(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield every text in a configuration, with the key under which it stands.
 
     Example:
@@ -24,15 +24,15 @@ def words(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """
     if isinstance(content, Mapping):
         for name, value in content.items():
-            yield from words(value, name)
+            yield from walk_config_texts(value, name)
     elif isinstance(content, list):
         for value in content:
-            yield from words(value, key)
+            yield from walk_config_texts(value, key)
     elif isinstance(content, str):
         yield key, content
 
 
-def named(content: Any) -> Iterator[str]:
+def find_dotted_paths(content: Any) -> Iterator[str]:
     """Yield the texts of a configuration that may be dotted paths.
 
     Example:
@@ -40,12 +40,12 @@ def named(content: Any) -> Iterator[str]:
         ['mine.Halved']
 
     """
-    for _, word in words(content):
+    for _, word in walk_config_texts(content):
         if "." in word and all(part.isidentifier() for part in word.split(".")):
             yield word
 
 
-def modules(paths: Iterable[str]) -> dict[str, Path]:
+def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
     """Return the modules behind dotted paths, and those that they import, at their top or later, and so on.
 
     Python's own and those that were installed from elsewhere are left out. Nothing is imported.
@@ -60,21 +60,21 @@ def modules(paths: Iterable[str]) -> dict[str, Path]:
     reached = dict[str, Path]()
     queue = list(paths)
     while queue:
-        spec = _spec(queue.pop())
+        spec = _find_traceable_spec(queue.pop())
         if spec is None or spec.name in reached or not (spec.origin or "").endswith(".py"):
             continue
         reached[spec.name] = Path(str(spec.origin))
         packages = spec.name.split(".")[:-1]
-        queue += [*(".".join(packages[:depth]) for depth in range(1, len(packages) + 1)), *_imports(spec)]
+        queue += [*(".".join(packages[:depth]) for depth in range(1, len(packages) + 1)), *_list_imported_paths(spec)]
     return dict(sorted(reached.items()))
 
 
-def own(paths: Iterable[str]) -> dict[str, Path]:
-    """Return those of :func:`modules` that do not come with rlcredit."""
-    return {name: file for name, file in modules(paths).items() if name.partition(".")[0] not in SHIPPED}
+def trace_user_modules(paths: Iterable[str]) -> dict[str, Path]:
+    """Return those of :func:`trace_imported_modules` that do not come with rlcredit."""
+    return {name: file for name, file in trace_imported_modules(paths).items() if name.partition(".")[0] not in SHIPPED}
 
 
-def meanings(reached: Mapping[str, Path]) -> dict[str, str]:
+def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
     """Identify what each of some modules does: comments, layout and docstrings count for nothing.
 
     Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
@@ -84,23 +84,23 @@ def meanings(reached: Mapping[str, Path]) -> dict[str, str]:
 
     """
     return {
-        name: _meaning(file, 0 if name.partition(".")[0] in SHIPPED else _changed(file))
+        name: _hash_statements(file, 0 if name.partition(".")[0] in SHIPPED else _read_change_time(file))
         for name, file in reached.items()
     }
 
 
-def _spec(path: str) -> ModuleSpec | None:
+def _find_traceable_spec(path: str) -> ModuleSpec | None:
     """Return the deepest module on a path, if it counts."""
     top = path.partition(".")[0]
-    if not top or of_python(path):
+    if not top or is_standard_library(path):
         return None
     try:
-        return located(path)[0] if _counts(located(top)[0]) else None
+        return locate_module(path)[0] if _is_traceable(locate_module(top)[0]) else None
     except (ImportError, ValueError, AttributeError):
         return None
 
 
-def _counts(top: ModuleSpec | None) -> bool:
+def _is_traceable(top: ModuleSpec | None) -> bool:
     """Whether a module or package is ours, or one's own; asked of the top, so that no installed package is entered."""
     if top is None:
         return False
@@ -108,42 +108,42 @@ def _counts(top: ModuleSpec | None) -> bool:
     return top.name in SHIPPED or all(INSTALLED.isdisjoint(Path(place).parts) for place in places)
 
 
-def _imports(spec: ModuleSpec) -> Iterator[str]:
+def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
     """Yield the dotted path of everything that a module imports, anywhere in it."""
     file = Path(str(spec.origin))
-    for node in _import_statements(file, _changed(file)):
+    for node in _find_import_statements(file, _read_change_time(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif origin := origin_of(spec, node):
+        elif origin := resolve_import_origin(spec, node):
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
 @functools.cache
-def _import_statements(file: Path, _changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    return tuple(node for node in ast.walk(_parsed(file)) if isinstance(node, ast.Import | ast.ImportFrom))
+def _find_import_statements(file: Path, _changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in ast.walk(_parse_source(file)) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
-def _parsed(file: Path) -> ast.Module:
+def _parse_source(file: Path) -> ast.Module:
     try:
         return ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, OSError):
         return ast.Module([], [])
 
 
-def _changed(file: Path) -> int:
+def _read_change_time(file: Path) -> int:
     return file.stat().st_mtime_ns if file.is_file() else -1
 
 
 @functools.cache
-def _meaning(file: Path, _changed: int) -> str:
+def _hash_statements(file: Path, _changed: int) -> str:
     """Return a hash of a module's statements, written anew without docstrings."""
-    tree = _parsed(file)
+    tree = _parse_source(file)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [each for each in body if not _docstring(each)]  # pyright: ignore[reportAttributeAccessIssue]
+            node.body = [each for each in body if not _is_docstring(each)]  # pyright: ignore[reportAttributeAccessIssue]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
 
 
-def _docstring(node: ast.stmt) -> bool:
+def _is_docstring(node: ast.stmt) -> bool:
     """Whether a statement is nothing but a text, as docstrings of classes, functions and attributes are."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -7,8 +7,8 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from rlcredit.inputs.failures import cause, described
-from rlcredit.memory.machine import ram
+from rlcredit.inputs.failures import describe_exception, find_root_cause
+from rlcredit.memory.machine import read_machine_memory
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
 
@@ -25,7 +25,7 @@ TRIED = 1000
 """Steps of a schedule that are tried, at most."""
 
 
-def reason(error: Exception) -> str:
+def explain_refusal(error: Exception) -> str:
     """Return the message of an error; an error of an unexpected type is named with its place.
 
     Example:
@@ -34,14 +34,14 @@ def reason(error: Exception) -> str:
 
     """
     told = (ValueError, OSError, MisconfigurationException)
-    first = cause(error)
+    first = find_root_cause(error)
     named = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
     if named and not isinstance(first, told):
-        return f"`{named[1]}` raises {described(first)}."
-    return str(error) if isinstance(error, told) else described(first)
+        return f"`{named[1]}` raises {describe_exception(first)}."
+    return str(error) if isinstance(error, told) else describe_exception(first)
 
 
-def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> None:
+def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) -> None:
     """Refuse an optimizer that cannot step, and batches that memory cannot hold.
 
     Args:
@@ -53,14 +53,14 @@ def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> Non
         ValueError: with the place and the repair.
 
     """
-    _refuse_optimizer(trainer, module)
+    _refuse_failing_optimizer(trainer, module)
     rows = {
         "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
         "validation": max(
             each.task.validation_batch * each.sampling(module.validation).completions for each in task.held_out_sets
         ),
     }
-    memory = ram()
+    memory = read_machine_memory()
     for name, number in rows.items():
         tokens = number * getattr(module, name).max_tokens
         if tokens * TOKEN > memory:
@@ -71,7 +71,7 @@ def refuse_infeasible(trainer: Trainer, module: PolicyModule, task: Task) -> Non
             )
 
 
-def _refuse_optimizer(trainer: Trainer, module: PolicyModule) -> None:
+def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
     """Let the optimizer and its schedule take steps with one weight."""
     weight = torch.nn.Parameter(torch.zeros(1))
     weight.grad = torch.zeros(1)
@@ -90,4 +90,4 @@ def _refuse_optimizer(trainer: Trainer, module: PolicyModule) -> None:
             if scheduler:
                 scheduler.step()
     except REFUSALS as error:
-        raise ValueError(f"{key}: {reason(error)}") from None  # the key is part of what is said
+        raise ValueError(f"{key}: {explain_refusal(error)}") from None  # the key is part of what is said

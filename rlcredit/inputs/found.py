@@ -8,7 +8,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from rlcredit.files import is_file
+from rlcredit.files import is_existing_file
 from rlcredit.inputs.source import CALLBACKS
 
 PACKAGE = Path(__file__).parents[1]
@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[1]
 CONFIGS = "configs"
 
 
-class _OwnCallbacks:
+class _CallbacksFinder:
     """Find ``callbacks`` where it lies beside this package; a finder as Python wants one."""
 
     @staticmethod
@@ -28,19 +28,19 @@ class _OwnCallbacks:
         return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
 
 
-def import_own_callbacks() -> None:
+def prefer_own_callbacks() -> None:
     """Have ``import callbacks`` mean the package that comes with rlcredit, whatever the working directory holds."""
-    if _OwnCallbacks not in sys.meta_path:
-        sys.meta_path.insert(0, _OwnCallbacks)  # pyright: ignore[reportArgumentType]
+    if _CallbacksFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _CallbacksFinder)  # pyright: ignore[reportArgumentType]
 
 
-def shipped() -> Path:
+def find_configs_folder() -> Path:
     """Return the folder of the configurations that come with rlcredit: in the package, or beside it in a checkout."""
     installed = PACKAGE / CONFIGS
     return installed if installed.is_dir() else PACKAGE.parent / CONFIGS
 
 
-def found(name: str) -> str:
+def find_config_file(name: str) -> str:
     """Return the path of a configuration file.
 
     Args:
@@ -54,13 +54,13 @@ def found(name: str) -> str:
     """
     name = os.path.expanduser(name)
     path = Path(name)
-    if path.is_absolute() or ".." in path.parts or is_file(path):
+    if path.is_absolute() or ".." in path.parts or is_existing_file(path):
         return name
     inside = Path(*path.parts[1:]) if path.parts[:1] == (CONFIGS,) else path
-    return str(shipped() / inside) if is_file(shipped() / inside) else name
+    return str(find_configs_folder() / inside) if is_existing_file(find_configs_folder() / inside) else name
 
 
-def with_configs_found(args: Sequence[str]) -> list[str]:
+def resolve_config_flags(args: Sequence[str]) -> list[str]:
     """Return a command line whose ``--config`` files are where they were found.
 
     Example:
@@ -72,15 +72,15 @@ def with_configs_found(args: Sequence[str]) -> list[str]:
     for word in args:
         flag, equals, value = word.partition("=")
         if flag in ("-c", "--config") and equals:
-            word = f"{flag}={found(value)}"
+            word = f"{flag}={find_config_file(value)}"
         elif before in ("-c", "--config"):
-            word = found(word)
+            word = find_config_file(word)
         words.append(word)
         before = word
     return words
 
 
-def import_from_beside(args: Sequence[str]) -> None:
+def extend_import_path(args: Sequence[str]) -> None:
     """Let configurations name classes in modules of the working directory, and in modules beside their own file.
 
     Only folders of files that the command line names are searched, after the working directory and after everything
@@ -91,7 +91,9 @@ def import_from_beside(args: Sequence[str]) -> None:
 
     """
     files = [Path(word.rpartition("=")[2] if word.startswith("-") else word) for word in args]
-    folders = [file.resolve().parent for file in files if file.suffix in (".yaml", ".yml", ".json") and is_file(file)]
+    folders = [
+        file.resolve().parent for file in files if file.suffix in (".yaml", ".yml", ".json") and is_existing_file(file)
+    ]
     for folder in map(str, dict.fromkeys([Path.cwd(), *folders])):
         if folder not in sys.path:
             sys.path.append(folder)

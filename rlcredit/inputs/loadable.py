@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.strict_yaml import shorten_name
 from rlcredit.policy import Policy
 
 SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
@@ -41,17 +41,17 @@ MADE_BY = {
 """Commands that make the folders which shipped configurations name."""
 
 
-def absent(policy: Policy) -> str | None:
+def explain_missing_folder(policy: Policy) -> str | None:
     """Return what is missing where a path is meant to be a folder and is none; None for all others."""
     local = policy.path.startswith(HERE) or policy.path.count("/") > 1
     if not local or Path(policy.location).exists():
         return None
     command = MADE_BY.get(policy.path)
     repair = f"Make it: {command}" if command else "Name a folder that exists, or the id of a hub repository."
-    return f"there is no folder {shown(policy.path)!r} here. {repair}"
+    return f"there is no folder {shorten_name(policy.path)!r} here. {repair}"
 
 
-def refuse_weights(policy: Policy) -> None:
+def refuse_unreadable_weights(policy: Policy) -> None:
     """Refuse a folder that is not there, holds no model, or has weights in a format that is not read.
 
     Pickles run code, and GGUF is no format for training.
@@ -60,12 +60,12 @@ def refuse_weights(policy: Policy) -> None:
         ValueError: with the command that makes it, or another format of it.
 
     """
-    if missing := absent(policy):
+    if missing := explain_missing_folder(policy):
         raise ValueError(f"model.policy.path: {missing}")
     folder = Path(policy.location)
     if (folder / ADAPTER).is_file():
         raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base model; "
+            f"model.policy.path: {shorten_name(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base model; "
             "`sample`, `evaluate` and `export` take the folder as --adapter."
         )
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
@@ -73,18 +73,18 @@ def refuse_weights(policy: Policy) -> None:
             load = f"AutoModelForCausalLM.from_pretrained('{folder}', dtype='auto', use_safetensors=False)"
             command = f"from transformers import AutoModelForCausalLM; {load}.save_pretrained('{folder}')"
             raise ValueError(
-                f"model.policy.path: {shown(policy.path)!r} has its weights as .bin files, which may run code when "
+                f"model.policy.path: {shorten_name(policy.path)!r} has its weights as .bin files, which may run code when "
                 f'read; only safetensors are. If you trust them, save them as such: python -c "{command}"'
             )
         for file in folder.glob("*.gguf"):
-            raise ValueError(_gguf(policy, file))
+            raise ValueError(_explain_gguf_weights(policy, file))
     if folder.is_file() and folder.suffix == ".gguf":
-        raise ValueError(_gguf(policy, folder))
+        raise ValueError(_explain_gguf_weights(policy, folder))
     if folder.is_dir():
-        _refuse_incomplete(policy, folder)
+        _refuse_incomplete_folder(policy, folder)
 
 
-def _refuse_incomplete(policy: Policy, folder: Path) -> None:
+def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
     """Refuse a folder that lacks its configuration or files of its weights, or holds only the beginning of one."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
@@ -93,11 +93,13 @@ def _refuse_incomplete(policy: Policy, folder: Path) -> None:
         try:
             files = sorted(map(str, set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            raise ValueError(f"model.policy.path: {shown(index)} cannot be read as an index of weights.") from None
+            raise ValueError(
+                f"model.policy.path: {shorten_name(index)} cannot be read as an index of weights."
+            ) from None
     missing = next((file for file in ("config.json", *files) if not (folder / file).is_file()), None)
     if missing:
         raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} holds no whole model, {shown(missing)} is missing. Name a "
+            f"model.policy.path: {shorten_name(policy.path)!r} holds no whole model, {shorten_name(missing)} is missing. Name a "
             "folder that `save_pretrained` has written, with its tokenizer."
         )
     for file in files:
@@ -106,19 +108,19 @@ def _refuse_incomplete(policy: Policy, folder: Path) -> None:
                 pass
         except SafetensorError as error:
             raise ValueError(
-                f"model.policy.path: {shown(file)} of {shown(policy.path)!r} is damaged, or no whole file "
-                f"({shown(str(error))}). Copy or download it again."
+                f"model.policy.path: {shorten_name(file)} of {shorten_name(policy.path)!r} is damaged, or no whole file "
+                f"({shorten_name(str(error))}). Copy or download it again."
             ) from None
 
 
-def _gguf(policy: Policy, file: Path) -> str:
+def _explain_gguf_weights(policy: Policy, file: Path) -> str:
     return (
-        f"model.policy.path: {shown(policy.path)!r} has its weights as GGUF. Make a folder of them and name that: "
+        f"model.policy.path: {shorten_name(policy.path)!r} has its weights as GGUF. Make a folder of them and name that: "
         f"python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
     )
 
 
-def refuse_unknown(policy: Policy, described: Mapping[str, Any]) -> None:
+def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> None:
     """Refuse a ``config.json`` of something that transformers does not know, or that is for more than text.
 
     Args:
@@ -132,20 +134,24 @@ def refuse_unknown(policy: Policy, described: Mapping[str, Any]) -> None:
     from transformers import CONFIG_MAPPING, __version__  # noqa: PLC0415
 
     if not isinstance(described, Mapping):
-        raise ValueError(f"model.policy.path: config.json of {shown(policy.path)!r} holds no mapping of settings.")
+        raise ValueError(
+            f"model.policy.path: config.json of {shorten_name(policy.path)!r} holds no mapping of settings."
+        )
     kind = str(described.get("model_type"))
     senses = sorted(key for key in described if key.startswith(SENSES) and key.endswith("_config"))
     if senses:
-        raise ValueError(_another(policy, f"reads more than text ({', '.join(senses)}), and only text models"))
+        raise ValueError(
+            _explain_wrong_model(policy, f"reads more than text ({', '.join(senses)}), and only text models")
+        )
     if kind not in CONFIG_MAPPING:
         raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} is of model_type {shown(kind)!r}, which transformers "
+            f"model.policy.path: {shorten_name(policy.path)!r} is of model_type {shorten_name(kind)!r}, which transformers "
             f"{__version__} does not know, and code that comes with a model is not run. Name another model, or install "
             "a version that has it."
         )
 
 
-def refuse_another_kind(policy: Policy, config: Any) -> None:
+def refuse_non_causal_model(policy: Policy, config: Any) -> None:
     """Refuse what is no causal language model of text alone.
 
     Args:
@@ -160,20 +166,22 @@ def refuse_another_kind(policy: Policy, config: Any) -> None:
 
     kind, architectures = config.model_type, config.architectures or []
     if config.is_encoder_decoder:
-        raise ValueError(_another(policy, f"is an encoder and a decoder ({kind}), and only decoders"))
+        raise ValueError(_explain_wrong_model(policy, f"is an encoder and a decoder ({kind}), and only decoders"))
     if config.get_text_config() is not config:
-        raise ValueError(_another(policy, f"reads more than text ({kind}), and only text models"))
+        raise ValueError(_explain_wrong_model(policy, f"reads more than text ({kind}), and only text models"))
     bidirectional = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise ValueError(_another(policy, f"does not continue texts ({kind}), and only models that do so"))
+        raise ValueError(_explain_wrong_model(policy, f"does not continue texts ({kind}), and only models that do so"))
     if architectures and not any(str(each).endswith(CAUSAL) for each in architectures):
-        held = shown(str(architectures[0]))
-        raise ValueError(_another(policy, f"is saved as {held}, and only what is saved as {' or '.join(CAUSAL)}"))
+        held = shorten_name(str(architectures[0]))
+        raise ValueError(
+            _explain_wrong_model(policy, f"is saved as {held}, and only what is saved as {' or '.join(CAUSAL)}")
+        )
 
 
-def _another(policy: Policy, what: str) -> str:
+def _explain_wrong_model(policy: Policy, what: str) -> str:
     return (
-        f"model.policy.path: {shown(policy.path)!r} {what} can be trained. Name one of the "
+        f"model.policy.path: {shorten_name(policy.path)!r} {what} can be trained. Name one of the "
         "Llama, Qwen2 or Qwen3 families."
     )
 
@@ -182,7 +190,7 @@ _OF_OTHER_MEDIA = re.compile(r"^<.*(?:image|audio|video|vision).*>$")
 """Tokens that stand for no text. Text models that are cut out of larger ones have them, and no embedding for them."""
 
 
-def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
+def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
     """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
 
     Args:
@@ -196,12 +204,12 @@ def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
     """
     if not tokenizer.is_fast:
         raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} has a tokenizer of Python code ({type(tokenizer).__name__}); "
+            f"model.policy.path: {shorten_name(policy.path)!r} has a tokenizer of Python code ({type(tokenizer).__name__}); "
             "completions are decoded token by token, which takes a tokenizer.json. Save one with it."
         )
     if not tokenizer("4 + 3 =", add_special_tokens=False)["input_ids"]:
         raise ValueError(
-            f"model.policy.path: the tokenizer of {shown(policy.path)!r} writes no token for a text; a tokenizer.json "
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} writes no token for a text; a tokenizer.json "
             "is missing. Copy that of the model there."
         )
     rows = model.get_input_embeddings().num_embeddings
@@ -214,14 +222,14 @@ def refuse_vocabulary(policy: Policy, tokenizer: Any, model: Any) -> None:
         load = f"m = AutoModelForCausalLM.from_pretrained('{policy.location}', dtype='auto')"
         save = f"m.resize_token_embeddings({max(beyond) + 1}); m.save_pretrained('NEW')"
         raise ValueError(
-            f"model.policy.path: the tokenizer of {shown(policy.path)!r} is larger than its model: of its tokens "
-            f"{len(beyond):,} lie beyond the {rows:,} that have an embedding, {shown(beyond[min(beyond)])!r} first. "
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} is larger than its model: of its tokens "
+            f"{len(beyond):,} lie beyond the {rows:,} that have an embedding, {shorten_name(beyond[min(beyond)])!r} first. "
             "Use the tokenizer that the model was trained with, or write a model with more rows and copy the tokenizer "
             f'to it: python -c "from transformers import AutoModelForCausalLM; {load}; {save}"'
         )
 
 
-def refuse_logits(policy: Policy, config: Any, model: Any) -> None:
+def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
     """Refuse a model whose logits are not its hidden states times its output embedding.
 
     Args:
@@ -240,17 +248,17 @@ def refuse_logits(policy: Policy, config: Any, model: Any) -> None:
     ]
     if getattr(head, "bias", None) is not None:
         found.append("its output embedding has a bias")
-    if not found and not any(odd[name] is not None for name in SCALES) and _changes_logits(model):
+    if not found and not any(odd[name] is not None for name in SCALES) and _has_modified_logits(model):
         found.append("what it returns is not what its output embedding gives")
     if found:
         raise ValueError(
-            f"model.policy.path: {shown(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). Scores "
+            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). Scores "
             "are taken from hidden states times the output embedding, which would be another policy. Use a model "
             "without, as those of the Llama, Qwen2 and Qwen3 families."
         )
 
 
-def _changes_logits(model: nn.Module) -> bool:
+def _has_modified_logits(model: nn.Module) -> bool:
     """Tell whether a model does anything to what its output embedding gives; no number is computed.
 
     What cannot be traced without weights passes: :meth:`~rlcredit.policy.Policy.load` compares numbers.

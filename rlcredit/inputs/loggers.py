@@ -7,7 +7,7 @@ from jsonargparse import ArgumentParser, Namespace
 from lightning.pytorch.loggers import Logger
 
 
-def deferred(configured: Any) -> tuple[Any, Any]:
+def defer_loggers(configured: Any) -> tuple[Any, Any]:
     """Return what is to be made later and what a trainer gets now instead.
 
     Example:
@@ -20,7 +20,7 @@ def deferred(configured: Any) -> tuple[Any, Any]:
     return (configured, False) if later else (None, configured)
 
 
-def made(configured: Any) -> list[Logger]:
+def instantiate_loggers(configured: Any) -> list[Logger]:
     """Make the loggers that a configuration describes.
 
     Args:

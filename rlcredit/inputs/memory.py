@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from lightning.pytorch import Trainer
 
-from rlcredit.inputs.moments import decoding, size, update
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.inputs.targets import refuse_targets
+from rlcredit.inputs.moments import estimate_decoding_memory, estimate_update_memory, format_bytes
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.inputs.targets import select_lora_layers
 from rlcredit.loading import Quantization
 from rlcredit.memory import parts
-from rlcredit.memory.machine import room
-from rlcredit.memory.sizes import Sizes, sizes
+from rlcredit.memory.machine import find_memory_share
+from rlcredit.memory.sizes import PolicySizes, find_policy_sizes
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
 from rlcredit.tasks import Task
@@ -27,7 +27,7 @@ FEWER: dict[str, Quantization | None] = {
 
 
 @dataclass(frozen=True)
-class Need:
+class MemoryEstimate:
     """What one process takes, in bytes, and what it says about itself.
 
     Args:
@@ -57,8 +57,8 @@ class Need:
     def lines(self) -> Iterator[str]:
         """Yield what is taken, part by part, and whether it fits."""
         yield from self.said
-        there = f"{self.where} has {size(self.room)}"
-        yield f"at most {size(self.most)} at once, {size(LIBRARIES)} of it for libraries; {there}"
+        there = f"{self.where} has {format_bytes(self.room)}"
+        yield f"at most {format_bytes(self.most)} at once, {format_bytes(LIBRARIES)} of it for libraries; {there}"
         if self.most > self.room:
             yield f"it may not fit: {self.advice}"
 
@@ -70,7 +70,9 @@ class Need:
         return "lower model.engine.init_args.decode_batch_size or max_tokens of model.sampling and model.validation."
 
 
-def need(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool = True) -> Need | None:
+def estimate_memory(
+    trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool = True
+) -> MemoryEstimate | None:
     """Return what a run takes where it will take place; None if the sizes of its policy are not known.
 
     Args:
@@ -83,55 +85,57 @@ def need(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool = T
         ValueError: an adapter for a layer that the policy does not have, or of a rank for which there is no memory.
 
     """
-    known = sizes(module.policy.location)
+    known = find_policy_sizes(module.policy.location)
     if known is None:
         return None
     device, processes = trainer.strategy.root_device, trainer.world_size
-    there = room(device, processes if device.type == "cpu" else 1)
+    there = find_memory_share(device, processes if device.type == "cpu" else 1)
     if known.architecture is None:
-        return _unknown(known, module, there)
+        return _estimate_from_weight_count(known, module, there)
     shape, policy, mixed = known.architecture, module.policy, "mixed" in str(trainer.precision)
-    layers = refuse_targets(policy, shape.linear())
+    layers = select_lora_layers(policy, shape.linear())
     trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
     adapter = trained * (parts.TRAINED if learns else parts.BYTES["float32"])
     prompts = max(1, task.prompts_per_step // processes)
     answered = [(each.task.validation_batch, each.sampling(module.validation)) for each in task.held_out_sets]
     answered += [(prompts, module.sampling)] if learns else []
-    drawn, said_drawn = max(decoding(module, shape, number, how, mixed) for number, how in answered)
+    drawn, said_drawn = max(estimate_decoding_memory(module, shape, number, how, mixed) for number, how in answered)
     ranks = policy.lora.rank * round(len(layers) / shape.layers)
-    learnt, said_learnt = update(module, shape, prompts, ranks, mixed) if learns else (0.0, "no update")
-    frozen = parts.weights(shape, policy.dtype, policy.quantization)
-    said = (_said(policy, known.parameters, frozen, trained, adapter), said_drawn, said_learnt)
-    fitting = tuple(key for key, bits in FEWER.items() if parts.weights(shape, "bfloat16", bits) + adapter <= there[0])
-    return Need(frozen + adapter, drawn, learnt, *there, said, fitting)
+    learnt, said_learnt = estimate_update_memory(module, shape, prompts, ranks, mixed) if learns else (0.0, "no update")
+    frozen = parts.weight_bytes(shape, policy.dtype, policy.quantization)
+    said = (_describe_weights(policy, known.parameters, frozen, trained, adapter), said_drawn, said_learnt)
+    fitting = tuple(
+        key for key, bits in FEWER.items() if parts.weight_bytes(shape, "bfloat16", bits) + adapter <= there[0]
+    )
+    return MemoryEstimate(frozen + adapter, drawn, learnt, *there, said, fitting)
 
 
-def refuse_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> Need | None:
-    """Refuse a policy that is larger than the memory there is; see :func:`need`.
+def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> MemoryEstimate | None:
+    """Refuse a policy that is larger than the memory there is; see :func:`estimate_memory`.
 
     Raises:
         ValueError: with what it takes and the repair.
 
     """
-    found = need(trainer, module, task, learns=learns)
+    found = estimate_memory(trainer, module, task, learns=learns)
     if found is not None and found.policy > found.room:
         fewer = f"Hold the weights in fewer bits ({' or '.join(found.fitting)}), or use" if found.fitting else "Use"
         raise ValueError(
-            f"model.policy.path: {shown(module.policy.path)} takes at least {size(found.policy)} "
-            f"({found.said[0]}), and {found.where} has {size(found.room)}. {fewer} a smaller model or a larger machine."
+            f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.policy)} "
+            f"({found.said[0]}), and {found.where} has {format_bytes(found.room)}. {fewer} a smaller model or a larger machine."
         )
     return found
 
 
-def _unknown(known: Sizes, module: PolicyModule, there: tuple[int, str]) -> Need:
+def _estimate_from_weight_count(known: PolicySizes, module: PolicyModule, there: tuple[int, str]) -> MemoryEstimate:
     policy = module.policy
     bits = parts.QUANTIZED[policy.quantization] if policy.quantization else parts.BYTES[policy.dtype]
     least = known.parameters * bits
-    said = f"{known.parameters:,} weights, at least {size(least)}; what its architecture takes otherwise is not known"
-    return Need(least, 0.0, 0.0, *there, (said,), ())
+    said = f"{known.parameters:,} weights, at least {format_bytes(least)}; what its architecture takes otherwise is not known"
+    return MemoryEstimate(least, 0.0, 0.0, *there, (said,), ())
 
 
-def _said(policy: Policy, parameters: int, frozen: float, trained: int, adapter: int) -> str:
+def _describe_weights(policy: Policy, parameters: int, frozen: float, trained: int, adapter: int) -> str:
     held = f"{policy.quantization} (the rest {policy.dtype})" if policy.quantization else policy.dtype
     kept = " with gradients and moments" if adapter == parts.TRAINED * trained else ""
-    return f"{parameters:,} weights in {held}: {size(frozen)}; {trained:,} of the adapter{kept}: {size(adapter)}"
+    return f"{parameters:,} weights in {held}: {format_bytes(frozen)}; {trained:,} of the adapter{kept}: {format_bytes(adapter)}"

@@ -4,15 +4,15 @@ from rlcredit.engines.fused import KNOWN
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
 from rlcredit.memory import parts
-from rlcredit.memory.architecture import Architecture
+from rlcredit.memory.architecture import DecoderArchitecture
 from rlcredit.module import PolicyModule
 
 PROMPT = 512
 """Tokens that a prompt is assumed to have; how many it has is known when the questions have been read."""
 
 
-def decoding(
-    module: PolicyModule, architecture: Architecture, prompts: int, sampling: Sampling, mixed: bool
+def estimate_decoding_memory(
+    module: PolicyModule, architecture: DecoderArchitecture, prompts: int, sampling: Sampling, mixed: bool
 ) -> tuple[float, str]:
     """Return the bytes that are taken while prompts are answered, and a line about them.
 
@@ -30,18 +30,18 @@ def decoding(
     rows = min(engine.decode_batch_size or rows, rows)
     fused = engine.fused and not mixed and not policy.quantization and architecture.kind in KNOWN
     merged = 4 * architecture.inner if policy.dtype == "float32" and (fused or engine.merge) else 0
-    cache = parts.cache(architecture, policy.dtype, rows, PROMPT + sampling.max_tokens)
+    cache = parts.cache_bytes(architecture, policy.dtype, rows, PROMPT + sampling.max_tokens)
     other = parts.DRAWING * rows * architecture.vocabulary
-    other += parts.prefill(architecture, policy.dtype, -(-rows // sampling.completions), PROMPT)
-    copies = f", weights merged with the adapter {size(merged)}" if merged else ""
+    other += parts.prefill_bytes(architecture, policy.dtype, -(-rows // sampling.completions), PROMPT)
+    copies = f", weights merged with the adapter {format_bytes(merged)}" if merged else ""
     return merged + cache + other, (
         f"decoding {rows} completions at a time, {PROMPT} (assumed) + {sampling.max_tokens} tokens: keys and values "
-        f"{size(cache)}{copies}, the rest {size(other)}"
+        f"{format_bytes(cache)}{copies}, the rest {format_bytes(other)}"
     )
 
 
-def update(
-    module: PolicyModule, architecture: Architecture, prompts: int, ranks: int, mixed: bool
+def estimate_update_memory(
+    module: PolicyModule, architecture: DecoderArchitecture, prompts: int, ranks: int, mixed: bool
 ) -> tuple[float, str]:
     """Return the bytes that are taken while a gradient is computed, and a line about them.
 
@@ -60,16 +60,16 @@ def update(
     part = rows if micro is None else 1 if isinstance(micro, str) else micro
     if part < rows:
         rows, tokens = part, part * longest
-    kept = parts.kept(architecture, policy.dtype, tokens=tokens, keys=longest, ranks=ranks, mixed=mixed)
+    kept = parts.activation_bytes(architecture, policy.dtype, tokens=tokens, keys=longest, ranks=ranks, mixed=mixed)
     kept += 2 * architecture.inner if mixed and policy.dtype == "float32" and not policy.quantization else 0
-    logits = parts.scoring(architecture, tokens)
+    logits = parts.logit_bytes(architecture, tokens)
     least = "at least " if micro == "auto" else ""
     return kept + logits, (
-        f"update, {least}{rows} completion{'s'[: rows > 1]} at a time: activations {size(kept)}, logits {size(logits)}"
+        f"update, {least}{rows} completion{'s'[: rows > 1]} at a time: activations {format_bytes(kept)}, logits {format_bytes(logits)}"
     )
 
 
-def size(number: float) -> str:
+def format_bytes(number: float) -> str:
     """Write bytes so that they can be read.
 
     Example:

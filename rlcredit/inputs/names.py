@@ -9,7 +9,7 @@ LONGEST = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def folder_name(key: str, value: Any) -> str:
+def validate_folder_name(key: str, value: Any) -> str:
     """Return a name that stays inside the folder it is put in, however it was written.
 
     Args:

@@ -14,7 +14,7 @@ REPAIR = (
 )
 
 
-def redacted(text: str) -> str:
+def redact_passwords(text: str) -> str:
     """Return a text without the passwords of the addresses in it.
 
     Example:
@@ -39,7 +39,7 @@ def refuse_passwords(config: Any, key: str = "") -> None:
         ValueError: names the place and the repair, not the password.
 
     """
-    if isinstance(config, str) and redacted(config) != config:
+    if isinstance(config, str) and redact_passwords(config) != config:
         raise ValueError(f"{key}: the address {REPAIR}" if key else f"An address {REPAIR}")
     if isinstance(config, Mapping):
         for name, value in config.items():

@@ -9,7 +9,7 @@ _OTHER_NAMES = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 """What Lightning takes them to mean."""
 
 
-def refuse_precision(value: Any) -> None:
+def refuse_unfit_precision(value: Any) -> None:
     """Refuse a precision that does not exist or that would round the adapter.
 
     Args:

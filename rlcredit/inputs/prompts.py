@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from rlcredit.inputs.targets import WRITING, refuse_excess
-from rlcredit.loading import load_config, load_tokenizer
+from rlcredit.inputs.targets import WRITING, refuse_costly_files
+from rlcredit.loading import load_model_config, load_tokenizer
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
-from rlcredit.prompt import Prompt, PromptError, context_length
+from rlcredit.prompt import PromptError, PromptFormat, find_context_length
 from rlcredit.tasks import Example, Task
 
 TRIED = 8
@@ -22,7 +22,7 @@ AT_ONCE = 64
 """Prompts that are tokenized together."""
 
 
-def refuse_prompts(module: PolicyModule, task: Task) -> None:
+def refuse_unreadable_prompts(module: PolicyModule, task: Task) -> None:
     """Refuse a task with prompts that the policy cannot read, or not to the end of their answers.
 
     Args:
@@ -34,26 +34,26 @@ def refuse_prompts(module: PolicyModule, task: Task) -> None:
 
     """
     policy, most = module.policy, max(module.sampling.max_tokens, module.validation.max_tokens)
-    tokenizer, context = load_tokenizer(policy.location), context_length(load_config(policy.location))
+    tokenizer, context = load_tokenizer(policy.location), find_context_length(load_model_config(policy.location))
     for name, asked in {"": task, **task.others}.items():
         try:
-            _refuse_longer(asked, policy, tokenizer, context, most)
+            _refuse_overlong_prompts(asked, policy, tokenizer, context, most)
         except PromptError as error:
             raise PromptError(f"data.held_out.{name}: {error}" if name else str(error)) from None
 
 
-def _refuse_longer(asked: Task, policy: Policy, tokenizer: Any, context: int | None, most: int) -> None:
+def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, context: int | None, most: int) -> None:
     prompt, name = policy.prompt, policy.path
     examples = [*asked.train_set, *asked.held_out_set]
     tried = heapq.nlargest(TRIED, examples, key=lambda example: len(example.text))
     if tried:
         said = [asked.conversation(example) for example in tried]
-        refuse_excess(policy, "Its chat template", WRITING, partial(prompt.encoded, tokenizer, said))
-    lengths = prompt_lengths(asked, tried, prompt, tokenizer)
+        refuse_costly_files(policy, "Its chat template", WRITING, partial(prompt.encoded, tokenizer, said))
+    lengths = count_prompt_tokens(asked, tried, prompt, tokenizer)
     if context is None or not examples:
         return
-    others = [example for example in examples if _bytes(asked, example) + TEMPLATE > context - most]
-    lengths |= prompt_lengths(asked, others, prompt, tokenizer)
+    others = [example for example in examples if _count_prompt_bytes(asked, example) + TEMPLATE > context - most]
+    lengths |= count_prompt_tokens(asked, others, prompt, tokenizer)
     longer = [example for example in examples if lengths.get(id(example), 0) + most > context]
     if not longer:
         return
@@ -71,7 +71,9 @@ def _refuse_longer(asked: Task, policy: Policy, tokenizer: Any, context: int | N
     )
 
 
-def prompt_lengths(asked: Task, examples: Sequence[Example], prompt: Prompt, tokenizer: Any) -> dict[int, int]:
+def count_prompt_tokens(
+    asked: Task, examples: Sequence[Example], prompt: PromptFormat, tokenizer: Any
+) -> dict[int, int]:
     """Return the tokens of the prompts of some questions, by the ``id`` of their examples."""
     lengths = {}
     ordered = sorted(examples, key=lambda example: len(example.text))
@@ -82,5 +84,5 @@ def prompt_lengths(asked: Task, examples: Sequence[Example], prompt: Prompt, tok
     return lengths
 
 
-def _bytes(asked: Task, example: Example) -> int:
+def _count_prompt_bytes(asked: Task, example: Example) -> int:
     return sum(len(turn["content"].encode(errors="surrogatepass")) for turn in asked.conversation(example))

@@ -11,42 +11,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.strict_yaml import loaded, read, shown
+from rlcredit.inputs.strict_yaml import parse_yaml, read_yaml, shorten_name
 
 Roots = Mapping[str, type]
 """The class behind each top-level key of a configuration."""
 
 
-def paths(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def walk_key_paths(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Yield the path of every key in a configuration."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in items:
         yield (*path, key)
-        yield from paths(value, (*path, key))
+        yield from walk_key_paths(value, (*path, key))
 
 
-def class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type | None:
+def find_class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type | None:
     """Return the class that a place in a configuration describes: by its ``class_path``, else by its type."""
     if not path or path[0] not in roots:
         return None
     cls, node = roots[str(path[0])], config.get(path[0], {})
-    cls = _named(node, cls)
+    cls = _find_named_class(node, cls)
     for part in path[1:]:
-        node = _inside(node, part)
+        node = _enter_node(node, part)
         if part != "init_args" and not isinstance(part, int):
-            cls = _first_class(_hints(cls).get(str(part)))
+            cls = _find_first_class(_read_init_hints(cls).get(str(part)))
         if cls is None:
             return None
-        cls = _named(node, cls)
+        cls = _find_named_class(node, cls)
     return cls
 
 
-def value_at(path: Sequence[str | int], config: Any) -> Any:
+def find_value_at(path: Sequence[str | int], config: Any) -> Any:
     """Return what a configuration says at a place; None where it says nothing."""
-    return functools.reduce(lambda node, part: _inside(node, part) if node is not None else None, path, config)
+    return functools.reduce(lambda node, part: _enter_node(node, part) if node is not None else None, path, config)
 
 
-def allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str | None:
+def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str | None:
     """Say what a place accepts, where that is a few words or a number; None where it is a class, a list or a mapping.
 
     Args:
@@ -55,10 +55,10 @@ def allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str 
         roots: the class behind each top-level key.
 
     """
-    owner = class_at(path[:-1], config, roots)
-    hint = None if owner is None or owner.__module__ == "builtins" else _hints(owner).get(str(path[-1]))
+    owner = find_class_at(path[:-1], config, roots)
+    hint = None if owner is None or owner.__module__ == "builtins" else _read_init_hints(owner).get(str(path[-1]))
     found: dict[str, None] = {}
-    for part in _alternatives(hint):
+    for part in _flatten_union(hint):
         if typing.get_origin(part) is typing.Literal:
             found |= dict.fromkeys(map(str, typing.get_args(part)))
         elif part in (float, int):
@@ -69,42 +69,42 @@ def allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str 
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or None
 
 
-def _alternatives(hint: Any) -> Iterator[Any]:
+def _flatten_union(hint: Any) -> Iterator[Any]:
     """Yield the members of a union, those of unions inside it among them; the type itself if it is none."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         for inner in typing.get_args(hint):
-            yield from _alternatives(inner)
+            yield from _flatten_union(inner)
     else:
         yield hint
 
 
-def _inside(node: Any, part: str | int) -> Any:
+def _enter_node(node: Any, part: str | int) -> Any:
     if isinstance(node, list) and isinstance(part, int):
         return node[part]
     return node.get(part, {}) if isinstance(node, dict) else {}
 
 
-def _named(node: Any, base: type) -> type:
+def _find_named_class(node: Any, base: type) -> type:
     name = node if isinstance(node, str) else node.get("class_path") if isinstance(node, dict) else None
-    matches = [cls for cls in subclasses(base) if cls.__name__ == name]
-    named = matches[0] if matches else _of_imported(name) if isinstance(name, str) else None
+    matches = [cls for cls in walk_subclasses(base) if cls.__name__ == name]
+    named = matches[0] if matches else _find_imported_object(name) if isinstance(name, str) else None
     return named if isinstance(named, type) else base
 
 
-def _of_imported(path: str) -> Any:
+def _find_imported_object(path: str) -> Any:
     """Return what a dotted path names in a module that has been imported; nothing is imported for a message."""
     module, _, name = path.rpartition(".")
     return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 
-def subclasses(base: type) -> Iterator[type]:
+def walk_subclasses(base: type) -> Iterator[type]:
     """Yield every class derived from ``base`` that has been imported."""
     for cls in type.__subclasses__(base):
         yield cls
-        yield from subclasses(cls)
+        yield from walk_subclasses(cls)
 
 
-def parameter_names(cls: type) -> list[str]:
+def list_parameter_names(cls: type) -> list[str]:
     """Return the parameters of a class, those it passes on to its bases included."""
     names: dict[str, None] = {}
     for owner in cls.__mro__:
@@ -121,11 +121,11 @@ def parameter_names(cls: type) -> list[str]:
     return list(names)
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def _read_init_hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls.__init__)
 
 
-def _first_class(hint: Any) -> type | None:
+def _find_first_class(hint: Any) -> type | None:
     """Return the first class inside unions, lists and callables that configurations can describe."""
     if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
         return hint if hint is not types.NoneType else None
@@ -133,12 +133,12 @@ def _first_class(hint: Any) -> type | None:
         reversed(typing.get_args(hint)) if typing.get_origin(hint) is not typing.Union else typing.get_args(hint)
     ):
         for candidate in inner if isinstance(inner, list) else [inner]:
-            if (cls := _first_class(candidate)) is not None:
+            if (cls := _find_first_class(candidate)) is not None:
                 return cls
     return None
 
 
-def merged_configs(args: Sequence[str]) -> dict[str, Any]:
+def merge_configs(args: Sequence[str]) -> dict[str, Any]:
     """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends.
 
     Raises:
@@ -146,38 +146,42 @@ def merged_configs(args: Sequence[str]) -> dict[str, Any]:
 
     """
     merged: dict[str, Any] = {}
-    for flag, value in itertools.pairwise([*words(args), ""]):
+    for flag, value in itertools.pairwise([*split_flags_from_values(args), ""]):
         if flag in ("-c", "--config"):
-            _merge(merged, _configured(value))
+            _merge_in_place(merged, _read_config_source(value))
         elif flag.startswith("--"):
             nested: Any = value
             for part in reversed(flag.removeprefix("--").rstrip("+").split(".")):
                 nested = {part: nested}
-            _merge(merged, nested)
+            _merge_in_place(merged, nested)
     return merged
 
 
-def _configured(source: str) -> dict[str, Any]:
+def _read_config_source(source: str) -> dict[str, Any]:
     """Return the content of a file, or of a text given in its place."""
     inline = source.lstrip().startswith("{") or "\n" in source
-    content = loaded(source, "--config") if inline else read(Path(source))
+    content = parse_yaml(source, "--config") if inline else read_yaml(Path(source))
     if content is not None and not isinstance(content, dict):
-        raise ValueError(f"{shown(source)}: a configuration is a mapping of keys, got {type(content).__name__}.")
-    for path in paths(content):
-        if isinstance(value := _at(content, path), str) and "\0" in value:
+        raise ValueError(f"{shorten_name(source)}: a configuration is a mapping of keys, got {type(content).__name__}.")
+    for path in walk_key_paths(content):
+        if isinstance(value := _read_existing_value(content, path), str) and "\0" in value:
             where = ".".join(map(str, path))
-            raise ValueError(f"{shown(source)}: {where}: holds a null byte, which no name or path may. Remove it.")
-        if not isinstance(path[-1], str) and isinstance(_at(content, path[:-1]), dict):
+            raise ValueError(
+                f"{shorten_name(source)}: {where}: holds a null byte, which no name or path may. Remove it."
+            )
+        if not isinstance(path[-1], str) and isinstance(_read_existing_value(content, path[:-1]), dict):
             where = ".".join(map(str, path))
-            raise ValueError(f"{shown(source)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it.")
+            raise ValueError(
+                f"{shorten_name(source)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it."
+            )
     return content or {}
 
 
-def _at(node: Any, path: Sequence[str | int]) -> Any:
+def _read_existing_value(node: Any, path: Sequence[str | int]) -> Any:
     return functools.reduce(operator.getitem, path, node)
 
 
-def words(args: Sequence[str]) -> list[str]:
+def split_flags_from_values(args: Sequence[str]) -> list[str]:
     """Return a command line with every flag apart from its value.
 
     Example:
@@ -189,11 +193,11 @@ def words(args: Sequence[str]) -> list[str]:
     return [word for flag, equals, value in parts for word in ((flag, value) if equals else (flag,))]
 
 
-def _merge(into: dict[str, Any], update: Mapping[str, Any]) -> None:
+def _merge_in_place(into: dict[str, Any], update: Mapping[str, Any]) -> None:
     for key, value in update.items():
         name = str(key).removesuffix("+")
         if isinstance(value, dict) and isinstance(into.get(name), dict):
-            _merge(into[name], value)
+            _merge_in_place(into[name], value)
         elif name != key and isinstance(into.get(name), list):
             into[name] = into[name] + (value if isinstance(value, list) else [value])
         elif not isinstance(into.get(name), list) or not isinstance(value, str):

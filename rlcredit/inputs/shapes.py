@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.strict_yaml import shown, text_of
+from rlcredit.inputs.strict_yaml import read_text_file, shorten_name
 
 LONGEST = 2**28
 """Bytes of a stored file: more than a million questions with sixteen verdicts each."""
@@ -19,7 +19,7 @@ A number that should be a float may be an integer, but true is no number.
 """
 
 
-def stored(path: Path, shape: Shape, repair: str) -> Any:
+def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
     """Return what a JSON file holds.
 
     Args:
@@ -36,20 +36,20 @@ def stored(path: Path, shape: Shape, repair: str) -> Any:
         rlcredit.inputs.strict_yaml.UnreadableError: nowhere.json: there is no such file.
 
     """
-    text = text_of(path, LONGEST)
+    text = read_text_file(path, LONGEST)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"not JSON ({error.msg} at line {error.lineno})" if text.strip() else "empty"
-        raise ValueError(f"{shown(path)} is damaged: {problem}. {repair}") from None
+        raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {repair}") from None
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{shown(path)} is damaged: not readable as JSON ({error}). {repair}") from None
-    if problem := mismatch(content, shape):
-        raise ValueError(f"{shown(path)} is damaged: {problem}. {repair}")
+        raise ValueError(f"{shorten_name(path)} is damaged: not readable as JSON ({error}). {repair}") from None
+    if problem := find_shape_mismatch(content, shape):
+        raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {repair}")
     return content
 
 
-def mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
+def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
     """Say where a value does not have its shape; None if it has.
 
     Example:
@@ -58,24 +58,24 @@ def mismatch(value: Any, shape: Shape, place: str = "") -> str | None:
 
     """
     if isinstance(shape, dict):
-        return _misshapen_mapping(value, shape, place)
+        return _find_mapping_mismatch(value, shape, place)
     if isinstance(shape, list):
         if not isinstance(value, list):
-            return _wrong_type(value, place, "a list")
-        problems = (mismatch(item, shape[0], f"{place}[{number}]") for number, item in enumerate(value))
+            return _explain_wrong_type(value, place, "a list")
+        problems = (find_shape_mismatch(item, shape[0], f"{place}[{number}]") for number, item in enumerate(value))
         return next(filter(None, problems), None)
     types = shape if isinstance(shape, tuple) else (shape,)
     kinds = (*types, int) if float in types else types
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in types):
-        return _wrong_type(value, place, " or ".join(_NAMES[kind] for kind in types))
+        return _explain_wrong_type(value, place, " or ".join(_NAMES[kind] for kind in types))
     if isinstance(value, int) and abs(value) >= LARGEST:
         return f"{place or 'its content'} is a number of {value.bit_length()} bits"
     return None
 
 
-def _misshapen_mapping(value: Any, shape: dict[Any, Shape], place: str) -> str | None:
+def _find_mapping_mismatch(value: Any, shape: dict[Any, Shape], place: str) -> str | None:
     if not isinstance(value, dict):
-        return _wrong_type(value, place, "a mapping")
+        return _explain_wrong_type(value, place, "a mapping")
     every = dict.fromkeys(value, shape[str]) if str in shape else {}
     wanted = {**every, **{key.removesuffix("?"): inner for key, inner in shape.items() if key is not str}}
     for key, inner in wanted.items():
@@ -83,7 +83,7 @@ def _misshapen_mapping(value: Any, shape: dict[Any, Shape], place: str) -> str |
         if key not in value:
             if key in shape:
                 return f"{where} is missing"
-        elif problem := mismatch(value[key], inner, where):
+        elif problem := find_shape_mismatch(value[key], inner, where):
             return problem
     return None
 
@@ -92,6 +92,6 @@ _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 _NAMES |= {type(None): "null", list: "a list"}
 
 
-def _wrong_type(value: Any, place: str, wanted: str) -> str:
+def _explain_wrong_type(value: Any, place: str, wanted: str) -> str:
     text = repr(value)
     return f"{place or 'its content'} is {text if len(text) < 60 else f'{text[:60]} ..'}, not {wanted}"

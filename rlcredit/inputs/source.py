@@ -20,7 +20,7 @@ LINKS = 8
 """How many modules in a row may pass a name on."""
 
 
-def located(path: str) -> tuple[ModuleSpec | None, list[str]]:
+def locate_module(path: str) -> tuple[ModuleSpec | None, list[str]]:
     """Return the deepest module on a path and the names that remain behind it.
 
     Example:
@@ -30,22 +30,22 @@ def located(path: str) -> tuple[ModuleSpec | None, list[str]]:
 
     """
     parts = path.split(".")
-    spec = _top(parts[0])
+    spec = _find_top_module(parts[0])
     for place, part in enumerate(parts[1:], start=1):
-        inner = _inside(spec, part) if spec else None
+        inner = _find_submodule(spec, part) if spec else None
         if inner is None:
             return spec, parts[place:]
         spec = inner
     return spec, []
 
 
-def _top(name: str) -> ModuleSpec | None:
+def _find_top_module(name: str) -> ModuleSpec | None:
     if name in sys.modules:
         return sys.modules[name].__spec__ or ModuleSpec(name, None)
     return importlib.util.find_spec(name)
 
 
-def _inside(spec: ModuleSpec, part: str) -> ModuleSpec | None:
+def _find_submodule(spec: ModuleSpec, part: str) -> ModuleSpec | None:
     name = f"{spec.name}.{part}"
     if name in sys.modules:
         return sys.modules[name].__spec__
@@ -61,7 +61,7 @@ def _inside(spec: ModuleSpec, part: str) -> ModuleSpec | None:
     return inner
 
 
-def definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[ModuleSpec, Definition | None] | None:
+def find_definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[ModuleSpec, Definition | None] | None:
     """Return where a name of a module is defined and how; nothing where its source defines no such class or function.
 
     Args:
@@ -75,26 +75,26 @@ def definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[Modul
     """
     if module.name in sys.modules:
         return (module, None) if hasattr(sys.modules[module.name], name) else None
-    for node in _statements(module):
+    for node in _list_module_statements(module):
         if isinstance(node, Definition) and node.name == name:
             return module, node
-    for node in _statements(module) if links else ():
-        if isinstance(node, ast.ImportFrom) and (source := _source(module, node)):
+    for node in _list_module_statements(module) if links else ():
+        if isinstance(node, ast.ImportFrom) and (source := _find_import_source(module, node)):
             passed_on = [
                 alias.name for alias in node.names if alias.name == "*" or (alias.asname or alias.name) == name
             ]
             for original in passed_on:
-                if resolved := definition(source, name if original == "*" else original, links - 1):
+                if resolved := find_definition(source, name if original == "*" else original, links - 1):
                     return resolved
     return None
 
 
-def class_names(module: ModuleSpec) -> list[str]:
+def list_class_names(module: ModuleSpec) -> list[str]:
     """Return the names of the classes that are defined at the top of a module, as its source says."""
-    return [node.name for node in _statements(module) if isinstance(node, ast.ClassDef)]
+    return [node.name for node in _list_module_statements(module) if isinstance(node, ast.ClassDef)]
 
 
-def syntax_problem(module: ModuleSpec) -> str | None:
+def find_syntax_problem(module: ModuleSpec) -> str | None:
     """Say where the source of a module is no Python; None where it is, or where there is no source."""
     if not module.origin or not module.origin.endswith(".py"):
         return None
@@ -107,25 +107,25 @@ def syntax_problem(module: ModuleSpec) -> str | None:
     return None
 
 
-def derived_from_nothing(module: ModuleSpec, cls: ast.ClassDef) -> bool:
+def has_only_python_bases(module: ModuleSpec, cls: ast.ClassDef) -> bool:
     """Whether all that a class is visibly derived from is Python's own: then it is of no type of ours."""
-    return all(_python_s_own(module, base) for base in cls.bases)
+    return all(_is_python_base(module, base) for base in cls.bases)
 
 
-def _python_s_own(module: ModuleSpec, base: ast.expr) -> bool:
+def _is_python_base(module: ModuleSpec, base: ast.expr) -> bool:
     root = next((node.id for node in ast.walk(base) if isinstance(node, ast.Name)), "")
-    for node in _statements(module):
+    for node in _list_module_statements(module):
         if isinstance(node, ast.ClassDef) and node.name == root:
-            return derived_from_nothing(module, node)
+            return has_only_python_bases(module, node)
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 if (alias.asname or alias.name.partition(".")[0]) == root:
                     origin = alias.name if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
-                    return of_python(origin)
+                    return is_standard_library(origin)
     return hasattr(builtins, root)
 
 
-def of_python(path: str) -> bool:
+def is_standard_library(path: str) -> bool:
     """Whether a dotted path leads into the standard library.
 
     Example:
@@ -136,7 +136,7 @@ def of_python(path: str) -> bool:
     return path.partition(".")[0] in sys.stdlib_module_names
 
 
-def origin_of(module: ModuleSpec, node: ast.ImportFrom) -> str | None:
+def resolve_import_origin(module: ModuleSpec, node: ast.ImportFrom) -> str | None:
     """Return the dotted path that an import takes its names from; None where it reaches above the top.
 
     Args:
@@ -151,30 +151,30 @@ def origin_of(module: ModuleSpec, node: ast.ImportFrom) -> str | None:
         return None
 
 
-def _source(module: ModuleSpec, node: ast.ImportFrom) -> ModuleSpec | None:
+def _find_import_source(module: ModuleSpec, node: ast.ImportFrom) -> ModuleSpec | None:
     """Return the module that an import takes its names from."""
-    spec, rest = located(origin) if (origin := origin_of(module, node)) else (None, [])
+    spec, rest = locate_module(origin) if (origin := resolve_import_origin(module, node)) else (None, [])
     return None if rest else spec
 
 
-def _statements(module: ModuleSpec) -> Sequence[ast.stmt]:
-    return _read(module.origin) if module.origin and module.origin.endswith(".py") else ()
+def _list_module_statements(module: ModuleSpec) -> Sequence[ast.stmt]:
+    return _parse_statements(module.origin) if module.origin and module.origin.endswith(".py") else ()
 
 
 @functools.cache
-def _read(file: str) -> Sequence[ast.stmt]:
+def _parse_statements(file: str) -> Sequence[ast.stmt]:
     """Return the statements of a source that run when it is imported, those under `if` and `try` among them."""
     try:
-        return tuple(_flat(ast.parse(Path(file).read_bytes()).body))
+        return tuple(_flatten_statements(ast.parse(Path(file).read_bytes()).body))
     except (SyntaxError, ValueError, OSError):
         return ()
 
 
-def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+def _flatten_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try):
             for part in (node.body, node.orelse, *([node.finalbody] if isinstance(node, ast.Try) else [])):
-                yield from _flat(part)
+                yield from _flatten_statements(part)
             for handler in node.handlers if isinstance(node, ast.Try) else ():
-                yield from _flat(handler.body)
+                yield from _flatten_statements(handler.body)

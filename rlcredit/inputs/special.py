@@ -15,7 +15,7 @@ SYSTEM = ("proc", "sys")
 """Folders at the top whose files are made while they are read."""
 
 
-def special(path: Path | str) -> str | None:
+def find_special_kind(path: Path | str) -> str | None:
     """Say what a path is that is neither a file nor a folder; None for these, and where nothing is.
 
     Example:
@@ -31,7 +31,7 @@ def special(path: Path | str) -> str | None:
     return kind or ("a part of the running system" if inside and inside[0] in SYSTEM else None)
 
 
-def refuse_special(config: Any, key: str = "") -> None:
+def refuse_special_files(config: Any, key: str = "") -> None:
     """Refuse a configuration that names a pipe, a device or the like, at whatever place: reading one may never end.
 
     Args:
@@ -42,12 +42,12 @@ def refuse_special(config: Any, key: str = "") -> None:
         ValueError: names the place and the repair.
 
     """
-    if isinstance(config, str) and (kind := special(config)):
+    if isinstance(config, str) and (kind := find_special_kind(config)):
         place = f"{key}: " if key else ""
         raise ValueError(f"{place}{config[:80]} is {kind}, not a file. Write what it says into a file and name that.")
     if isinstance(config, Mapping):
         for name, value in config.items():
-            refuse_special(value, f"{key}.{name}".lstrip("."))
+            refuse_special_files(value, f"{key}.{name}".lstrip("."))
     elif isinstance(config, list | tuple):
         for place, value in enumerate(config):
-            refuse_special(value, f"{key}[{place}]")
+            refuse_special_files(value, f"{key}[{place}]")

@@ -8,7 +8,7 @@ import yaml
 from yaml.parser import ParserError
 from yaml.scanner import ScannerError
 
-from rlcredit.inputs.special import special
+from rlcredit.inputs.special import find_special_kind
 
 BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
@@ -27,7 +27,7 @@ class NotYAMLError(UnreadableError):
     """A text that is not YAML at all."""
 
 
-class Strict(yaml.SafeLoader):
+class StrictYAMLLoader(yaml.SafeLoader):
     """A loader for which a repeated key is an error, not a value that silently disappears, and which stays small."""
 
     def __init__(self, stream: str) -> None:
@@ -47,7 +47,7 @@ class Strict(yaml.SafeLoader):
             return None
         if isinstance(event, yaml.AliasEvent) and id(node) not in self._sizes:
             raise UnreadableError(f"{where}: an alias refers to a node that contains it. Write it out.")
-        size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _children(node)))
+        size = self._sizes.setdefault(id(node), 1 + sum(self._sizes[id(child)] for child in _list_child_nodes(node)))
         if size > NODES:
             raise UnreadableError(f"{where}: more than {NODES:,} values, aliases written out. Shorten it.")
         return node
@@ -68,7 +68,9 @@ class Strict(yaml.SafeLoader):
         text, where = str(node.value), f"line {node.start_mark.line + 1}"
         digits = sum(map(str.isalnum, text))
         if ":" in text:
-            raise UnreadableError(f"{where}: YAML reads {shown(text)} as a number in base sixty. Put quotes around it.")
+            raise UnreadableError(
+                f"{where}: YAML reads {shorten_name(text)} as a number in base sixty. Put quotes around it."
+            )
         if digits > DIGITS:
             raise UnreadableError(f"{where}: a number of {digits:,} digits; none needs more than {DIGITS}. Shorten it.")
         if node.tag.endswith(":float"):
@@ -81,16 +83,16 @@ class Strict(yaml.SafeLoader):
 
 
 for _kind in ("int", "float"):
-    Strict.add_constructor(f"tag:yaml.org,2002:{_kind}", Strict.construct_number)
+    StrictYAMLLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", StrictYAMLLoader.construct_number)
 
 
-def _children(node: yaml.Node) -> list[yaml.Node]:
+def _list_child_nodes(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [child for pair in node.value for child in pair]
     return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
-def loaded(text: str, name: str = "") -> Any:
+def parse_yaml(text: str, name: str = "") -> Any:
     """Return what a YAML text says.
 
     Args:
@@ -105,20 +107,20 @@ def loaded(text: str, name: str = "") -> Any:
         {'steps': 3, 'seeds': [0, 1]}
 
     """
-    prefix = f"{shown(name)}: " if name else ""
+    prefix = f"{shorten_name(name)}: " if name else ""
     if len(text) > BYTES:
         raise UnreadableError(f"{prefix}more than {BYTES:,} characters, which no configuration needs.")
     try:
-        return yaml.load(text, Strict)  # a SafeLoader
+        return yaml.load(text, StrictYAMLLoader)  # a SafeLoader
     except UnreadableError as error:
         raise UnreadableError(f"{prefix}{error}") from None
     except yaml.MarkedYAMLError as error:
-        raise NotYAMLError(f"{prefix}{_problem(error)}") from None
+        raise NotYAMLError(f"{prefix}{_explain_yaml_error(error)}") from None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
         raise NotYAMLError(f"{prefix}not YAML: {' '.join(str(error).split())}.") from None
 
 
-def _problem(error: yaml.MarkedYAMLError) -> str:
+def _explain_yaml_error(error: yaml.MarkedYAMLError) -> str:
     """Say where a text stops to be YAML; entries that are not indented alike are the usual cause."""
     mark = error.problem_mark or error.context_mark
     where = f"line {mark.line + 1}: " if mark else ""
@@ -127,42 +129,44 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
     return f"{sentence} Indent the keys of one mapping, and the entries of one list, alike." if aligned else sentence
 
 
-def text_of(path: Path, limit: int = BYTES) -> str:
+def read_text_file(path: Path, limit: int = BYTES) -> str:
     """Return the text of a file.
 
     Raises:
         UnreadableError: it is no file, cannot be opened, is longer than ``limit`` bytes, or is not UTF-8.
 
     """
-    if kind := special(path):
-        raise UnreadableError(f"{shown(path)} is {kind}, not a file. Write what it says into a file and name that.")
+    if kind := find_special_kind(path):
+        raise UnreadableError(
+            f"{shorten_name(path)} is {kind}, not a file. Write what it says into a file and name that."
+        )
     try:
         with path.open("rb") as file:
             content = file.read(limit + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        raise UnreadableError(f"{shown(path)}: there is no such file.") from None
+        raise UnreadableError(f"{shorten_name(path)}: there is no such file.") from None
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"{shown(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
+        raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
     except (OSError, ValueError) as error:  # a null byte in a name is a ValueError
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UnreadableError(f"{shown(path)}: cannot be read ({reason}).") from None
+        raise UnreadableError(f"{shorten_name(path)}: cannot be read ({reason}).") from None
     if len(content) > limit:
-        raise UnreadableError(f"{shown(path)}: longer than {limit:,} bytes.")
+        raise UnreadableError(f"{shorten_name(path)}: longer than {limit:,} bytes.")
     return text
 
 
-def read(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
     """Return what a YAML file says.
 
     Raises:
         UnreadableError: with the file, the line where there is one, and the repair.
 
     """
-    return loaded(text_of(path), str(path))
+    return parse_yaml(read_text_file(path), str(path))
 
 
-def shown(path: object) -> str:
+def shorten_name(path: object) -> str:
     """Write a name so that it fits into a message.
 
     Example:

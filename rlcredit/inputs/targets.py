@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.adapters import CONFIG, MERGE
-from rlcredit.inputs.bounded import excess_of
+from rlcredit.inputs.bounded import find_resource_excess
 from rlcredit.inputs.loadable import (
-    refuse_another_kind,
-    refuse_logits,
-    refuse_unknown,
-    refuse_vocabulary,
-    refuse_weights,
+    refuse_modified_logits,
+    refuse_non_causal_model,
+    refuse_unfit_tokenizer,
+    refuse_unknown_model_type,
+    refuse_unreadable_weights,
 )
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.loading import load_config, load_tokenizer
-from rlcredit.memory.architecture import Linear
-from rlcredit.memory.machine import ram
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.loading import load_model_config, load_tokenizer
+from rlcredit.memory.architecture import LinearShape
+from rlcredit.memory.machine import read_machine_memory
 from rlcredit.memory.parts import TRAINED
-from rlcredit.memory.skeleton import linear_layers, without_weights
-from rlcredit.policy import LoRA, Policy, with_lora
-from rlcredit.prompt import turns
+from rlcredit.memory.skeleton import build_meta_model, find_linear_layers
+from rlcredit.policy import LoRA, Policy, add_lora_adapter
+from rlcredit.prompt import parse_conversation
 
 EMBEDDINGS = ("lm_head", "model.embed_tokens")
 """What the two embeddings are called in models of the Llama, Qwen2 and Qwen3 families."""
@@ -31,7 +31,7 @@ READING, WRITING = 20.0, 5.0
 """Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
 
 
-class TargetError(ValueError):
+class LoRATargetError(ValueError):
     """An adapter for what cannot have one.
 
     Attributes:
@@ -45,7 +45,7 @@ class TargetError(ValueError):
         self.cause, self.repair = cause, repair
 
 
-def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
+def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
     """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
 
     Args:
@@ -59,44 +59,44 @@ def refuse_policy(policy: Policy, adapter: Path | None = None) -> None:
     """
     from transformers import PreTrainedConfig  # noqa: PLC0415
 
-    refuse_weights(policy)
-    with _explained(policy):
+    refuse_unreadable_weights(policy)
+    with _explain_load_errors(policy):
         described, _ = PreTrainedConfig.get_config_dict(policy.location)
-    refuse_unknown(policy, described)
-    with _explained(policy):
-        config = load_config(policy.location)
-    refuse_another_kind(policy, config)
+    refuse_unknown_model_type(policy, described)
+    with _explain_load_errors(policy):
+        config = load_model_config(policy.location)
+    refuse_non_causal_model(policy, config)
     if Path(policy.location).is_dir():  # a download takes as long as it takes
-        refuse_excess(policy, "Its tokenizer.json", READING, lambda: load_tokenizer(policy.location))
-    with _explained(policy):
+        refuse_costly_files(policy, "Its tokenizer.json", READING, lambda: load_tokenizer(policy.location))
+    with _explain_load_errors(policy):
         tokenizer = load_tokenizer(policy.location)
-        _, model = without_weights(policy.location)
+        _, model = build_meta_model(policy.location)
     policy.prompt.check(tokenizer, policy.path)
-    asked = [turns("1 + 1 =")]
-    refuse_excess(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
-    if len(set(policy.prompt.written(tokenizer, [*asked, turns("2 + 3 =")]))) == 1:
+    asked = [parse_conversation("1 + 1 =")]
+    refuse_costly_files(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
+    if len(set(policy.prompt.written(tokenizer, [*asked, parse_conversation("2 + 3 =")]))) == 1:
         raise ValueError(
-            f"model.policy.path: the chat template of {shown(policy.path)!r} leaves out the question, so that all "
+            f"model.policy.path: the chat template of {shorten_name(policy.path)!r} leaves out the question, so that all "
             "prompts are the same. Repair that file, take it from where the model was published, or set "
             "model.policy.prompt.chat to false."
         )
-    refuse_vocabulary(policy, tokenizer, model)
-    refuse_logits(policy, config, model)
-    layers = linear_layers(model)
+    refuse_unfit_tokenizer(policy, tokenizer, model)
+    refuse_modified_logits(policy, config, model)
+    layers = find_linear_layers(model)
     try:
-        refuse_targets(policy, layers, [name for name, _ in model.named_modules() if name and name not in layers])
-    except TargetError as error:
+        select_lora_layers(policy, layers, [name for name, _ in model.named_modules() if name and name not in layers])
+    except LoRATargetError as error:
         if adapter is None:
             raise
-        raise ValueError(f"{shown(adapter / CONFIG)}: target_modules: {error.cause} {MERGE}") from None
+        raise ValueError(f"{shorten_name(adapter / CONFIG)}: target_modules: {error.cause} {MERGE}") from None
     try:
-        with_lora(model, policy.lora)
+        add_lora_adapter(model, policy.lora)
     except ValueError as error:  # PEFT knows of models some of whose layers are no layers to their own code
         raise ValueError(f"model.policy.lora.targets: {' '.join(str(error).split())}") from None
 
 
 @contextlib.contextmanager
-def _explained(policy: Policy) -> Iterator[None]:
+def _explain_load_errors(policy: Policy) -> Iterator[None]:
     """Turn what transformers raises into one sentence about the path."""
     try:
         yield
@@ -106,10 +106,10 @@ def _explained(policy: Policy) -> Iterator[None]:
             what = "is a folder whose tokenizer and model cannot be made out"
         else:
             what = "is not `tiny`, no folder with a tokenizer and a model, no hub id in reach"
-        raise ValueError(f"model.policy.path: {shown(policy.path)!r} {what}: {cause}") from None
+        raise ValueError(f"model.policy.path: {shorten_name(policy.path)!r} {what}: {cause}") from None
 
 
-def refuse_excess(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
+def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
     """Refuse a policy whose files make a library loop, or take all memory.
 
     Args:
@@ -122,15 +122,17 @@ def refuse_excess(policy: Policy, what: str, seconds: float, attempt: Callable[[
         ValueError: it takes too much.
 
     """
-    if excess := excess_of(attempt, seconds):
+    if excess := find_resource_excess(attempt, seconds):
         raise ValueError(
-            f"model.policy.path: to write a prompt for {shown(policy.path)!r} takes {excess}. {what} is at fault: "
+            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at fault: "
             "repair that file, or take it from where the model was published. Without a template, "
             "model.policy.prompt.chat must be false."
         )
 
 
-def refuse_targets(policy: Policy, layers: dict[str, Linear], others: Sequence[str] = EMBEDDINGS) -> dict[str, Linear]:
+def select_lora_layers(
+    policy: Policy, layers: dict[str, LinearShape], others: Sequence[str] = EMBEDDINGS
+) -> dict[str, LinearShape]:
     """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
 
     Args:
@@ -143,9 +145,9 @@ def refuse_targets(policy: Policy, layers: dict[str, Linear], others: Sequence[s
         ValueError: the rank is too high.
 
     """
-    chosen = _targeted(layers, others, policy.lora)
+    chosen = _match_lora_targets(layers, others, policy.lora)
     weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in chosen.values())
-    memory = ram()
+    memory = read_machine_memory()
     if weights * TRAINED > memory:
         raise ValueError(
             f"model.policy.lora.rank: an adapter of rank {policy.lora.rank:,} takes {weights * TRAINED / 2**30:,.0f} "
@@ -154,7 +156,7 @@ def refuse_targets(policy: Policy, layers: dict[str, Linear], others: Sequence[s
     return chosen
 
 
-def _targeted(layers: dict[str, Linear], others: Sequence[str], lora: LoRA) -> dict[str, Linear]:
+def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], lora: LoRA) -> dict[str, LinearShape]:
     """Return the layers that PEFT would choose.
 
     Raises:
@@ -165,8 +167,8 @@ def _targeted(layers: dict[str, Linear], others: Sequence[str], lora: LoRA) -> d
     repair = f"There are {', '.join(ends)}; `all-linear` means all of them."
     if lora.targets == "all-linear":
         return layers
-    if odd := [name for name in others if _names(lora.targets, name, repair)]:
-        raise TargetError(
+    if odd := [name for name in others if _is_targeted(lora.targets, name, repair)]:
+        raise LoRATargetError(
             f"{lora.targets!r} names {odd[0]}. Only linear layers between the embeddings can learn: the weights of "
             "both embeddings are read where they lie, and an adapter on one would act in no log-probability.",
             repair,
@@ -174,18 +176,18 @@ def _targeted(layers: dict[str, Linear], others: Sequence[str], lora: LoRA) -> d
     if isinstance(lora.targets, list):
         for target in lora.targets:
             if not any(f".{name}".endswith(f".{target}") for name in layers):
-                raise TargetError(f"no linear layer is called {target!r}.", repair)
-    chosen = {name: layer for name, layer in layers.items() if _names(lora.targets, name, repair)}
+                raise LoRATargetError(f"no linear layer is called {target!r}.", repair)
+    chosen = {name: layer for name, layer in layers.items() if _is_targeted(lora.targets, name, repair)}
     if not chosen:
-        raise TargetError(f"{lora.targets!r} names no linear layer.", repair)
+        raise LoRATargetError(f"{lora.targets!r} names no linear layer.", repair)
     return chosen
 
 
-def _names(targets: str | list[str], name: str, repair: str) -> bool:
+def _is_targeted(targets: str | list[str], name: str, repair: str) -> bool:
     """Tell whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
     if not isinstance(targets, str):
         return any(f".{name}".endswith(f".{target}") for target in targets)
     try:
         return re.fullmatch(targets, name) is not None
     except re.error as error:
-        raise TargetError(f"{targets!r} is no pattern ({error}).", repair) from None
+        raise LoRATargetError(f"{targets!r} is no pattern ({error}).", repair) from None

@@ -42,7 +42,7 @@ class Completion:
 
 
 @torch.no_grad()
-def completions(
+def sample_completions(
     policy: Policy, conversations: Sequence[Conversation], numbers: Sequence[int], sampling: Sampling, seed: int
 ) -> list[list[Completion]]:
     """Answer every conversation ``sampling.completions`` times.

@@ -10,7 +10,7 @@ from rlcredit.inspection.completions import Completion
 TEMPLATE = Path(__file__).with_suffix(".html")
 
 
-def page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> str:
+def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> str:
     """Return a page on which every token is coloured by entropy or surprisal, with its numbers where one points.
 
     Args:
@@ -19,12 +19,14 @@ def page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]
         asked: prompts as the model reads them, each with its completions.
 
     """
-    groups = [{"prompt": prompt, "completions": [_record(one) for one in answers]} for prompt, answers in asked]
+    groups = [
+        {"prompt": prompt, "completions": [_serialise_completion(one) for one in answers]} for prompt, answers in asked
+    ]
     content = json.dumps({"title": title, "about": about, "groups": groups}, ensure_ascii=False)
     return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", content.replace("<", "\\u003c"))
 
 
-def _record(completion: Completion) -> dict[str, Any]:
+def _serialise_completion(completion: Completion) -> dict[str, Any]:
     return {
         "tokens": completion.tokens,
         "logprobs": [round(value, 4) for value in completion.logprobs],

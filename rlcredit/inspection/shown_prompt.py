@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rlcredit.inspection.visible import harmless
+from rlcredit.inspection.visible import escape_controls
 from rlcredit.loading import load_tokenizer
 from rlcredit.policy import Policy
 from rlcredit.prompt import Conversation, PromptError
 from rlcredit.tasks import Example, Task
-from rlcredit.verification.statements import statements
+from rlcredit.verification.statements import state_answer
 
 NO_ANSWER = "I do not know."
 
 
-def shown_prompt(policy: Policy, task: Task) -> Iterator[str]:
+def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     """Yield the lines of a training question: its prompt, its length, and what the verifier says of some answers.
 
     Args:
@@ -34,29 +34,29 @@ def shown_prompt(policy: Policy, task: Task) -> Iterator[str]:
     special = set(tokenizer.all_special_ids) & set(ids)
     names = ", ".join(sorted(tokenizer.convert_ids_to_tokens(list(special)))) or "none"
     yield f"first prompt, {len(ids)} tokens, special ones: {names}"
-    yield from (f"  | {line}" for line in as_read(tokenizer, ids).split("\n"))
+    yield from (f"  | {line}" for line in decode_prompt(tokenizer, ids).split("\n"))
     yield ""
     yield "how answers to it are judged"
-    answers = list(dict.fromkeys([*judged_answers(task, example), NO_ANSWER]))
+    answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))
     verdicts = task.judge(answers, [example] * len(answers))
     for answer, verdict in zip(answers, verdicts, strict=True):
-        yield f"  {verdict.value:<15} {harmless(answer).replace(chr(10), ' ')}"
+        yield f"  {verdict.value:<15} {escape_controls(answer).replace(chr(10), ' ')}"
 
 
-def prompt_text(policy: Policy, conversation: Conversation) -> str:
+def render_prompt(policy: Policy, conversation: Conversation) -> str:
     """Return a conversation as a loaded policy reads it."""
-    return as_read(policy.tokenizer, policy.prompt.encoded(policy.tokenizer, [conversation])[0])
+    return decode_prompt(policy.tokenizer, policy.prompt.encoded(policy.tokenizer, [conversation])[0])
 
 
-def as_read(tokenizer: Any, ids: list[int]) -> str:
+def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
     """Return tokens as text, special ones included, with nothing that steers a terminal."""
-    return harmless(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+    return escape_controls(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
-def judged_answers(task: Task, example: Example) -> Iterator[str]:
+def make_example_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
     for answer in example.accepted:
-        yield from statements(answer, task.answer_formats)
+        yield from state_answer(answer, task.answer_formats)
     others = (each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted)
     for other in list(others)[:1]:
-        yield statements(other, task.answer_formats)[0]
+        yield state_answer(other, task.answer_formats)[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from rlcredit.inspection.completions import Completion
-from rlcredit.inspection.visible import harmless, steerable, visible, width
+from rlcredit.inspection.visible import display_width, escape_controls, render_token, unwrap_stream
 from rlcredit.verification.verifiers import Verdict
 
 Colour = Literal["auto", "always", "never"]
@@ -24,14 +24,14 @@ MARGIN = 8
 """Columns of what stands before a row of numbers."""
 
 
-def coloured(wanted: Colour) -> bool:
+def is_colour_wanted(wanted: Colour) -> bool:
     """Whether to write colours: as wanted; else in a terminal, unless the environment says NO_COLOR."""
     if wanted != "auto":
         return wanted == "always"
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-class Column(NamedTuple):
+class TokenColumn(NamedTuple):
     """A token with its numbers, as they are written."""
 
     token: str
@@ -42,10 +42,10 @@ class Column(NamedTuple):
     @property
     def width(self) -> int:
         """Of the widest of the three."""
-        return max(width(self.token), len(self.logprob), len(self.entropy))
+        return max(display_width(self.token), len(self.logprob), len(self.entropy))
 
 
-class Terminal:
+class CompletionPrinter:
     """Writes completions.
 
     Args:
@@ -59,7 +59,7 @@ class Terminal:
 
     def show(self, *lines: str) -> None:
         """Print lines that this has made: in them texts are harmless, and styles are meant."""
-        print(*lines, sep="\n", file=steerable(sys.stdout))
+        print(*lines, sep="\n", file=unwrap_stream(sys.stdout))
 
     def styled(self, text: str, style: str) -> str:
         """Return a text in a style, where there are any."""
@@ -95,24 +95,26 @@ class Terminal:
         """Return verdict, answer and reference."""
         assert completion.verdict is not None
         style = {Verdict.RIGHT: GREEN, Verdict.WRONG: RED}.get(completion.verdict, FAINT)
-        stated = [] if completion.answer is None else [f"answer {harmless(completion.answer)!s:.80}"]
-        facts = ", ".join([*stated, f"reference {harmless(completion.reference or ''):.80}"])
+        stated = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
+        facts = ", ".join([*stated, f"reference {escape_controls(completion.reference or ''):.80}"])
         return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
 
     def text(self, completion: Completion) -> str:
         """Return the text, every token in its colour."""
         pairs = zip(completion.tokens, completion.entropy, strict=True)
         # A background must not run on over the end of a line.
-        pieces = ("\n".join(self.shaded(part, h) if part else "" for part in harmless(t).split("\n")) for t, h in pairs)
+        pieces = (
+            "\n".join(self.shaded(part, h) if part else "" for part in escape_controls(t).split("\n")) for t, h in pairs
+        )
         return "".join(pieces)
 
     def table(self, completion: Completion) -> Iterator[str]:
         """Yield lines with token, log-probability and entropy in one column per token, as many as fit side by side."""
-        shown = [visible(token) for token in completion.tokens]
+        shown = [render_token(token) for token in completion.tokens]
         if not completion.tokens[-1] and not completion.truncated:
             shown[-1] = END
         facts = zip(shown, completion.logprobs, completion.entropy, strict=True)
-        columns = [Column(token, _two_places(logprob), _two_places(h), h) for token, logprob, h in facts]
+        columns = [TokenColumn(token, _format_number(logprob), _format_number(h), h) for token, logprob, h in facts]
         for block in self._blocks(columns):
             yield self._row("token", (self._filled(one.token, one, one.shade) for one in block))
             yield self._row("log p", (self._filled(one.logprob, one) for one in block))
@@ -122,11 +124,11 @@ class Terminal:
     def _row(self, label: str, cells: Iterable[str]) -> str:
         return self.styled(f"{label:<{MARGIN}}", FAINT) + " ".join(cells)
 
-    def _filled(self, text: str, column: Column, shade: float = 0.0) -> str:
-        return " " * (column.width - width(text)) + self.shaded(text, shade)
+    def _filled(self, text: str, column: TokenColumn, shade: float = 0.0) -> str:
+        return " " * (column.width - display_width(text)) + self.shaded(text, shade)
 
-    def _blocks(self, columns: Iterable[Column]) -> Iterator[list[Column]]:
-        block: list[Column] = []
+    def _blocks(self, columns: Iterable[TokenColumn]) -> Iterator[list[TokenColumn]]:
+        block: list[TokenColumn] = []
         for column in columns:
             if block and MARGIN + sum(one.width + 1 for one in [*block, column]) > self.columns:
                 yield block
@@ -135,5 +137,5 @@ class Terminal:
         yield block
 
 
-def _two_places(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}"  # no minus before zero

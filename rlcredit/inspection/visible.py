@@ -15,7 +15,7 @@ STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _HTML = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Write control and formatting characters as escapes; a policy's text must not steer a terminal. Lines stay.
 
     Example:
@@ -23,14 +23,16 @@ def harmless(text: str) -> str:
         ('a\\x1b[2Jb', 'a\nb')
 
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_harmless, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_escape_control, text))
 
 
-def _harmless(character: str) -> str:
-    return escaped(character) if character != "\n" and unicodedata.category(character) in STEERING else character
+def _escape_control(character: str) -> str:
+    return (
+        escape_character(character) if character != "\n" and unicodedata.category(character) in STEERING else character
+    )
 
 
-def escaped(character: str) -> str:
+def escape_character(character: str) -> str:
     r"""Return how Python writes a character.
 
     Example:
@@ -41,7 +43,7 @@ def escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def visible(token: str) -> str:
+def render_token(token: str) -> str:
     """Write a token on one line; one without text, as special ones are, becomes ∅.
 
     Example:
@@ -49,10 +51,10 @@ def visible(token: str) -> str:
         ('·4', '∅', '.⏎')
 
     """
-    return harmless(token.replace("\n", LINE_END)).replace(" ", "·") or "∅"
+    return escape_controls(token.replace("\n", LINE_END)).replace(" ", "·") or "∅"
 
 
-def width(text: str) -> int:
+def display_width(text: str) -> int:
     """Return the columns that a text takes in a terminal.
 
     Example:
@@ -64,7 +66,7 @@ def width(text: str) -> int:
     return len(text) + wide - sum(bool(unicodedata.combining(character)) for character in text)
 
 
-def plain_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     r"""Return a text in which Markdown finds neither HTML nor a link; what is plain stays as it is.
 
     Example:
@@ -75,7 +77,7 @@ def plain_markdown(text: str) -> str:
     return _HTML.sub("&lt;", text).replace("](", "]\\(")
 
 
-class Harmless:
+class EscapingStream:
     """A stream in which only line ends steer, whoever writes to it: errors, tracebacks and warnings included.
 
     Args:
@@ -88,25 +90,25 @@ class Harmless:
 
     def write(self, text: str) -> int:
         """Write a text as people can see it."""
-        return self.stream.write(harmless(text))
+        return self.stream.write(escape_controls(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write several."""
-        self.stream.writelines(map(harmless, lines))
+        self.stream.writelines(map(escape_controls, lines))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
 
 def guard_output() -> None:
-    """Let nothing that this process writes steer a terminal; what draws there itself takes :func:`steerable`."""
+    """Let nothing that this process writes steer a terminal; what draws there itself takes :func:`unwrap_stream`."""
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python's own colours would be shown as what they are
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if not isinstance(stream, Harmless):
-            setattr(sys, name, Harmless(stream))
+        if not isinstance(stream, EscapingStream):
+            setattr(sys, name, EscapingStream(stream))
 
 
-def steerable(stream: Any) -> TextIO:
+def unwrap_stream(stream: Any) -> TextIO:
     """Return the stream to write to whose texts are harmless already, with colours and cursors of one's own."""
-    return cast("TextIO", stream.stream if isinstance(stream, Harmless) else stream)
+    return cast("TextIO", stream.stream if isinstance(stream, EscapingStream) else stream)

@@ -147,6 +147,6 @@ def credited_ratio(log_ratio: Tensor, advantages: Tensor) -> Tensor:
     return log_ratio.where(advantages != 0, 0).exp()
 
 
-def log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
+def masked_log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
     """Return log pi - log pi_old, zero outside the mask, shape ``(B, T)``."""
     return (logprobs - old_logprobs).where(mask, 0)

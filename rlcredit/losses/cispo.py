@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, credited_ratio, log_ratio
+from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
 from rlcredit.losses.weights import Denominator
 
 
@@ -36,7 +36,7 @@ class CISPO(PolicyLoss):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the weighted log-likelihood."""
-        ratio = credited_ratio(log_ratio(logprobs, old_logprobs, mask).detach(), advantages)
+        ratio = credited_ratio(masked_log_ratio(logprobs, old_logprobs, mask).detach(), advantages)
         return ratio.clamp(max=self.cap) * advantages * logprobs.where(mask, 0)
 
     def metrics(
@@ -45,5 +45,5 @@ class CISPO(PolicyLoss):
         """Return the share of tokens whose ratio is bounded."""
         if math.isinf(self.cap):
             return {}
-        bounded = log_ratio(logprobs, old_logprobs, mask) > math.log(self.cap)
+        bounded = masked_log_ratio(logprobs, old_logprobs, mask) > math.log(self.cap)
         return {"capped": masked_mean(bounded.float(), mask)}

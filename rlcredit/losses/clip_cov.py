@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import summed
-from rlcredit.functional.scopes import top_share
+from rlcredit.functional.processes import sum_over_processes
+from rlcredit.functional.scopes import top_share_mask
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.kl_cov import credit_covariance
 from rlcredit.losses.weights import Denominator
@@ -57,9 +57,9 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
         ratio = self.ratio(logprobs.detach(), old_logprobs, mask)
         clipped = torch.stack([*self.cut(ratio, advantages).values()]).any(0)
         candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~clipped
-        count = self.share * summed(mask.sum()).item()
-        share = min(1.0, count / max(1, summed(candidates.sum()).item()))
-        return top_share(token_uniforms.to(mask.device), candidates, share, "batch", group_size=1)
+        count = self.share * sum_over_processes(mask.sum()).item()
+        share = min(1.0, count / max(1, sum_over_processes(candidates.sum()).item()))
+        return top_share_mask(token_uniforms.to(mask.device), candidates, share, "batch", group_size=1)
 
     def objective(
         self,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, bounded_ratio, log_ratio
+from rlcredit.losses.base import PolicyLoss, bounded_ratio, masked_log_ratio
 from rlcredit.losses.weights import Denominator
 
 
@@ -75,7 +75,7 @@ class ClippedSurrogate(PolicyLoss):
 
     def ratio(self, logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Return the ratio that is clipped, shape ``(B, T)``."""
-        return bounded_ratio(log_ratio(logprobs, old_logprobs, mask))
+        return bounded_ratio(masked_log_ratio(logprobs, old_logprobs, mask))
 
     def objective(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any

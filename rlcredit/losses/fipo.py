@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import bounded_ratio, log_ratio
+from rlcredit.losses.base import bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.weights import Denominator
 
@@ -83,7 +83,7 @@ class FIPO(ClippedSurrogate):
 
     def weights(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
         """Return the weight of each token's advantage, shape ``(B, T)``."""
-        change = log_ratio(logprobs.detach(), old_logprobs, mask)
+        change = masked_log_ratio(logprobs.detach(), old_logprobs, mask)
         influence = future_influence(change, mask, self.half_life, self.outlier)
         weights = bounded_ratio(influence).clamp(self.weight_low, self.weight_high)
         return weights.clamp(max=1).where((advantages < 0) & (change > math.log(self.safe)), weights)

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import bounded_ratio, log_ratio
+from rlcredit.losses.base import bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.weights import Denominator
 
@@ -58,4 +58,4 @@ class GSPO(ClippedSurrogate):
 
     def ratio(self, logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Return the ratio of the completion on each of its tokens."""
-        return sequence_ratio(log_ratio(logprobs, old_logprobs, mask), mask)
+        return sequence_ratio(masked_log_ratio(logprobs, old_logprobs, mask), mask)

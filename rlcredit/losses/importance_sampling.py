@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rlcredit.losses.base import PolicyLoss, credited_ratio, log_ratio
+from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
 
 
 class ImportanceSampling(PolicyLoss):
@@ -21,4 +21,4 @@ class ImportanceSampling(PolicyLoss):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return ratio times advantage."""
-        return credited_ratio(log_ratio(logprobs, old_logprobs, mask), advantages) * advantages
+        return credited_ratio(masked_log_ratio(logprobs, old_logprobs, mask), advantages) * advantages

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.functional.scopes import top_share
-from rlcredit.losses.base import PolicyLoss, credited_ratio, log_ratio
+from rlcredit.functional.scopes import top_share_mask
+from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
 from rlcredit.losses.weights import Denominator
 
 
@@ -68,11 +68,13 @@ class KLCov(PolicyLoss, needs="update", every_row=True):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, *, update: int, **facts: Any
     ) -> Tensor:
         """Return the surrogate less the penalty."""
-        change = log_ratio(logprobs, old_logprobs, mask)
+        change = masked_log_ratio(logprobs, old_logprobs, mask)
         surrogate = credited_ratio(change, advantages) * advantages
         if update == 0:  # |x| of a rounding error would still have a gradient of full size
             return surrogate
-        steepest = top_share(credit_covariance(logprobs, advantages, mask), mask, self.share, "batch", group_size=1)
+        steepest = top_share_mask(
+            credit_covariance(logprobs, advantages, mask), mask, self.share, "batch", group_size=1
+        )
         return surrogate - self.beta * change.abs().where(steepest, 0)
 
     def metrics(

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
 from rlcredit.losses.base import AddedTerm, PolicyLoss
 from rlcredit.losses.importance_sampling import ImportanceSampling
@@ -35,7 +35,7 @@ def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") ->
 
     """
     difference = (other - logprobs).clamp(-20, 20)
-    if one_of("kl_estimate", "estimator", estimator, ("k2", "k3")) == "k2":
+    if require_choice("kl_estimate", "estimator", estimator, ("k2", "k3")) == "k2":
         return difference**2 / 2
     return difference.expm1() - difference
 
@@ -52,7 +52,7 @@ class KLPenalty(AddedTerm, needs="ref_logprobs"):
 
     def __init__(self, loss: PolicyLoss | None = None, beta: float = 0.04, estimator: Estimator = "k3") -> None:
         super().__init__(loss or ImportanceSampling(), beta, "drive the policy away")
-        self.estimator: Estimator = one_of("KLPenalty", "estimator", estimator, ("k2", "k3"))
+        self.estimator: Estimator = require_choice("KLPenalty", "estimator", estimator, ("k2", "k3"))
 
     def term(self, logprobs: Tensor, mask: Tensor, *, ref_logprobs: Tensor, **facts: Any) -> Tensor:
         """Return minus the estimate."""

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import bounded_ratio, log_ratio
+from rlcredit.losses.base import bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.weights import Denominator
 
@@ -37,5 +37,5 @@ class MeanRatio(ClippedSurrogate):
 
     def ratio(self, logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
         """Return each completion's mean ratio on every token, shape ``(B, T)``."""
-        ratio = bounded_ratio(log_ratio(logprobs, old_logprobs, mask))
+        ratio = bounded_ratio(masked_log_ratio(logprobs, old_logprobs, mask))
         return masked_mean(ratio, mask, dim=-1, keepdim=True).expand(ratio.shape)

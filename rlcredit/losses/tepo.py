@@ -5,7 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.functional.masked import masked_mean
 from rlcredit.functional.processes import pooled_mean_var
 from rlcredit.losses.gspo import GSPO
@@ -74,8 +74,8 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
         if not beta >= 0:
             raise ValueError(f"TEPO expects beta >= 0, got {beta}. A negative one would drive the policy away.")
         self.beta = beta
-        self.reference = one_of("TEPO", "reference", reference, ("old", "ref"))
-        self.first_update = one_of("TEPO", "first_update", first_update, ("none", "covariance"))
+        self.reference = require_choice("TEPO", "reference", reference, ("old", "ref"))
+        self.first_update = require_choice("TEPO", "first_update", first_update, ("none", "covariance"))
         if reference == "ref":
             self.needs = self.needs | {"ref_logprobs"}
 

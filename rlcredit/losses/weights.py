@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rlcredit.functional.processes import rank_and_world, summed
+from rlcredit.functional.processes import rank_and_world_size, sum_over_processes
 
 Denominator = Literal["token", "sequence", "constant"]
 
@@ -34,8 +34,8 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
 
     """
     if denominator == "token":
-        return mask / (summed(mask.sum().float()).clamp(min=1) / rank_and_world()[1])
-    rows = summed(torch.tensor(float(len(mask)), device=mask.device)) / rank_and_world()[1]
+        return mask / (sum_over_processes(mask.sum().float()).clamp(min=1) / rank_and_world_size()[1])
+    rows = sum_over_processes(torch.tensor(float(len(mask)), device=mask.device)) / rank_and_world_size()[1]
     if denominator == "sequence":
         return mask / (rows * mask.sum(-1, keepdim=True).clamp(min=1))
     assert constant is not None

@@ -11,7 +11,7 @@ KINDS = ("llama", "qwen2", "qwen3", "qwen3_moe")
 SIZES = ("num_attention_heads", "hidden_size", "num_hidden_layers")
 
 
-class Linear(NamedTuple):
+class LinearShape(NamedTuple):
     """A linear layer."""
 
     in_features: int
@@ -25,7 +25,7 @@ class Linear(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Architecture:
+class DecoderArchitecture:
     """A decoder of grouped queries, gated layers and rotary positions, dense or with experts.
 
     Args:
@@ -80,20 +80,20 @@ class Architecture:
         """Whether queries and keys are normed."""
         return self.kind.startswith("qwen3")
 
-    def linear(self) -> dict[str, Linear]:
+    def linear(self) -> dict[str, LinearShape]:
         """Return the linear layers but the head, as transformers names them; experts are none, they are stacked."""
         attention = {
-            "q_proj": Linear(self.hidden, self.queries, self.qkv_bias),
-            "k_proj": Linear(self.hidden, self.keys, self.qkv_bias),
-            "v_proj": Linear(self.hidden, self.keys, self.qkv_bias),
-            "o_proj": Linear(self.queries, self.hidden, self.out_bias),
+            "q_proj": LinearShape(self.hidden, self.queries, self.qkv_bias),
+            "k_proj": LinearShape(self.hidden, self.keys, self.qkv_bias),
+            "v_proj": LinearShape(self.hidden, self.keys, self.qkv_bias),
+            "o_proj": LinearShape(self.queries, self.hidden, self.out_bias),
         }
         mlp = {
-            "gate_proj": Linear(self.hidden, self.intermediate, self.mlp_bias),
-            "up_proj": Linear(self.hidden, self.intermediate, self.mlp_bias),
-            "down_proj": Linear(self.intermediate, self.hidden, self.mlp_bias),
+            "gate_proj": LinearShape(self.hidden, self.intermediate, self.mlp_bias),
+            "up_proj": LinearShape(self.hidden, self.intermediate, self.mlp_bias),
+            "down_proj": LinearShape(self.intermediate, self.hidden, self.mlp_bias),
         }
-        layers: dict[str, Linear] = {}
+        layers: dict[str, LinearShape] = {}
         for number in range(self.layers):
             layers |= {f"model.layers.{number}.self_attn.{name}": layer for name, layer in attention.items()}
             if number not in self.sparse:
@@ -114,7 +114,7 @@ class Architecture:
         return self.inner + embeddings + norms + len(self.sparse) * self.experts * (expert + self.hidden)
 
 
-def architecture(config: Mapping[str, Any]) -> Architecture | None:
+def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
     """Return what a ``config.json`` describes; None if it is of another kind, or lacks a size.
 
     Example:
@@ -136,7 +136,7 @@ def architecture(config: Mapping[str, Any]) -> Architecture | None:
             sizes = (config["num_experts"], config["num_experts_per_tok"], config["moe_intermediate_size"])
             moe = {**dict(zip(("experts", "active", "expert_width"), sizes, strict=True)), "sparse": frozenset(sparse)}
         bias = bool(config.get("attention_bias"))
-        known = Architecture(
+        known = DecoderArchitecture(
             kind=str(kind),
             vocabulary=config["vocab_size"],
             hidden=hidden,

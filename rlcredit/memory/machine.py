@@ -5,12 +5,12 @@ import os
 import torch
 
 
-def ram() -> int:
+def read_machine_memory() -> int:
     """Return the bytes of this machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def room(device: torch.device, processes: int) -> tuple[int, str]:
+def find_memory_share(device: torch.device, processes: int) -> tuple[int, str]:
     """Return the bytes that a process may take, and whose they are.
 
     Args:
@@ -21,4 +21,7 @@ def room(device: torch.device, processes: int) -> tuple[int, str]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return properties.total_memory, f"the {properties.name}"
-    return ram() // processes, "this machine" if processes == 1 else f"each of {processes} processes of this machine"
+    return (
+        read_machine_memory() // processes,
+        "this machine" if processes == 1 else f"each of {processes} processes of this machine",
+    )

@@ -8,7 +8,7 @@ states, Q wide queries, an F wide gated layer and adapters of rank r:
 """
 
 from rlcredit.loading import Precision, Quantization
-from rlcredit.memory.architecture import Architecture
+from rlcredit.memory.architecture import DecoderArchitecture
 
 BYTES: dict[Precision, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
 QUANTIZED: dict[Quantization, float] = {"4bit": 1 / 2 + 1 / 64 + 4 / (64 * 256), "8bit": 1.0}
@@ -28,19 +28,21 @@ SCORING = 3 * 2**26
 """Bytes of the largest tensors of logits that are scored; fewer where a batch is small."""
 
 
-def weights(architecture: Architecture, dtype: Precision, quantization: Quantization | None) -> float:
+def weight_bytes(architecture: DecoderArchitecture, dtype: Precision, quantization: Quantization | None) -> float:
     """Return the bytes of the frozen weights; embeddings, norms and experts are not quantized."""
     plain, inner = BYTES[dtype], architecture.inner
     held = QUANTIZED[quantization] if quantization else plain
     return inner * held + (architecture.parameters - inner) * plain
 
 
-def cache(architecture: Architecture, dtype: Precision, rows: int, tokens: int) -> int:
+def cache_bytes(architecture: DecoderArchitecture, dtype: Precision, rows: int, tokens: int) -> int:
     """Return the bytes of keys and values of some rows of so many tokens."""
     return 2 * architecture.layers * architecture.keys * BYTES[dtype] * rows * tokens
 
 
-def kept(architecture: Architecture, dtype: Precision, *, tokens: int, keys: int, ranks: int, mixed: bool) -> int:
+def activation_bytes(
+    architecture: DecoderArchitecture, dtype: Precision, *, tokens: int, keys: int, ranks: int, mixed: bool
+) -> int:
     """Return the bytes that backpropagation needs of some tokens, the gradients inside of one layer included.
 
     Args:
@@ -62,12 +64,12 @@ def kept(architecture: Architecture, dtype: Precision, *, tokens: int, keys: int
     return tokens * (whole + attention + max(dense * (sparse < architecture.layers), expert))
 
 
-def scoring(architecture: Architecture, tokens: int) -> int:
+def logit_bytes(architecture: DecoderArchitecture, tokens: int) -> int:
     """Return the bytes of logits while tokens are scored."""
     return min(SCORING, 3 * 4 * tokens * architecture.vocabulary)
 
 
-def prefill(architecture: Architecture, dtype: Precision, contexts: int, tokens: int) -> int:
+def prefill_bytes(architecture: DecoderArchitecture, dtype: Precision, contexts: int, tokens: int) -> int:
     """Return the bytes of one layer while contexts of so many tokens are read."""
     width = (
         4 * architecture.hidden

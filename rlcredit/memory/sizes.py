@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rlcredit.inputs import strict_yaml
-from rlcredit.memory.architecture import Architecture, architecture
+from rlcredit.memory.architecture import DecoderArchitecture, parse_architecture
 
 HUB = Path(__file__).parent / "hub.yaml"
 HEADER = 10**8
 """Bytes of the longest header that safetensors allows."""
 
 
-class Sizes(NamedTuple):
+class PolicySizes(NamedTuple):
     """How many weights a policy has, and its architecture where that is one that can be calculated with."""
 
     parameters: int
-    architecture: Architecture | None
+    architecture: DecoderArchitecture | None
 
 
-def sizes(location: str) -> Sizes | None:
+def find_policy_sizes(location: str) -> PolicySizes | None:
     """Return the sizes of a policy; None if nothing is known.
 
     A folder says them in its ``config.json``, or else in the headers of its weights; the id of a hub repository is
@@ -33,30 +33,30 @@ def sizes(location: str) -> Sizes | None:
     """
     folder = Path(location)
     if folder.is_dir():
-        described = architecture(_json(folder / "config.json"))
+        described = parse_architecture(_read_json_mapping(folder / "config.json"))
         if described is not None:
-            return Sizes(described.parameters, described)
-        weights = [_weights(file) for file in folder.glob("*.safetensors")]
-        return Sizes(sum(weights), None) if weights and all(weights) else None
-    described = architecture(_downloaded(location) or _listed(location))
-    return described and Sizes(described.parameters, described)
+            return PolicySizes(described.parameters, described)
+        weights = [_count_weights(file) for file in folder.glob("*.safetensors")]
+        return PolicySizes(sum(weights), None) if weights and all(weights) else None
+    described = parse_architecture(_read_downloaded_config(location) or _read_listed_config(location))
+    return described and PolicySizes(described.parameters, described)
 
 
-def _downloaded(repository: str) -> dict[str, Any]:
+def _read_downloaded_config(repository: str) -> dict[str, Any]:
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
 
     try:
         file = try_to_load_from_cache(repository, "config.json")
     except ValueError:  # no name that a repository can have
         return {}
-    return _json(Path(file)) if isinstance(file, str) else {}
+    return _read_json_mapping(Path(file)) if isinstance(file, str) else {}
 
 
-def _listed(repository: str) -> dict[str, Any]:
-    return strict_yaml.read(HUB).get(repository, {})
+def _read_listed_config(repository: str) -> dict[str, Any]:
+    return strict_yaml.read_yaml(HUB).get(repository, {})
 
 
-def _json(file: Path) -> dict[str, Any]:
+def _read_json_mapping(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -64,7 +64,7 @@ def _json(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _weights(file: Path) -> int:
+def _count_weights(file: Path) -> int:
     """Return how many weights a file of safetensors holds; 0 if it cannot be read as one."""
     try:
         with file.open("rb") as stream:

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from rlcredit.loading import load_config
-from rlcredit.memory.architecture import Linear
+from rlcredit.loading import load_model_config
+from rlcredit.memory.architecture import LinearShape
 
 
-def without_weights(location: str) -> tuple[Any, nn.Module]:
+def build_meta_model(location: str) -> tuple[Any, nn.Module]:
     """Return the configuration of a model and the model on the meta device; no weight is read.
 
     Args:
@@ -18,22 +18,22 @@ def without_weights(location: str) -> tuple[Any, nn.Module]:
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
-    config = load_config(location)
+    config = load_model_config(location)
     with torch.device("meta"):
         return config, AutoModelForCausalLM.from_config(config, trust_remote_code=False)
 
 
-def linear_layers(model: nn.Module) -> dict[str, Linear]:
+def find_linear_layers(model: nn.Module) -> dict[str, LinearShape]:
     """Return what PEFT counts as linear layers, by name, all but the head; GPT-2's have their weights transposed."""
     from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
 
-    layers: dict[str, Linear] = {}
+    layers: dict[str, LinearShape] = {}
     head = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
     for name, layer in model.named_modules():
         if layer is head:
             continue
         if isinstance(layer, nn.Linear):
-            layers[name] = Linear(layer.in_features, layer.out_features, layer.bias is not None)
+            layers[name] = LinearShape(layer.in_features, layer.out_features, layer.bias is not None)
         elif isinstance(layer, Conv1D):
-            layers[name] = Linear(*layer.weight.shape, bias=True)
+            layers[name] = LinearShape(*layer.weight.shape, bias=True)
     return layers

@@ -22,7 +22,7 @@ class TrueCredit:
         p: p-value of no credit, by the exact sign test on the continuations that the token made right and wrong, shape
             ``(N, T)`` float64.
         mask: true on sampled tokens, shape ``(N, T)``.
-        information: what the token says about the verdict, in nats; see :func:`information`, shape ``(N, T)`` float64.
+        information: what the token says about the verdict, in nats; see :func:`verdict_information`, shape ``(N, T)`` float64.
 
     """
 
@@ -59,11 +59,11 @@ def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
         square=(halves[0] * halves[1]).where(mask, 0),
         p=p.where(mask, 1),
         mask=mask,
-        information=information(right).where(mask, 0),
+        information=verdict_information(right).where(mask, 0),
     )
 
 
-def information(right: Tensor) -> Tensor:
+def verdict_information(right: Tensor) -> Tensor:
     r"""Return how far each token moves the distribution of the verdict.
 
     .. math:: i_t = \mathrm{KL}\bigl(P(r \mid s_t, o_t) \,\|\, P(r \mid s_t)\bigr), \qquad

@@ -10,15 +10,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.engines.base import Decoder
 from rlcredit.engines.decoding import ROW_MULTIPLE
-from rlcredit.engines.noise import continuations, inverse_cdf
+from rlcredit.engines.noise import continuation_uniforms, inverse_cdf
 from rlcredit.functional.uncertainty import tempered_logits
 from rlcredit.oracle.credit import TrueCredit, true_credit
-from rlcredit.oracle.tree import Branch, Tree
+from rlcredit.oracle.tree import Branch, PrefixTree
 from rlcredit.policy import Policy
 from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
 from rlcredit.tasks.base import Task
-from rlcredit.verification.rewards import are
+from rlcredit.verification.rewards import verdict_mask
 from rlcredit.verification.verifiers import Verdict
 
 LOGITS = 2**24
@@ -26,7 +26,7 @@ LOGITS = 2**24
 
 
 @dataclass
-class Cost:
+class ContinuationCost:
     """What :meth:`Oracle.outcomes` would cost.
 
     Attributes:
@@ -74,19 +74,19 @@ class Oracle:
     stream: int = 0
     precision: Callable[[], AbstractContextManager[None]] = nullcontext
     decoded: int = field(default=0, init=False)
-    _trees: dict[int, Tree] = field(default_factory=dict, init=False)
+    _trees: dict[int, PrefixTree] = field(default_factory=dict, init=False)
     _noises: dict[tuple[int, int], Tensor] = field(default_factory=dict, init=False)
 
     def afresh(self) -> "Oracle":
         """Return an oracle with independent noise, to evaluate credit that was assigned with this one."""
         return replace(self, stream=self.stream + 1)
 
-    def cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> Cost:
+    def cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
         """Return what :meth:`outcomes` of the same arguments would take."""
         tree, prefixes = self._walked(rollout, rows, starts, samples)
         missing = self._missing(tree, prefixes)
         new = {node for nodes in prefixes for node in nodes if any(branch in missing for branch in tree.leads[node])}
-        return Cost(len(new), len(missing), sum(self.max_tokens - tree.depth(node) for node, _ in missing))
+        return ContinuationCost(len(new), len(missing), sum(self.max_tokens - tree.depth(node) for node, _ in missing))
 
     def outcomes(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
         """Return whether each continuation of some prefixes is right.
@@ -127,16 +127,16 @@ class Oracle:
         return (rollout.correct[row] * rollout.judged[row]).item()
 
     @staticmethod
-    def _missing(tree: Tree, prefixes: list[list[int]]) -> set[Branch]:
+    def _missing(tree: PrefixTree, prefixes: list[list[int]]) -> set[Branch]:
         return {branch for nodes in prefixes for node in nodes for branch in tree.leads[node]} - tree.ended.keys()
 
     def _walked(
         self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
-    ) -> tuple[Tree, list[list[int]]]:
+    ) -> tuple[PrefixTree, list[list[int]]]:
         """Grow the tree by some completions; return the prefixes asked about, row by row."""
         if rollout.update:
             raise ValueError("The oracle needs the policy that sampled, but an update has changed it. Ask before it.")
-        tree, paths = self._trees.setdefault(samples, Tree()), []
+        tree, paths = self._trees.setdefault(samples, PrefixTree()), []
         new: dict[int, list[int]] = {}
         reached: set[int] = set()
         for row in rows:
@@ -186,13 +186,13 @@ class Oracle:
         """The noise of every continuation of a prompt, shape ``(M, max_tokens)``."""
         number, _ = rollout.sources[row // rollout.group_size]
         if (number, samples) not in self._noises:
-            self._noises[number, samples] = continuations(
+            self._noises[number, samples] = continuation_uniforms(
                 self.seed, self.step, number, samples, self.max_tokens, self.stream
             )
         return self._noises[number, samples]
 
     @torch.no_grad()
-    def _decode(self, rollout: Rollout, tree: Tree, branches: list[Branch], samples: int) -> None:
+    def _decode(self, rollout: Rollout, tree: PrefixTree, branches: list[Branch], samples: int) -> None:
         """Continue some prefixes and note how each continuation ended."""
         row_of = {number: place * rollout.group_size for place, (number, _) in enumerate(rollout.sources)}
         prefixes = {node: tree.tokens(node) for node, _ in branches}
@@ -227,7 +227,7 @@ class Oracle:
         mask = torch.arange(ids.shape[1]) < torch.tensor([len(tokens) for tokens in completions])[:, None]
         answers = self.policy.stated(self.policy.texts(ids, mask))
         examples = [rollout.sources[rows[node] // rollout.group_size][1] for node, _ in branches]
-        right = are(self.task.judge(answers, examples), Verdict.RIGHT)
+        right = verdict_mask(self.task.judge(answers, examples), Verdict.RIGHT)
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))
 
     def _contexts(self, rollout: Rollout, prefixes: list[tuple[int, list[int]]]) -> Tensor:

@@ -4,7 +4,7 @@ import numpy as np
 from torch import Tensor
 
 
-def rank_correlation(first: Tensor, second: Tensor) -> float:
+def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
     """Return Spearman's correlation; zero where one of the two does not vary.
 
     Args:
@@ -25,7 +25,7 @@ def rank_correlation(first: Tensor, second: Tensor) -> float:
     return round(float(np.corrcoef(*ranks)[0, 1]), 12)
 
 
-def area_under_curve(scores: Tensor, positive: Tensor) -> float:
+def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
     """Return the chance that a positive scores higher than a negative, ties counting half; one half without either.
 
     Args:
@@ -47,7 +47,7 @@ def area_under_curve(scores: Tensor, positive: Tensor) -> float:
     return float((ranks[positive.numpy()].sum() - positives * (positives + 1) / 2) / (positives * negatives))
 
 
-def mass_captured(mass: Tensor, scores: Tensor, share: float) -> float:
+def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
     """Return which part of the mass lies on the share of positions with the highest scores.
 
     Positions with equal scores at the edge count in part, as if drawn by lot: a score that is constant captures

@@ -5,20 +5,22 @@ from torch import Tensor
 
 from rlcredit.functional.masked import masked_mean
 from rlcredit.oracle.credit import TrueCredit
-from rlcredit.oracle.ranking import area_under_curve, mass_captured, rank_correlation
-from rlcredit.statistics.adjusted_p import benjamini_hochberg
+from rlcredit.oracle.ranking import captured_mass, roc_area_under_curve, signal_rank_correlation
+from rlcredit.statistics.adjusted_p import benjamini_hochberg_adjusted_p
 
 FALSE_DISCOVERIES = 0.05
 
 
-def forks(truth: TrueCredit) -> Tensor:
+def credit_fork_mask(truth: TrueCredit) -> Tensor:
     """Mark the tokens that have credit: exact sign tests, false discoveries held to 5 %, shape ``(N, T)`` bool."""
     significant = torch.zeros_like(truth.mask)
-    significant[truth.mask] = torch.from_numpy(benjamini_hochberg(truth.p[truth.mask].numpy()) <= FALSE_DISCOVERIES)
+    significant[truth.mask] = torch.from_numpy(
+        benjamini_hochberg_adjusted_p(truth.p[truth.mask].numpy()) <= FALSE_DISCOVERIES
+    )
     return significant
 
 
-def scored(truth: TrueCredit, scores: Tensor) -> dict[str, float]:
+def measure_credit_detection(truth: TrueCredit, scores: Tensor) -> dict[str, float]:
     """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``.
 
     Estimates are noisy where the policy is uncertain, so their size would make any measure of uncertainty look good;
@@ -26,14 +28,14 @@ def scored(truth: TrueCredit, scores: Tensor) -> dict[str, float]:
     """
     size, square = scores[truth.mask].abs(), truth.square[truth.mask]
     return {
-        "auc": area_under_curve(size, forks(truth)[truth.mask]),
-        "rank": rank_correlation(size, square),
-        "mass_10": mass_captured(square, size, 0.1),
-        "mass_20": mass_captured(square, size, 0.2),
+        "auc": roc_area_under_curve(size, credit_fork_mask(truth)[truth.mask]),
+        "rank": signal_rank_correlation(size, square),
+        "mass_10": captured_mass(square, size, 0.1),
+        "mass_20": captured_mass(square, size, 0.2),
     }
 
 
-def signed(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+def measure_credit_cosines(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
     """Return how far advantages agree with true credit, over all tokens and over deviations in completions."""
 
     def cosine(a: Tensor, b: Tensor) -> float:
@@ -48,14 +50,14 @@ def signed(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
     }
 
 
-def polarity(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+def measure_wrong_signs(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
     """Return the share of the forks whose advantage has the sign opposite to their true credit, and its two parts.
 
     What EP-GRPO (Yu et al., 2026, arXiv:2605.04960) says of uniform credit, measured against truth instead of a proxy:
     good tokens of wrong answers are punished, bad tokens of right answers rewarded. Forks without advantage count as
     agreeing; without any fork there is no share, and none is returned.
     """
-    where = forks(truth)
+    where = credit_fork_mask(truth)
     if not where.any():
         return {}
     credit, advantages = truth.credit[where], advantages[where]
@@ -64,7 +66,7 @@ def polarity(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
     return {name: share.double().mean().item() for name, share in shares.items()}
 
 
-def informed(truth: TrueCredit, entropy: Tensor, bins: int = 4) -> dict[str, float]:
+def measure_token_information(truth: TrueCredit, entropy: Tensor, bins: int = 4) -> dict[str, float]:
     """Return the mean information about the verdict beside the mean entropy, in nats, over all tokens and by entropy.
 
     Args:

@@ -8,7 +8,7 @@ Branch = tuple[int, int]
 
 
 @dataclass
-class Tree:
+class PrefixTree:
     """Every prefix of some completions, and the token that each of M noises draws after it.
 
     Attributes:

@@ -4,7 +4,7 @@
 ``delivery.py`` sends the journal to MLflow without holding up training.
 """
 
-from rlcredit.record.destination import Destination
-from rlcredit.record.logger import Record
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.logger import RunRecord
 
-__all__ = ["Destination", "Record"]
+__all__ = ["MLflowDestination", "RunRecord"]

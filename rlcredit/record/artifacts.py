@@ -9,8 +9,8 @@ from typing import Any
 from lightning.pytorch import Trainer
 
 from rlcredit.files import write_atomically
-from rlcredit.notices import once
-from rlcredit.record.logger import Record
+from rlcredit.notices import warn_once
+from rlcredit.record.logger import RunRecord
 from rlcredit.rollout import Rollout
 from rlcredit.run_folder.layout import RunFolder
 
@@ -18,51 +18,51 @@ _waiting: dict[Path, tuple[str, Callable[[], None]]] = {}
 """Texts that could not be written yet, by path, each with a function to call once it is written."""
 
 
-def run_folder(trainer: Trainer) -> RunFolder:
+def find_run_folder(trainer: Trainer) -> RunFolder:
     """Return the run's folder."""
     return RunFolder(trainer.default_root_dir)
 
 
-def folder(trainer: Trainer) -> Path:
+def make_run_folder(trainer: Trainer) -> Path:
     """Return the path of the run's folder, made if need be."""
-    path = run_folder(trainer).path
+    path = find_run_folder(trainer).path
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
-def picture_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
+def is_picture_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
     """Whether a picture of this rollout is wanted: once every so many steps, and at the end of the run."""
-    return measurement_due(trainer, rollout, every_n_steps) or trainer.global_step == trainer.max_steps
+    return is_measurement_due(trainer, rollout, every_n_steps) or trainer.global_step == trainer.max_steps
 
 
-def measurement_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
+def is_measurement_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
     """Whether this is a rollout's first update, and a multiple of so many steps falls on one of its updates."""
     updates = int(trainer.lightning_module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
     return rollout.update == 0 and -rollout.step % every_n_steps < updates
 
 
-def log_now(trainer: Trainer, metrics: Mapping[str, float]) -> None:
+def log_occasional_metrics(trainer: Trainer, metrics: Mapping[str, float]) -> None:
     """Log numbers that are measured now and then; Lightning would go on showing the last ones at every step."""
     for logger in trainer.loggers:
         logger.log_metrics(dict(metrics), step=trainer.global_step)
 
 
-def tag(trainer: Trainer, values: Mapping[str, str]) -> None:
+def publish_tags(trainer: Trainer, values: Mapping[str, str]) -> None:
     """Have tags of the run delivered."""
-    for record in _records(trainer):
+    for record in _find_run_records(trainer):
         record.tags(values)
 
 
-def publish(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
+def publish_file(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
     """Have a file of the run's folder delivered, or a folder with all that lies in it."""
-    for record in _records(trainer):
+    for record in _find_run_records(trainer):
         record.file(path, artifact_path)
 
 
 def publish_text(trainer: Trainer, name: str, text: str) -> None:
     """Write a text into the run's folder and have it delivered; ``name`` is its path in both."""
-    path = folder(trainer) / name
-    _write(path, text, lambda: publish(trainer, path, _within(name)))
+    path = make_run_folder(trainer) / name
+    _write_or_defer(path, text, lambda: publish_file(trainer, path, _find_artifact_folder(name)))
 
 
 def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, Any]]) -> None:
@@ -76,35 +76,35 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
     """
 
     def deliver() -> None:
-        for record in _records(trainer):
+        for record in _find_run_records(trainer):
             record.table(name)
 
-    _write(folder(trainer) / name, json.dumps(records, ensure_ascii=False, indent=1), deliver)
+    _write_or_defer(make_run_folder(trainer) / name, json.dumps(records, ensure_ascii=False, indent=1), deliver)
 
 
 @contextlib.contextmanager
-def spared(path: Path) -> Iterator[None]:
+def warn_on_write_error(path: Path) -> Iterator[None]:
     """Write a file that training can do without: an error of the disk becomes a warning."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        once(f"{path} cannot be written ({error.strerror or error}).")
+        warn_once(f"{path} cannot be written ({error.strerror or error}).")
 
 
-def _write(path: Path, text: str, deliver: Callable[[], None]) -> None:
+def _write_or_defer(path: Path, text: str, deliver: Callable[[], None]) -> None:
     """Write this text and those that failed before; what fails now is tried again with the next text."""
     _waiting[path] = (text, deliver)
-    settle()
+    write_waiting_texts()
 
 
-def settle() -> list[Path]:
+def write_waiting_texts() -> list[Path]:
     """Write the texts that could not be written before; return the paths that still cannot."""
     for path, (text, deliver) in list(_waiting.items()):
         try:
             write_atomically(path, text)
         except OSError as error:
-            once(
+            warn_once(
                 f"{path} cannot be written now ({error.strerror or error}). Training goes on; it is tried again later."
             )
             continue
@@ -113,9 +113,9 @@ def settle() -> list[Path]:
     return list(_waiting)
 
 
-def _records(trainer: Trainer) -> list[Record]:
-    return [logger for logger in trainer.loggers if isinstance(logger, Record)]
+def _find_run_records(trainer: Trainer) -> list[RunRecord]:
+    return [logger for logger in trainer.loggers if isinstance(logger, RunRecord)]
 
 
-def _within(name: str) -> str | None:
+def _find_artifact_folder(name: str) -> str | None:
     return name.rpartition("/")[0] or None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.shapes import Shape, mismatch
+from rlcredit.inputs.shapes import Shape, find_shape_mismatch
 from rlcredit.run_folder.layout import RunFolder
 
 TEXT_OR_NULL = (str, type(None))
@@ -21,7 +21,7 @@ ENTRIES: dict[str, Shape] = {
 """Lines of a record, by the key that tells them apart."""
 
 
-def refuse_what_lies_outside(folder: RunFolder) -> None:
+def refuse_invalid_record(folder: RunFolder) -> None:
     """Refuse a record that names what is not in its folder, before any of it is sent.
 
     Args:
@@ -32,24 +32,24 @@ def refuse_what_lies_outside(folder: RunFolder) -> None:
 
     """
     for path in (folder.tracking, folder.record, folder.lock):
-        _refuse_outside(path, folder.path, str(path))
-    for number, entry in enumerate(_lines(folder.record), start=1):
+        _refuse_outside_path(path, folder.path, str(path))
+    for number, entry in enumerate(_read_record_lines(folder.record), start=1):
         place = f"{folder.record}, line {number}"
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
-            raise ValueError(f"{place}: no line of a record has {_shortened(entry)}. {REPAIR}")
-        if problem := mismatch(entry, ENTRIES[kind]):
+            raise ValueError(f"{place}: no line of a record has {_shorten_repr(entry)}. {REPAIR}")
+        if problem := find_shape_mismatch(entry, ENTRIES[kind]):
             raise ValueError(f"{place}: {problem}. {REPAIR}")
         for key in {"file", "table", "to"} & entry.keys():
-            _refuse_name(entry[key], folder.path, f"{place}: {key}")
+            _refuse_outside_name(entry[key], folder.path, f"{place}: {key}")
         if kind == "table":
-            _refuse_no_table(folder.path / entry["table"])
+            _refuse_invalid_table(folder.path / entry["table"])
 
 
 REPAIR = "Deliver a folder as its run has left it."
 
 
-def _lines(path: Path) -> Iterator[Any]:
+def _read_record_lines(path: Path) -> Iterator[Any]:
     if not path.is_file():
         return
     with path.open("rb") as file:
@@ -62,20 +62,20 @@ def _lines(path: Path) -> Iterator[Any]:
                 raise ValueError(f"{path}, line {number}: not JSON. {REPAIR}") from None
 
 
-def _refuse_name(name: str | None, folder: Path, place: str) -> None:
+def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
     """Refuse a name that leads out of a folder, by itself or by a link on the way or below."""
     if name is None:
         return
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise ValueError(f"{place} is {_shortened(name)}, which is no path inside the folder. {REPAIR}")
+        raise ValueError(f"{place} is {_shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
     whole = folder / path
     below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
     for each in (whole, *below):
-        _refuse_outside(each, folder, place)
+        _refuse_outside_path(each, folder, place)
 
 
-def _refuse_outside(path: Path, folder: Path, place: str) -> None:
+def _refuse_outside_path(path: Path, folder: Path, place: str) -> None:
     """Refuse what a link leads out of a folder, and what is neither a file nor a folder."""
     if not os.path.lexists(path):
         return
@@ -86,7 +86,7 @@ def _refuse_outside(path: Path, folder: Path, place: str) -> None:
         raise ValueError(f"{place} names {path}, which is no file. {REPAIR}")
 
 
-def _refuse_no_table(path: Path) -> None:
+def _refuse_invalid_table(path: Path) -> None:
     if not path.is_file():
         return
     try:
@@ -98,6 +98,6 @@ def _refuse_no_table(path: Path) -> None:
         raise ValueError(f"{path}: no table of rows with the same columns. {REPAIR}")
 
 
-def _shortened(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]} .."

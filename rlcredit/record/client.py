@@ -12,7 +12,7 @@ LIMITS = {
 """A tracker that does not answer is tried again by the delivery of the record, which has more patience."""
 
 
-def connect(address: str) -> Any:
+def connect_to_mlflow(address: str) -> Any:
     """Return a client of the tracker at an address; nothing is asked yet."""
     for name, value in LIMITS.items():
         os.environ.setdefault(name, value)

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlcredit.files import locked, settled
+from rlcredit.files import lock_file, sync_folder
 
 SQLITE = "sqlite:///"
 PATIENCE = 60.0
 """Seconds to wait for another process that makes the same database."""
 
 
-def make(address: str) -> None:
+def make_mlflow_database(address: str) -> None:
     """Make the file of an SQLite database with all its tables, unless it is there; other addresses need nothing.
 
     Raises:
@@ -23,13 +23,13 @@ def make(address: str) -> None:
     path = Path(address.removeprefix(SQLITE))
     if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
         return
-    with _alone(path.with_name(f".{path.name}.making")):
+    with _wait_for_lock(path.with_name(f".{path.name}.making")):
         if not path.exists():
             unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
             unfinished.unlink(missing_ok=True)
             _create_tables(f"{SQLITE}{unfinished}")
             os.replace(unfinished, path)
-            settled(path.parent)
+            sync_folder(path.parent)
 
 
 def _create_tables(address: str) -> None:
@@ -39,12 +39,12 @@ def _create_tables(address: str) -> None:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _wait_for_lock(lock: Path) -> Iterator[None]:
     deadline = time.monotonic() + PATIENCE
     with contextlib.ExitStack() as held:
         while True:
             try:
-                held.enter_context(locked(lock))
+                held.enter_context(lock_file(lock))
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:

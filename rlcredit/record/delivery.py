@@ -5,11 +5,11 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from rlcredit.notices import again, once, tell
-from rlcredit.record.destination import Destination
-from rlcredit.record.journal import Entry, entries
-from rlcredit.record.refusals import Refused, find_refusal
-from rlcredit.record.store import BATCH, Point, Store, accepted
+from rlcredit.notices import print_message, rearm_warning, warn_once
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.journal import Entry, read_journal_entries
+from rlcredit.record.refusals import TrackerRefusal, find_tracker_refusal
+from rlcredit.record.store import BATCH, MLflowRun, Point, clean_mlflow_name
 from rlcredit.run_folder.layout import RunFolder
 
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -24,7 +24,7 @@ SILENCE = 30.0
 KIND = "delivery"
 
 
-class Delivery:
+class RecordDelivery:
     """Bring the record of a run to MLflow, each point once, and its files.
 
     A point is a metric at a step. What MLflow holds already is not sent again. If it holds points that the record does
@@ -37,9 +37,9 @@ class Delivery:
 
     """
 
-    def __init__(self, folder: RunFolder, destination: Destination) -> None:
+    def __init__(self, folder: RunFolder, destination: MLflowDestination) -> None:
         self.folder, self.to = folder, destination
-        self.store: Store | None = None
+        self.store: MLflowRun | None = None
         self.held: set[Point] = set()
         self.place = 0
         self.moved = time.monotonic()
@@ -55,11 +55,11 @@ class Delivery:
         try:
             self._bring()
         except Exception as error:
-            if (why := find_refusal(error)) is None:
+            if (why := find_tracker_refusal(error)) is None:
                 raise
             self.store, self.place = None, 0  # somebody may have deleted the run: look again what there is
             if not known:
-                raise Refused(why) from error
+                raise TrackerRefusal(why) from error
             self.bring()
 
     def _bring(self) -> None:
@@ -68,7 +68,7 @@ class Delivery:
         points: list[tuple[str, float, int, int]] = []
         waiting: set[Point] = set()
         place = self.place
-        for entry, place in entries(self.folder.record, self.place):
+        for entry, place in read_journal_entries(self.folder.record, self.place):
             points += self._points(entry, waiting)
             if len(points) >= BATCH or "metrics" not in entry:
                 self._send(points, entry, place)
@@ -81,8 +81,8 @@ class Delivery:
         assert self.store is not None
         self.store.end(status)
 
-    def _opened(self) -> Store:
-        store = Store(self.to)
+    def _opened(self) -> MLflowRun:
+        store = MLflowRun(self.to)
         held, former = store.points(), self.to.run_id
         self._move()
         ahead = held is not None and not held <= set(self._recorded())
@@ -105,14 +105,14 @@ class Delivery:
         return store
 
     def _recorded(self) -> Iterator[Point]:
-        for entry, _ in entries(self.folder.record):
-            yield from ((accepted(name), entry["step"]) for name in entry.get("metrics", {}))
+        for entry, _ in read_journal_entries(self.folder.record):
+            yield from ((clean_mlflow_name(name), entry["step"]) for name in entry.get("metrics", {}))
 
     def _points(self, entry: Entry, waiting: set[Point]) -> list[tuple[str, float, int, int]]:
         """Return the points of a line that MLflow does not hold yet and that are not in ``waiting``; add them there."""
         points = []
         for name, value in entry.get("metrics", {}).items():
-            point = (accepted(name), entry["step"])
+            point = (clean_mlflow_name(name), entry["step"])
             if point not in self.held and point not in waiting:
                 waiting.add(point)
                 points.append((point[0], value, entry["time"], entry["step"]))
@@ -146,10 +146,10 @@ class Delivery:
         try:
             self.to.save(self.folder.tracking)
         except OSError as error:
-            once(f"{self.folder.tracking} cannot be written ({error}); files that have arrived may be sent again.")
+            warn_once(f"{self.folder.tracking} cannot be written ({error}); files that have arrived may be sent again.")
 
 
-class Courier(threading.Thread):
+class DeliveryThread(threading.Thread):
     """Deliver while a run goes on.
 
     Args:
@@ -157,7 +157,7 @@ class Courier(threading.Thread):
 
     """
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: RecordDelivery) -> None:
         super().__init__(name="delivery", daemon=True)
         self.delivery = delivery
         self.news, self.done = threading.Event(), threading.Event()
@@ -178,7 +178,7 @@ class Courier(threading.Thread):
                     self.delivery.end(status)
                     self.done.set()
                     return
-            except Refused as refused:
+            except TrackerRefusal as refused:
                 self._give_up(refused)
                 return
             except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, training goes on)
@@ -187,8 +187,8 @@ class Courier(threading.Thread):
                 failures += 1
             else:
                 if failures:
-                    tell(f"MLflow at {self.delivery.to.shown} takes the record again; nothing is missing.")
-                    again(KIND)
+                    print_message(f"MLflow at {self.delivery.to.shown} takes the record again; nothing is missing.")
+                    rearm_warning(KIND)
                 failures, self.trouble = 0, None
 
     def close(self, status: str, patience: float) -> bool:
@@ -202,9 +202,9 @@ class Courier(threading.Thread):
                 break
         return self.done.is_set()
 
-    def _give_up(self, refused: Refused) -> None:
+    def _give_up(self, refused: TrackerRefusal) -> None:
         record = self.delivery.folder.record
-        tell(
+        print_message(
             f"warning: MLflow at {self.delivery.to.shown} refuses this run: {refused}. The run goes on; {record} keeps "
             "everything."
         )
@@ -214,7 +214,7 @@ class Courier(threading.Thread):
         # Only the type of the error: its text may hold an address with a password.
         self.trouble = type(error).__name__
         record = self.delivery.folder.record
-        once(
+        warn_once(
             f"MLflow at {self.delivery.to.shown} does not take the record of this run ({self.trouble}). The run goes "
             f"on; {record} keeps everything and is delivered as soon as it can be.",
             KIND,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.files import replaced
-from rlcredit.inputs.shapes import Shape, mismatch
+from rlcredit.files import replace_file
+from rlcredit.inputs.shapes import Shape, find_shape_mismatch
 from rlcredit.record.database import SQLITE
 
 USUAL = f"{SQLITE}mlflow.db"
@@ -39,7 +39,7 @@ _saving = threading.Lock()
 
 
 @dataclasses.dataclass
-class Destination:
+class MLflowDestination:
     """A run in MLflow.
 
     Args:
@@ -89,33 +89,33 @@ class Destination:
         """Return the address for people; one that comes from the environment may hold a password."""
         return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
 
-    def elsewhere(self, tracking_uri: str | None, experiment_name: str) -> "Destination":
+    def elsewhere(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
         """Return a tracker, or an experiment, where nothing of the run has arrived yet; the same if it is this one."""
         if (tracking_uri, experiment_name) == (self.tracking_uri, self.experiment_name):
             return self
-        return Destination(tracking_uri, experiment_name, self.run_name, self.tags, status=self.status)
+        return MLflowDestination(tracking_uri, experiment_name, self.run_name, self.tags, status=self.status)
 
     def command(self, folder: Path) -> str:
         """Return the command that delivers a folder here; an address that is not the usual one has to be named."""
         words = ["rlcredit", "deliver", str(folder)]
-        if self.tracking_uri not in (None, placed(USUAL)):
+        if self.tracking_uri not in (None, resolve_tracking_uri(USUAL)):
             words += ["--tracking_uri", str(self.tracking_uri)]
         return shlex.join(words)
 
     def save(self, path: Path) -> None:
         """Write it to a file; the run and its delivery thread both do."""
         with _saving:
-            replaced(path, json.dumps(dataclasses.asdict(self), indent=1))
+            replace_file(path, json.dumps(dataclasses.asdict(self), indent=1))
 
     @classmethod
-    def saved(cls, path: Path) -> "Destination | None":
+    def saved(cls, path: Path) -> "MLflowDestination | None":
         """Return what was saved; None if there is no file, or none that can be read."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
         known = isinstance(content, dict) and content.keys() <= {field.name for field in dataclasses.fields(cls)}
-        return cls(**content) if known and mismatch(content, SHAPE) is None else None
+        return cls(**content) if known and find_shape_mismatch(content, SHAPE) is None else None
 
 
 OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifact_location"])
@@ -128,14 +128,14 @@ CONTEXT = "MLFLOW_RUN_CONTEXT"
 """The variable from which MLflow takes tags of new runs: nesting is no part of a run's configuration."""
 
 
-def placed(address: str | None) -> str | None:
+def resolve_tracking_uri(address: str | None) -> str | None:
     """Return an address that means the same in every working directory."""
     if address is None or not address.startswith(SQLITE) or address.startswith(f"{SQLITE}/"):
         return address
     return f"{SQLITE}{Path(address.removeprefix(SQLITE)).resolve()}"
 
 
-def destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> Destination:
+def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]) -> MLflowDestination:
     """Return where the record of a run goes, from the arguments of an MLFlowLogger.
 
     Args:
@@ -155,8 +155,8 @@ def destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str, str]
             )
     nested = json.loads(os.environ.get(CONTEXT, "{}"))  # a run that is delivered later still belongs to its campaign
     merged = {key: str(value) for key, value in {**nested, **tags, **(arguments.get("tags") or {})}.items()}
-    return Destination(
-        tracking_uri=placed(arguments.get("tracking_uri")),
+    return MLflowDestination(
+        tracking_uri=resolve_tracking_uri(arguments.get("tracking_uri")),
         experiment_name=arguments.get("experiment_name", "rlcredit"),
         run_name=arguments.get("run_name") or name,
         tags=merged,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.notices import once
+from rlcredit.notices import warn_once
 
 Entry = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Journal:
             )
         if length and os.pread(self._file, 1, length - 1) != b"\n":
             raise ValueError(f"{path} is not the record that the checkpoint has seen. Begin anew without --ckpt_path.")
-        self.length = _whole(path) if length is None else length
+        self.length = _find_whole_length(path) if length is None else length
         self._waiting: list[bytes] = []
         os.ftruncate(self._file, self.length)
 
@@ -68,10 +68,10 @@ class Journal:
                 self.length += written
                 del self._waiting[0]
         except OSError as error:
-            once(f"{self.path} cannot be written ({error}). What it lacks is kept in memory.")
+            warn_once(f"{self.path} cannot be written ({error}). What it lacks is kept in memory.")
 
 
-def entries(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[Entry, int]]:
+def read_journal_entries(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[Entry, int]]:
     """Yield the whole lines of a journal, each with the byte at which the next one begins.
 
     Args:
@@ -92,7 +92,7 @@ def entries(path: Path, start: int = 0, end: int | None = None) -> Iterator[tupl
             yield json.loads(line), place
 
 
-def _whole(path: Path) -> int:
+def _find_whole_length(path: Path) -> int:
     """Return the length of a file up to the last line that is whole."""
     content = path.read_bytes()
     return content.rfind(b"\n") + 1

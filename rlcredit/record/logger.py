@@ -9,9 +9,9 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.notices import tell
-from rlcredit.record.delivery import Courier, Delivery
-from rlcredit.record.destination import Destination
+from rlcredit.notices import print_message
+from rlcredit.record.delivery import DeliveryThread, RecordDelivery
+from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Journal
 from rlcredit.run_folder.layout import RunFolder
 
@@ -19,7 +19,7 @@ PATIENCE = {"KILLED": 8.0, "FAILED": 20.0, "FINISHED": 120.0}
 """Seconds that a run waits at its end for its delivery to MLflow; at most 8 if MLflow has failed."""
 
 
-class Record(Logger):
+class RunRecord(Logger):
     """The record of a run.
 
     Args:
@@ -32,14 +32,14 @@ class Record(Logger):
 
     """
 
-    def __init__(self, folder: RunFolder, length: int | None = None, to: Destination | None = None) -> None:
+    def __init__(self, folder: RunFolder, length: int | None = None, to: MLflowDestination | None = None) -> None:
         super().__init__()
         self.folder, self.to, self.fresh = folder, to, length is None
         self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
-        self.courier: Courier | None = None
+        self.courier: DeliveryThread | None = None
         if to is not None and self.journal is not None:
             self._save(to)
-            self.courier = Courier(Delivery(folder, to))
+            self.courier = DeliveryThread(RecordDelivery(folder, to))
             self.courier.start()
 
     @property
@@ -101,12 +101,12 @@ class Record(Logger):
         arrived = self.courier.close(status, PATIENCE[status] if patience is None else patience)
         self._save(self.to)
         if not arrived:
-            tell(
+            print_message(
                 f"MLflow at {self.to.shown} has not taken all of this run yet; nothing is lost. "
                 f"`{self.to.command(self.folder.path)}` brings it there."
             )
 
-    def _save(self, to: Destination) -> None:
+    def _save(self, to: MLflowDestination) -> None:
         with contextlib.suppress(OSError):  # a full disk must not hide how the run has ended
             to.save(self.folder.tracking)
 

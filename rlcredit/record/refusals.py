@@ -26,11 +26,11 @@ DELETED = (
 OTHERWISE = "it does not accept what the run has recorded: name another experiment with --experiment"
 
 
-class Refused(Exception):  # noqa: N818  (said by a tracker; not every refusal is a fault)
+class TrackerRefusal(Exception):  # noqa: N818  (said by a tracker; not every refusal is a fault)
     """A tracker refuses a run for good; the message says why and what to do, and holds no address."""
 
 
-def find_refusal(error: Exception) -> str | None:
+def find_tracker_refusal(error: Exception) -> str | None:
     """Return why a tracker refuses for good, and the repair; None for an error that may pass.
 
     Args:
@@ -39,18 +39,18 @@ def find_refusal(error: Exception) -> str | None:
     """
     from mlflow.exceptions import RestException  # noqa: PLC0415
 
-    if isinstance(error, Refused):
+    if isinstance(error, TrackerRefusal):
         return str(error)
     if isinstance(error, RestException) and not error.json.get("error_code"):
         return STRANGER
-    status, code = _status(error)
+    status, code = _find_http_status(error)
     raced = code == "RESOURCE_ALREADY_EXISTS"  # another run has made the experiment in this moment
     if raced or status is None or not 400 <= status < 500 or status in PASSING:
         return None
     return f"{REPAIRS.get(status, OTHERWISE)} ({code})"
 
 
-def _status(error: Exception) -> tuple[int | None, Any]:
+def _find_http_status(error: Exception) -> tuple[int | None, Any]:
     """Return the HTTP status of an error, also of a database's, and what to call it."""
     from mlflow.exceptions import MlflowException  # noqa: PLC0415
     from requests import HTTPError  # noqa: PLC0415

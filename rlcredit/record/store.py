@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.record.client import connect
-from rlcredit.record.database import make
-from rlcredit.record.destination import Destination
-from rlcredit.record.refusals import DELETED, Refused
+from rlcredit.record.client import connect_to_mlflow
+from rlcredit.record.database import make_mlflow_database
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.refusals import DELETED, TrackerRefusal
 
 BATCH = 1000
 """Most metrics that MLflow takes in one request."""
@@ -28,7 +28,7 @@ Point = tuple[str, int]
 """A metric and a step."""
 
 
-class Store:
+class MLflowRun:
     """The MLflow run of a destination; every call may fail, and may take as long as MLflow's time limits let it.
 
     Args:
@@ -36,10 +36,10 @@ class Store:
 
     """
 
-    def __init__(self, destination: Destination) -> None:
-        make(destination.address)
+    def __init__(self, destination: MLflowDestination) -> None:
+        make_mlflow_database(destination.address)
         self.destination = destination
-        self.client = connect(destination.address)
+        self.client = connect_to_mlflow(destination.address)
 
     def points(self) -> set[Point] | None:
         """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
@@ -65,7 +65,7 @@ class Store:
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
         to = self.destination
-        home = experiment(self.client, to.experiment_name, to.artifact_location)
+        home = find_or_make_experiment(self.client, to.experiment_name, to.artifact_location)
         tags = resolve_tags({**to.tags, KEY: str(to.key)})
         for run in self.client.search_runs([home], f"tags.`{KEY}` = '{to.key}'", max_results=1):
             for name, value in tags.items():
@@ -97,7 +97,7 @@ class Store:
         from mlflow.entities import Param  # noqa: PLC0415
 
         if not self.client.get_run(self._id).data.params:
-            named = [Param(accepted(key)[:LONGEST], str(value)[:LONGEST]) for key, value in values.items()]
+            named = [Param(clean_mlflow_name(key)[:LONGEST], str(value)[:LONGEST]) for key, value in values.items()]
             for start in range(0, len(named), PARAMETERS):
                 self.client.log_batch(self._id, params=named[start : start + PARAMETERS])
 
@@ -142,7 +142,7 @@ TABLES = "mlflow.loggedArtifacts"
 """The tag by which MLflow's pages know which artifacts are tables."""
 
 
-def experiment(client: Any, name: str, artifact_location: str | None = None) -> str:
+def find_or_make_experiment(client: Any, name: str, artifact_location: str | None = None) -> str:
     """Return the id of an experiment, which is made if there is none of this name.
 
     Raises:
@@ -153,11 +153,11 @@ def experiment(client: Any, name: str, artifact_location: str | None = None) -> 
     if existing is None:
         return client.create_experiment(name, artifact_location=artifact_location)
     if existing.lifecycle_stage == "deleted":
-        raise Refused(DELETED.format(name=name, id=existing.experiment_id))
+        raise TrackerRefusal(DELETED.format(name=name, id=existing.experiment_id))
     return existing.experiment_id
 
 
-def accepted(name: str) -> str:
+def clean_mlflow_name(name: str) -> str:
     """Return a metric's name without what MLflow does not accept in one.
 
     Example:

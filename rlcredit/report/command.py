@@ -5,41 +5,45 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.campaign.declaration import read
-from rlcredit.inputs.arguments import Parser, path
-from rlcredit.inputs.passwords import redacted
-from rlcredit.report.evidence import collected
-from rlcredit.report.page import refuse_another_folder, written
-from rlcredit.report.training import store, training_curves
+from rlcredit.campaign.declaration import read_declaration
+from rlcredit.inputs.arguments import CommandParser, parse_path
+from rlcredit.inputs.passwords import redact_passwords
+from rlcredit.report.evidence import read_campaign_evidence
+from rlcredit.report.page import refuse_foreign_files, write_report
+from rlcredit.report.training import find_campaign_mlflow_run, load_training_curves
 
 
-def parser() -> argparse.ArgumentParser:
+def make_report_parser() -> argparse.ArgumentParser:
     """Return what the command line of a report accepts."""
-    command = Parser("rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG.")
-    command.add_argument("campaign", type=path, help="its file, or its folder")
-    command.add_argument("--folder", type=path, default=Path("campaigns"), help="where campaigns are kept")
-    command.add_argument("--out", type=path, help="where to write; `report` inside the folder if not given")
+    command = CommandParser(
+        "rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG."
+    )
+    command.add_argument("campaign", type=parse_path, help="its file, or its folder")
+    command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
+    command.add_argument("--out", type=parse_path, help="where to write; `report` inside the folder if not given")
     return command
 
 
-def main(args: Sequence[str]) -> int:
+def run_report_command(args: Sequence[str]) -> int:
     """Write a report.
 
     Returns:
         0 if all that was declared is in it, 1 if runs are missing, refused or not compared, 2 if there is no campaign.
 
     """
-    options = parser().parse_args(args)
+    options = make_report_parser().parse_args(args)
     try:
-        root = options.folder / read(options.campaign).name if options.campaign.is_file() else options.campaign
+        root = (
+            options.folder / read_declaration(options.campaign).name if options.campaign.is_file() else options.campaign
+        )
         out = options.out or root / "report"
-        refuse_another_folder(out)
-        evidence = collected(root)
+        refuse_foreign_files(out)
+        evidence = read_campaign_evidence(root)
     except ValueError as error:
-        print(f"error: {redacted(str(error))}", file=sys.stderr)
+        print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
         return 2
-    mlflow = store(evidence)
-    compared = written(evidence, training_curves(evidence, mlflow), out)
+    mlflow = find_campaign_mlflow_run(evidence)
+    compared = write_report(evidence, load_training_curves(evidence, mlflow), out)
     for comparison in compared:
         print(f"{comparison.family}: {comparison.condition} against {comparison.baseline}: {comparison.verdict}")
     for name, reasons in evidence.refused.items():

@@ -8,27 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlcredit.campaign.declaration import ALPHA
-from rlcredit.report.evidence import Evidence, Run
-from rlcredit.statistics.adjusted_p import holm
-from rlcredit.statistics.collapse import collapsed
-from rlcredit.statistics.equivalence import equivalence
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.learning_curve_area import learning_curve_area
 from rlcredit.statistics.probability_of_improvement import probability_of_improvement
-from rlcredit.statistics.sign_flip import fewest_pairs, sign_flip_p
-from rlcredit.statistics.t_test import TTest, paired_t
-from rlcredit.statistics.verdict import verdict
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
+from rlcredit.statistics.t_test import TTest, paired_t_test
+from rlcredit.statistics.verdict import state_conclusion
 
 Row = NDArray[np.float64]
 
-FEWEST = fewest_pairs(ALPHA)
+FEWEST = fewest_sign_flip_pairs(ALPHA)
 """Pairs below which no test reaches the level, nor an interval for new questions the 95 % it is called."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class ConditionComparison:
     """What paired runs say of a condition and its baseline, after the last step.
 
     Args:
@@ -68,7 +68,7 @@ class Comparison:
     area: TTest | None = None
 
 
-def comparisons(evidence: Evidence) -> list[Comparison]:
+def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
     """Compare what was declared to be compared, family by family.
 
     All are corrected together, whichever family they belong to. One that lacks pairs counts as if its p were one: what
@@ -76,38 +76,40 @@ def comparisons(evidence: Evidence) -> list[Comparison]:
     """
     families = evidence.declaration.compared.items()
     compared = [
-        _compared(evidence, name, family.baseline, condition)
+        _compare_condition(evidence, name, family.baseline, condition)
         for name, family in families
         for condition in family.conditions
     ]
     margin = evidence.declaration.effect
-    ps = [_p(comparison) for comparison in compared]
-    p_equivalences = [_p_equivalence(comparison, margin) for comparison in compared]
+    ps = [_comparison_p(comparison) for comparison in compared]
+    p_equivalences = [_comparison_equivalence_p(comparison, margin) for comparison in compared]
     waits = any(comparison.verdict.startswith("open") for comparison in compared)
-    corrected = zip(compared, holm(ps).tolist(), holm(p_equivalences).tolist(), strict=True)
+    corrected = zip(compared, holm_adjusted_p(ps).tolist(), holm_adjusted_p(p_equivalences).tolist(), strict=True)
     return [
-        comparison if comparison.verdict else _decided(comparison, margin, p, p_equivalence, len(compared), waits)
+        comparison
+        if comparison.verdict
+        else _conclude_comparison(comparison, margin, p, p_equivalence, len(compared), waits)
         for comparison, p, p_equivalence in corrected
     ]
 
 
-def _p(comparison: Comparison) -> float:
+def _comparison_p(comparison: ConditionComparison) -> float:
     """Return p of no difference; one where there is nothing to test."""
     if comparison.verdict or comparison.test is None:
         return 1.0
     return sign_flip_p(comparison.differences) if any(comparison.collapses) else comparison.test.p
 
 
-def _p_equivalence(comparison: Comparison, margin: float) -> float:
+def _comparison_equivalence_p(comparison: ConditionComparison, margin: float) -> float:
     untested = comparison.verdict or comparison.test is None or any(comparison.collapses)
-    return 1.0 if untested else equivalence(comparison.test, margin).p  # pyright: ignore[reportArgumentType]
+    return 1.0 if untested else equivalence_test(comparison.test, margin).p  # pyright: ignore[reportArgumentType]
 
 
-def _decided(
-    comparison: Comparison, margin: float, p: float, p_equivalence: float, number: int, waits: bool
-) -> Comparison:
+def _conclude_comparison(
+    comparison: ConditionComparison, margin: float, p: float, p_equivalence: float, number: int, waits: bool
+) -> ConditionComparison:
     """Say what corrected p-values decide."""
-    words = verdict(comparison.differences, margin, p=p, p_equivalence=p_equivalence, family=number)
+    words = state_conclusion(comparison.differences, margin, p=p, p_equivalence=p_equivalence, family=number)
     if words.startswith("undecided") and any(comparison.collapses):
         of, (runs, base) = len(comparison.seeds), comparison.collapses
         words = f"undecided: {runs} of {of} runs collapsed, {base} of the baseline's"
@@ -117,14 +119,16 @@ def _decided(
     return dataclasses.replace(comparison, verdict=words, **ps)
 
 
-def _compared(evidence: Evidence, family: str, baseline: str, condition: str) -> Comparison:
+def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
     """Compare two conditions; the verdict is left empty if it only waits for the family."""
     declaration = evidence.declaration
     if reasons := evidence.unlike(condition, baseline):
-        return Comparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
+        return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
     pairs = list(evidence.paired(condition, baseline))
     if any(arm.asked != base.asked for arm, base in pairs):
-        return Comparison(family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations")
+        return ConditionComparison(
+            family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
+        )
     wanted, words = len(declaration.seeds), ""
     if len(pairs) < wanted:
         words = f"open: {len(pairs)} of {wanted} pairs"
@@ -132,14 +136,16 @@ def _compared(evidence: Evidence, family: str, baseline: str, condition: str) ->
         words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
-    differences = _paired(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
+    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
     seeds = tuple(arm.seed for arm, _ in pairs)
-    return Comparison(
-        family, baseline, condition, seeds, differences, words, **_described(evidence, pairs, differences)
+    return ConditionComparison(
+        family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
     )
 
 
-def _described(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences: Row) -> dict[str, Any]:
+def _summarise_pairs(
+    evidence: CampaignEvidence, pairs: Sequence[tuple[FinishedRun, FinishedRun]], differences: Row
+) -> dict[str, Any]:
     """Return the numbers that so many pairs allow, whether or not all declared pairs are there."""
     numbers: dict[str, Any] = {}
     if not pairs:
@@ -149,9 +155,9 @@ def _described(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences
     ends = [[run.metrics[steps][primary] for run in runs] for runs in (arm, base)]
     numbers["improves"] = probability_of_improvement(*ends)
     if len(pairs) >= 2:
-        area = _paired(pairs, lambda run: area_under(run, primary))
-        numbers |= {"test": paired_t(differences), "area": paired_t(area)}
-    numbers["collapses"] = (int(collapsed(ends[0]).sum()), int(collapsed(ends[1]).sum()))
+        area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
+        numbers |= {"test": paired_t_test(differences), "area": paired_t_test(area)}
+    numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
     outcomes = evidence.per_question(arm, primary) - evidence.per_question(base, primary)
@@ -160,12 +166,14 @@ def _described(evidence: Evidence, pairs: Sequence[tuple[Run, Run]], differences
     return numbers
 
 
-def area_under(run: Run, metric: str) -> float:
+def measure_curve_area(run: FinishedRun, metric: str) -> float:
     """Return the area under a held-out curve of a run, in the unit of the curve."""
     curve = run.curve(metric)
     return float(learning_curve_area(list(curve), list(curve.values())))
 
 
-def _paired(pairs: Sequence[tuple[Run, Run]], value: Callable[[Run], float]) -> Row:
+def _subtract_paired_runs(
+    pairs: Sequence[tuple[FinishedRun, FinishedRun]], value: Callable[[FinishedRun], float]
+) -> Row:
     """Return differences; shares of questions that are equal differ by nothing, not by a rounding."""
     return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64).round(12)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.ledger import Ledger, active
-from rlcredit.campaign.metric import Metric, held_out_metric, unlike
-from rlcredit.campaign.recorded import fixed_declaration, held_out_outcome
-from rlcredit.campaign.run_spec import RunSpec, specs
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.ledger import CampaignRecord, is_campaign_running
+from rlcredit.campaign.metric import MetricDefinition, define_held_out_metric, list_metric_differences
+from rlcredit.campaign.recorded import read_evaluation_file, restore_declaration
+from rlcredit.campaign.run_spec import RunSpec, list_run_specs
 from rlcredit.files import file_sha256
 from rlcredit.statistics.pass_at_k import pass_at_k
 
@@ -20,7 +20,7 @@ Verdicts = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """A finished run that was executed as declared.
 
     Args:
@@ -55,7 +55,7 @@ class Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Evidence:
+class CampaignEvidence:
     """All that a report may use.
 
     Args:
@@ -68,12 +68,12 @@ class Evidence:
 
     """
 
-    declaration: Declaration
-    ledger: Ledger
-    runs: dict[tuple[str, int], Run]
+    declaration: CampaignDeclaration
+    ledger: CampaignRecord
+    runs: dict[tuple[str, int], FinishedRun]
     refused: dict[str, list[str]]
     absent: dict[str, str]
-    measures: dict[str, Metric]
+    measures: dict[str, MetricDefinition]
 
     @property
     def declared(self) -> int:
@@ -82,24 +82,24 @@ class Evidence:
 
     def unlike(self, condition: str, baseline: str) -> list[str]:
         """Say in what the primary metrics of two conditions differ; nothing if they can be compared."""
-        return unlike(self.measures[condition], self.measures[baseline], (condition, baseline))
+        return list_metric_differences(self.measures[condition], self.measures[baseline], (condition, baseline))
 
     def pass_k(self, condition: str) -> int:
         """Return k of the pass@k that a condition's evaluations report."""
         settings = self.measures[condition].settings
         return int(settings.get("data.init_args.held_out_k") or settings["model.pass_k"])
 
-    def of(self, condition: str) -> list[Run]:
+    def of(self, condition: str) -> list[FinishedRun]:
         """Return the runs of a condition, in the order of the seeds."""
         return [self.runs[condition, seed] for seed in self.declaration.seeds if (condition, seed) in self.runs]
 
-    def paired(self, first: str, second: str) -> Iterator[tuple[Run, Run]]:
+    def paired(self, first: str, second: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
         """Yield the runs of two conditions with common seeds."""
         for run in self.of(first):
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
 
-    def per_question(self, runs: Sequence[Run], metric: str) -> Verdicts:
+    def per_question(self, runs: Sequence[FinishedRun], metric: str) -> Verdicts:
         """Return pass@1 by sample, or pass@k, of every question after the last step.
 
         Args:
@@ -116,43 +116,45 @@ class Evidence:
         return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k(runs[0].condition))[..., None]
 
 
-def collected(root: Path) -> Evidence:
+def read_campaign_evidence(root: Path) -> CampaignEvidence:
     """Read the folder of a campaign.
 
     Raises:
         ValueError: there is no campaign in it.
 
     """
-    ledger = Ledger(root)
+    ledger = CampaignRecord(root)
     if not ledger.fixed:
         raise ValueError(f"{root} holds no campaign: there is no declaration in {ledger.path}.")
-    declaration = fixed_declaration(ledger.content, ledger.path)
+    declaration = restore_declaration(ledger.content, ledger.path)
     configs = ledger.content["configs"]
-    evidence = Evidence(
+    evidence = CampaignEvidence(
         declaration,
         ledger,
         runs={},
         refused={},
         absent={},
-        measures={name: held_out_metric(declaration, config) for name, config in configs.items()},
+        measures={name: define_held_out_metric(declaration, config) for name, config in configs.items()},
     )
-    for spec in specs(declaration, root):
+    for spec in list_run_specs(declaration, root):
         entry = ledger.of(spec)
         if not ledger.finished(spec):
             state = entry.get("state", "not begun")
-            evidence.absent[spec.name] = "interrupted" if state == "running" and not active(root) else state
-        elif reasons := [*entry["differences"], *_altered(spec, entry)]:
+            evidence.absent[spec.name] = (
+                "interrupted" if state == "running" and not is_campaign_running(root) else state
+            )
+        elif reasons := [*entry["differences"], *_find_altered_files(spec, entry)]:
             evidence.refused[spec.name] = reasons
         else:
-            run = _read(spec, entry)
-            if reasons := list(_inconsistent(run, evidence)):
+            run = _read_finished_run(spec, entry)
+            if reasons := list(_find_inconsistencies(run, evidence)):
                 evidence.refused[spec.name] = reasons
             else:
                 evidence.runs[spec.condition, spec.seed] = run
     return evidence
 
 
-def _altered(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
+def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
     """Name the files that are not those that the ledger has recorded."""
     for step, recorded in entry["held_out_sha256"].items():
         path = spec.run.evaluation(int(step))
@@ -160,10 +162,10 @@ def _altered(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"{path.relative_to(spec.folder).as_posix()} is not the file that the ledger has recorded"
 
 
-def _read(spec: RunSpec, entry: Mapping[str, Any]) -> Run:
-    evaluations = {int(step): held_out_outcome(spec.run.evaluation(int(step))) for step in entry["metrics"]}
+def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any]) -> FinishedRun:
+    evaluations = {int(step): read_evaluation_file(spec.run.evaluation(int(step))) for step in entry["metrics"]}
     last = evaluations[max(evaluations)]
-    return Run(
+    return FinishedRun(
         spec.condition,
         spec.seed,
         (last["questions_sha256"], tuple(last["numbers"])),
@@ -173,7 +175,7 @@ def _read(spec: RunSpec, entry: Mapping[str, Any]) -> Run:
     )
 
 
-def _inconsistent(run: Run, evidence: Evidence) -> Iterator[str]:
+def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Iterator[str]:
     """Say where the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
     for step, right in run.right.items():
         if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):

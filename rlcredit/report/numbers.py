@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlcredit.files import as_csv
-from rlcredit.report.comparison import Comparison
-from rlcredit.report.evidence import Evidence
-from rlcredit.report.summary import Summary
+from rlcredit.files import render_csv
+from rlcredit.report.comparison import ConditionComparison
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.summary import ConditionSummary
 from rlcredit.report.training import Curve
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.variance_components import VarianceComponents
 
 
-def csv_files(
-    evidence: Evidence,
-    compared: Sequence[Comparison],
-    summarised: Sequence[Summary],
+def render_csv_files(
+    evidence: CampaignEvidence,
+    compared: Sequence[ConditionComparison],
+    summarised: Sequence[ConditionSummary],
     variances: Mapping[str, VarianceComponents],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
 ) -> dict[str, str]:
@@ -38,15 +38,15 @@ def csv_files(
     ]
     tables = {
         "runs.csv": runs,
-        "comparisons.csv": [_plain_comparison(comparison) for comparison in compared],
-        "conditions.csv": [_plain_summary(summary) for summary in summarised],
+        "comparisons.csv": [_flatten_comparison(comparison) for comparison in compared],
+        "conditions.csv": [_flatten_summary(summary) for summary in summarised],
         "variance.csv": shares,
         "training.csv": training,
     }
-    return {name: as_csv(records) for name, records in tables.items() if records}
+    return {name: render_csv(records) for name, records in tables.items() if records}
 
 
-def _plain_comparison(comparison: Comparison) -> dict[str, Any]:
+def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
     test, area, effect, general = comparison.test, comparison.area, comparison.effect, comparison.general
     return {
         "family": comparison.family,
@@ -56,29 +56,29 @@ def _plain_comparison(comparison: Comparison) -> dict[str, Any]:
         "collapsed": comparison.collapses[0],
         "baseline_collapsed": comparison.collapses[1],
         "difference": comparison.differences.mean() if len(comparison.seeds) else None,
-        **_ends("", test.interval if test else None),
-        **_ends("new_questions_", general),
+        **_flatten_interval("", test.interval if test else None),
+        **_flatten_interval("new_questions_", general),
         "t": test.statistic if test else None,
         "p_holm": comparison.p,
         "p_sign_flip": comparison.sign_flip,
         "p_equivalence_holm": comparison.p_equivalence,
         "hedges_g": effect.g if effect else None,
-        **_ends("hedges_g_", effect.interval if effect else None),
+        **_flatten_interval("hedges_g_", effect.interval if effect else None),
         "probability_of_improvement": comparison.improves,
         "area_difference": area.difference if area else None,
-        **_ends("area_", area.interval if area else None),
+        **_flatten_interval("area_", area.interval if area else None),
         "verdict": comparison.verdict,
     }
 
 
-def _plain_summary(summary: Summary) -> dict[str, Any]:
+def _flatten_summary(summary: ConditionSummary) -> dict[str, Any]:
     estimates = {"pass_at_1": summary.pass_at_1, "pass_at_k": summary.pass_at_k, "area": summary.area}
     plain: dict[str, Any] = {"condition": summary.condition, "runs": summary.runs, "collapsed": summary.collapsed}
     for name, estimate in estimates.items():
-        plain |= {name: estimate.mean, **_ends(f"{name}_", estimate.interval)}
+        plain |= {name: estimate.mean, **_flatten_interval(f"{name}_", estimate.interval)}
     return {**plain, "interquartile_mean": summary.iqm, "deviation_between_runs": summary.deviation}
 
 
-def _ends(prefix: str, interval: Interval | None) -> dict[str, float | None]:
+def _flatten_interval(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     low, high = (interval.low, interval.high) if interval else (None, None)
     return {f"{prefix}low": low, f"{prefix}high": high}

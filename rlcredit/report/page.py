@@ -10,17 +10,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.files import write_atomically
-from rlcredit.inputs.strict_yaml import shown
-from rlcredit.inspection.visible import plain_markdown
+from rlcredit.inputs.strict_yaml import shorten_name
+from rlcredit.inspection.visible import escape_markdown
 from rlcredit.report import tables
-from rlcredit.report.comparison import Comparison, comparisons
-from rlcredit.report.evidence import Evidence
-from rlcredit.report.numbers import csv_files
-from rlcredit.report.pictures import family_pictures, label
-from rlcredit.report.summary import summaries
-from rlcredit.report.tables import Table
+from rlcredit.report.comparison import ConditionComparison, compare_conditions
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.numbers import render_csv_files
+from rlcredit.report.pictures import draw_family_pictures, label_metric
+from rlcredit.report.summary import summarise_conditions
+from rlcredit.report.tables import ReportTable
 from rlcredit.report.training import Curve
-from rlcredit.report.variance import decompositions
+from rlcredit.report.variance import decompose_variance
 
 REACH = 6
 """The strip beside a verdict shows differences up to this many margins."""
@@ -31,7 +31,7 @@ _WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|
 
 
 @dataclasses.dataclass(frozen=True)
-class Section:
+class FamilySection:
     """A family on the page.
 
     Args:
@@ -45,12 +45,12 @@ class Section:
 
     name: str
     baseline: str
-    found: Sequence[Comparison]
-    table: Table
+    found: Sequence[ConditionComparison]
+    table: ReportTable
     pictures: Mapping[str, str]
 
 
-def refuse_another_folder(out: Path) -> None:
+def refuse_foreign_files(out: Path) -> None:
     """Refuse a folder with anything in it that no report writes.
 
     Raises:
@@ -58,13 +58,17 @@ def refuse_another_folder(out: Path) -> None:
 
     """
     if out.exists() and not out.is_dir():
-        raise ValueError(f"--out: {shown(out)} is a file. Name a new folder.")
+        raise ValueError(f"--out: {shorten_name(out)} is a file. Name a new folder.")
     there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
-        raise ValueError(f"--out: {shown(out)} holds something else, {shown(others[0])}. Name a new folder.")
+        raise ValueError(
+            f"--out: {shorten_name(out)} holds something else, {shorten_name(others[0])}. Name a new folder."
+        )
 
 
-def written(evidence: Evidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path) -> list[Comparison]:
+def write_report(
+    evidence: CampaignEvidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path
+) -> list[ConditionComparison]:
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
     Args:
@@ -76,45 +80,49 @@ def written(evidence: Evidence, curves: Mapping[tuple[str, int], Mapping[str, Cu
         ValueError: it holds something else, or cannot be written to.
 
     """
-    refuse_another_folder(out)
+    refuse_foreign_files(out)
     out.mkdir(parents=True, exist_ok=True)
     for earlier in [*out.glob("*.csv"), *out.glob("family*.png")]:
         earlier.unlink()
-    compared, summarised, variances = comparisons(evidence), summaries(evidence), decompositions(evidence)
-    for name, text in csv_files(evidence, compared, summarised, variances, curves).items():
+    compared, summarised, variances = (
+        compare_conditions(evidence),
+        summarise_conditions(evidence),
+        decompose_variance(evidence),
+    )
+    for name, text in render_csv_files(evidence, compared, summarised, variances, curves).items():
         write_atomically(out / name, text)
     sections = []
     for number, (name, family) in enumerate(evidence.declaration.compared.items(), start=1):
         members = [comparison for comparison in compared if comparison.family == name]
-        drawn = family_pictures(evidence, family, members, curves, out, f"family{number}")
-        sections.append(Section(name, family.baseline, members, tables.comparison_table(members), drawn))
+        drawn = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
+        sections.append(FamilySection(name, family.baseline, members, tables.make_comparison_table(members), drawn))
     content = {
         "declaration": evidence.declaration,
         "sha256": evidence.declaration.sha256[:12],
         "metric": next(iter(evidence.measures.values())),
-        "definitions": _definitions(evidence),
+        "definitions": _group_metric_definitions(evidence),
         "comparisons": len(compared),
-        "metric_label": label(evidence.declaration.primary),
+        "metric_label": label_metric(evidence.declaration.primary),
         "reach": REACH * evidence.declaration.effect,
         "finished": len(evidence.runs),
         "declared": evidence.declared,
         "sections": sections,
-        "summary": tables.summary_table(evidence, summarised),
-        "variance": tables.variance_table(variances),
-        "seeds": tables.seed_table(evidence),
-        "configs": tables.config_table(evidence),
+        "summary": tables.make_summary_table(evidence, summarised),
+        "variance": tables.make_variance_table(variances),
+        "seeds": tables.make_seed_table(evidence),
+        "configs": tables.make_config_table(evidence),
         "refused": evidence.refused,
         "traced": bool(curves),
-        "environment": _environment(evidence),
+        "environment": _collect_run_versions(evidence),
         "shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
         "questions": next((len(run.questions[1]) for run in evidence.runs.values()), None),
     }
     for name in ("report.html", "report.md"):
-        write_atomically(out / name, _rendered(name, content, out))
+        write_atomically(out / name, _render_template(name, content, out))
     return compared
 
 
-def _definitions(evidence: Evidence) -> list[tuple[str, list[str]]]:
+def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
     """Return every definition of the primary metric, and the conditions it holds for."""
     conditions: dict[str, list[str]] = {}
     for name, metric in evidence.measures.items():
@@ -122,7 +130,7 @@ def _definitions(evidence: Evidence) -> list[tuple[str, list[str]]]:
     return list(conditions.items())
 
 
-def _environment(evidence: Evidence) -> dict[str, str]:
+def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
     """Return versions and source of all runs; several, where they are not the same."""
     versions: dict[str, set[str]] = {}
     for run in evidence.runs.values():
@@ -131,7 +139,7 @@ def _environment(evidence: Evidence) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
-def _rendered(name: str, content: Mapping[str, Any], out: Path) -> str:
+def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
     def data(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
 
@@ -150,5 +158,7 @@ def _rendered(name: str, content: Mapping[str, Any], out: Path) -> str:
         lstrip_blocks=True,
     )
     if name.endswith(".md"):
-        templates.finalize = lambda value: plain_markdown(value) if isinstance(value, str) else value
-    return templates.get_template(name).render(content, data=data, cells=cells, place=place, signed=tables.signed)
+        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
+    return templates.get_template(name).render(
+        content, data=data, cells=cells, place=place, signed=tables.format_signed_points
+    )

@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rlcredit.campaign.validation import Family
-from rlcredit.report.comparison import Comparison
-from rlcredit.report.drawing import draw_curves, draw_forest
-from rlcredit.report.evidence import Evidence
+from rlcredit.campaign.validation import ComparisonFamily
+from rlcredit.report.comparison import ConditionComparison
+from rlcredit.report.drawing import draw_curves, draw_forest_plot
+from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.training import SHARES, SHOWN, Curve
 
 HELD_OUT = {"val/entropy": "entropy of held-out samples, nats", "val/completion_length": "tokens per held-out sample"}
 """Drawn where no training curves are."""
 
 
-def family_pictures(
-    evidence: Evidence,
-    family: Family,
-    compared: Sequence[Comparison],
+def draw_family_pictures(
+    evidence: CampaignEvidence,
+    family: ComparisonFamily,
+    compared: Sequence[ConditionComparison],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
     out: Path,
     prefix: str,
@@ -46,15 +46,15 @@ def family_pictures(
     alike = [name for name in names if not evidence.unlike(name, family.baseline)]
     members = {name: runs for name in alike if (runs := evidence.of(name))}
     if any(len(comparison.seeds) for comparison in compared):
-        draw_forest(compared, evidence.declaration.effect, picture(f"differences after step {steps}"))
+        draw_forest_plot(compared, evidence.declaration.effect, picture(f"differences after step {steps}"))
     if members:
         held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}
-        draw_curves(held_out, label(primary), picture("learning curves"), share=True)
+        draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True)
     for metric, shows in SHOWN.items():
         traced = {
             name: [curves.get((name, run.seed), {}).get(metric) for run in runs] for name, runs in members.items()
         }
-        smooth = {name: [smoothed(row) for row in rows if row] for name, rows in traced.items() if any(rows)}
+        smooth = {name: [smoothed_curve(row) for row in rows if row] for name, rows in traced.items() if any(rows)}
         if smooth:
             draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARES)
     for metric, shows in HELD_OUT.items() if members and not curves else ():
@@ -63,7 +63,7 @@ def family_pictures(
     return drawn
 
 
-def label(metric: str) -> str:
+def label_metric(metric: str) -> str:
     """Return how a held-out metric is called in a picture.
 
     Example:
@@ -74,7 +74,7 @@ def label(metric: str) -> str:
     return metric.removeprefix("val/").replace("_at_", "@")
 
 
-def smoothed(curve: Curve, window: int = 5) -> Curve:
+def smoothed_curve(curve: Curve, window: int = 5) -> Curve:
     """Average a curve over the steps of every window, named by its last step.
 
     Example:

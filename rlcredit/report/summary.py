@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from rlcredit.report.comparison import FEWEST, area_under
-from rlcredit.report.evidence import Evidence, Run
-from rlcredit.statistics.collapse import collapsed, highest_rate
+from rlcredit.report.comparison import FEWEST, measure_curve_area
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.interquartile_mean import interquartile_mean
 from rlcredit.statistics.interval import Interval
@@ -14,7 +14,7 @@ from rlcredit.statistics.t_test import t_test
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean over runs and its interval.
 
     Args:
@@ -28,7 +28,7 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Summary:
+class ConditionSummary:
     """A condition after the last step.
 
     Args:
@@ -46,43 +46,43 @@ class Summary:
     condition: str
     runs: int
     collapsed: int
-    pass_at_1: Estimate
-    pass_at_k: Estimate
+    pass_at_1: MeanEstimate
+    pass_at_k: MeanEstimate
     iqm: float
     deviation: float | None
-    area: Estimate
+    area: MeanEstimate
 
 
-def summaries(evidence: Evidence) -> list[Summary]:
+def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
     """Summarise every condition that has runs."""
     named = {condition: evidence.of(condition) for condition in evidence.declaration.conditions}
-    return [_summary(evidence, condition, runs) for condition, runs in named.items() if runs]
+    return [_summarise_condition(evidence, condition, runs) for condition, runs in named.items() if runs]
 
 
-def _summary(evidence: Evidence, condition: str, runs: list[Run]) -> Summary:
+def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
     right = evidence.per_question(runs, "val/pass_at_1").mean((1, 2))
-    return Summary(
+    return ConditionSummary(
         condition,
         len(runs),
-        int(collapsed(right).sum()),
-        _over_questions(evidence, runs, "val/pass_at_1"),
-        _over_questions(evidence, runs, "val/pass_at_k"),
+        int(collapsed_run_mask(right).sum()),
+        _estimate_over_questions(evidence, runs, "val/pass_at_1"),
+        _estimate_over_questions(evidence, runs, "val/pass_at_k"),
         interquartile_mean(right),
         float(right.std(ddof=1)) if len(runs) > 1 else None,
-        over_runs([area_under(run, evidence.declaration.primary) for run in runs]),
+        estimate_over_runs([measure_curve_area(run, evidence.declaration.primary) for run in runs]),
     )
 
 
-def _over_questions(evidence: Evidence, runs: list[Run], metric: str) -> Estimate:
+def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun], metric: str) -> MeanEstimate:
     outcomes = evidence.per_question(runs, metric)
     if outcomes.min() == outcomes.max():
-        return Estimate(float(outcomes.mean()), unanimous(float(outcomes.max()), outcomes.shape[1]))
+        return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
     if min(outcomes.shape[:2]) < FEWEST:
-        return over_runs(outcomes.mean((1, 2)).tolist())
-    return Estimate(float(outcomes.mean()), hierarchical_interval(outcomes))
+        return estimate_over_runs(outcomes.mean((1, 2)).tolist())
+    return MeanEstimate(float(outcomes.mean()), hierarchical_interval(outcomes))
 
 
-def unanimous(share: float, questions: int) -> Interval:
+def unanimous_interval(share: float, questions: int) -> Interval:
     """Return Clopper and Pearson's interval where every sample of so many questions is right, or every one wrong.
 
     Samples of a question, and runs, are taken for one: how much they would add is not known where none differ.
@@ -92,11 +92,11 @@ def unanimous(share: float, questions: int) -> Interval:
         Interval(low=0.992..., high=1.0, level=0.95)
 
     """
-    limit = highest_rate(0, questions, 0.975)
+    limit = clopper_pearson_limit(0, questions, 0.975)
     return Interval(1 - limit, 1.0, 0.95) if share else Interval(0.0, limit, 0.95)
 
 
-def over_runs(values: list[float]) -> Estimate:
+def estimate_over_runs(values: list[float]) -> MeanEstimate:
     """Return the mean of one number per run with Student's interval.
 
     Example:
@@ -106,5 +106,5 @@ def over_runs(values: list[float]) -> Estimate:
     """
     mean, runs = float(np.mean(values)), len(values)
     if np.ptp(values) == 0:
-        return Estimate(mean, None)
-    return Estimate(mean, t_test(mean, float(np.std(values, ddof=1)) / runs**0.5, runs - 1).interval)
+        return MeanEstimate(mean, None)
+    return MeanEstimate(mean, t_test(mean, float(np.std(values, ddof=1)) / runs**0.5, runs - 1).interval)

@@ -3,12 +3,12 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from rlcredit.campaign.differences import flat, sha256
-from rlcredit.campaign.run_spec import named
-from rlcredit.report.comparison import Comparison
-from rlcredit.report.evidence import Evidence
-from rlcredit.report.summary import Estimate, Summary
-from rlcredit.statistics.collapse import highest_rate
+from rlcredit.campaign.differences import flatten_config, hash_config
+from rlcredit.campaign.run_spec import name_run
+from rlcredit.report.comparison import ConditionComparison
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.summary import ConditionSummary, MeanEstimate
+from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.interval import Interval
 from rlcredit.statistics.variance_components import VarianceComponents
 
@@ -16,7 +16,7 @@ NONE = "-"
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows of texts under named columns.
 
     Args:
@@ -29,7 +29,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-def signed(value: float) -> str:
+def format_signed_points(value: float) -> str:
     """Write a difference of proportions in percentage points.
 
     Example:
@@ -41,7 +41,7 @@ def signed(value: float) -> str:
     return text if float(text) == 0 else f"{'+' if value > 0 else '-'}{text}"
 
 
-def small(p: float | None) -> str:
+def format_p_value(p: float | None) -> str:
     """Write a p-value.
 
     Example:
@@ -54,14 +54,18 @@ def small(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def between(interval: Interval | None) -> str:
+def format_difference_interval(interval: Interval | None) -> str:
     """Write an interval of differences; pairs that are all alike have none, however sure it looks."""
     if interval is None:
         return NONE
-    return f"{signed(interval.low)} to {signed(interval.high)}" if interval.high - interval.low > 1e-9 else "all alike"
+    return (
+        f"{format_signed_points(interval.low)} to {format_signed_points(interval.high)}"
+        if interval.high - interval.low > 1e-9
+        else "all alike"
+    )
 
 
-def _estimate(estimate: Estimate) -> str:
+def _format_estimate(estimate: MeanEstimate) -> str:
     """Write a share and its interval, cut off at 0 and 1, which Student's interval may exceed."""
     if estimate.interval is None:
         return f"{estimate.mean:.3f}"
@@ -69,7 +73,7 @@ def _estimate(estimate: Estimate) -> str:
     return f"{estimate.mean:.3f} ({low:.3f} to {high:.3f})"
 
 
-def comparison_table(compared: Sequence[Comparison]) -> Table:
+def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTable:
     """Show what decides a verdict; differences in percentage points."""
     columns = (
         "condition",
@@ -88,22 +92,24 @@ def comparison_table(compared: Sequence[Comparison]) -> Table:
         (
             comparison.condition,
             str(len(comparison.seeds)),
-            signed(comparison.differences.mean()) if len(comparison.seeds) else NONE,
-            between(comparison.test.interval if comparison.test else None),
-            between(comparison.general),
-            small(comparison.p),
-            small(comparison.sign_flip),
-            small(comparison.p_equivalence),
+            format_signed_points(comparison.differences.mean()) if len(comparison.seeds) else NONE,
+            format_difference_interval(comparison.test.interval if comparison.test else None),
+            format_difference_interval(comparison.general),
+            format_p_value(comparison.p),
+            format_p_value(comparison.sign_flip),
+            format_p_value(comparison.p_equivalence),
             f"{comparison.effect.g:.2f}" if comparison.effect else NONE,
             f"{comparison.improves:.0%}" if comparison.improves is not None else NONE,
-            f"{signed(comparison.area.difference)} ({between(comparison.area.interval)})" if comparison.area else NONE,
+            f"{format_signed_points(comparison.area.difference)} ({format_difference_interval(comparison.area.interval)})"
+            if comparison.area
+            else NONE,
         )
         for comparison in compared
     ]
-    return Table(columns, rows)
+    return ReportTable(columns, rows)
 
 
-def summary_table(evidence: Evidence, summaries: Sequence[Summary]) -> Table:
+def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> ReportTable:
     """Show every condition by itself."""
     ks = sorted({evidence.pass_k(summary.condition) for summary in summaries})
     columns = (
@@ -120,61 +126,63 @@ def summary_table(evidence: Evidence, summaries: Sequence[Summary]) -> Table:
         (
             summary.condition,
             str(summary.runs),
-            f"{summary.collapsed} (< {highest_rate(summary.collapsed, summary.runs):.0%})",
-            _estimate(summary.pass_at_1),
-            _estimate(summary.pass_at_k),
+            f"{summary.collapsed} (< {clopper_pearson_limit(summary.collapsed, summary.runs):.0%})",
+            _format_estimate(summary.pass_at_1),
+            _format_estimate(summary.pass_at_k),
             f"{summary.iqm:.3f}",
             f"{summary.deviation:.3f}" if summary.deviation is not None else NONE,
-            _estimate(summary.area),
+            _format_estimate(summary.area),
         )
         for summary in summaries
     ]
-    return Table(columns, rows)
+    return ReportTable(columns, rows)
 
 
-def variance_table(decompositions: Mapping[str, VarianceComponents]) -> Table:
+def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> ReportTable:
     """Show the share of every factor; a dash where it is none."""
     factors = list(dict.fromkeys(factor for components in decompositions.values() for factor in components.variances))
     rows = [
         (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
         for name, components in decompositions.items()
     ]
-    return Table(("of", *factors), rows)
+    return ReportTable(("of", *factors), rows)
 
 
-def seed_table(evidence: Evidence) -> Table:
+def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
     """Show the primary metric of every run after the last step, or why there is none."""
     declaration = evidence.declaration
 
     def value(condition: str, seed: int) -> str:
-        name = named(condition, seed)
+        name = name_run(condition, seed)
         if run := evidence.runs.get((condition, seed)):
             return f"{run.metrics[declaration.steps][declaration.primary]:.4f}"
         return "refused" if name in evidence.refused else evidence.absent[name]
 
     rows = [(name, *(value(name, seed) for seed in declaration.seeds)) for name in declaration.conditions]
-    return Table(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
+    return ReportTable(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
 
 
-def config_table(evidence: Evidence) -> Table:
+def make_config_table(evidence: CampaignEvidence) -> ReportTable:
     """Show what identifies the executed configuration of every condition, and the sources that ran it."""
     rows = []
     for name in evidence.declaration.conditions:
         runs = evidence.of(name)
-        commits = sorted({short(run.entry["versions"]["git_commit"]) for run in runs})
+        commits = sorted({shorten_commit(run.entry["versions"]["git_commit"]) for run in runs})
         minutes = sum(run.entry["seconds"] for run in runs) / 60
-        rows.append((name, str(len(runs)), _identity(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}"))
-    return Table(("condition", "runs", "configuration", "source", "minutes"), rows)
+        rows.append(
+            (name, str(len(runs)), _hash_condition_config(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}")
+        )
+    return ReportTable(("condition", "runs", "configuration", "source", "minutes"), rows)
 
 
-def _identity(evidence: Evidence, condition: str) -> str:
+def _hash_condition_config(evidence: CampaignEvidence, condition: str) -> str:
     """Hash the configuration of a condition, which its runs have executed, without what differs between runs."""
-    leaves = flat(evidence.ledger.content["configs"][condition])
+    leaves = flatten_config(evidence.ledger.content["configs"][condition])
     own = ("seed_everything", "threads", "trainer.default_root_dir")
-    return sha256({name: value for name, value in leaves.items() if name not in own})[:12]
+    return hash_config({name: value for name, value in leaves.items() if name not in own})[:12]
 
 
-def short(commit: str) -> str:
+def shorten_commit(commit: str) -> str:
     """Shorten a commit, and keep the mark of a tree that was edited since.
 
     Example:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.campaign.recorded import mlflow_of
-from rlcredit.campaign.run_spec import RunSpec, named
-from rlcredit.record.client import connect
-from rlcredit.record.destination import Destination, placed
-from rlcredit.report.evidence import Evidence
+from rlcredit.campaign.recorded import find_mlflow_settings
+from rlcredit.campaign.run_spec import RunSpec, name_run
+from rlcredit.record.client import connect_to_mlflow
+from rlcredit.record.destination import MLflowDestination, resolve_tracking_uri
+from rlcredit.report.evidence import CampaignEvidence
 
 SHOWN = {
     "train/zero_variance": "groups without variance",
@@ -23,7 +23,7 @@ Store = tuple[Any, Any]
 """MLflow's client, and the campaign's run in it."""
 
 
-def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, int], dict[str, Curve]]:
+def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dict[tuple[str, int], dict[str, Curve]]:
     """Return the curves of :data:`SHOWN` by condition and seed; empty where no MLflow has them.
 
     Steps begin at one: the value at step s belongs to the batch of the s-th update.
@@ -32,8 +32,8 @@ def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, 
     if store is None:
         return curves
     client, parent = store
-    cells = {named(*key): key for key in evidence.runs}
-    made = {key: _run_id(evidence, key) for key in evidence.runs}
+    cells = {name_run(*key): key for key in evidence.runs}
+    made = {key: _read_mlflow_run_id(evidence, key) for key in evidence.runs}
     children = f"tags.`mlflow.parentRunId` = '{parent.info.run_id}' and attributes.status = 'FINISHED'"
     oldest_first = ["attributes.start_time ASC"]
     for run in client.search_runs([parent.info.experiment_id], children, max_results=50_000, order_by=oldest_first):
@@ -49,20 +49,20 @@ def training_curves(evidence: Evidence, store: Store | None) -> dict[tuple[str, 
     return curves
 
 
-def _run_id(evidence: Evidence, key: tuple[str, int]) -> str | None:
+def _read_mlflow_run_id(evidence: CampaignEvidence, key: tuple[str, int]) -> str | None:
     """Return which run in MLflow the files of a cell belong to; None where they do not say."""
-    to = Destination.saved(RunSpec(*key, evidence.ledger.path.parent).run.tracking)
+    to = MLflowDestination.saved(RunSpec(*key, evidence.ledger.path.parent).run.tracking)
     return to.run_id if to else None
 
 
-def store(evidence: Evidence) -> Store | None:
+def find_campaign_mlflow_run(evidence: CampaignEvidence) -> Store | None:
     """Return MLflow's client and the campaign's run in it; None where no MLflow knows the campaign.
 
     A relative address is one of the working directory.
     """
     declaration, content = evidence.declaration, evidence.ledger.content
-    settings, parent = mlflow_of(content["configs"][declaration.baseline]), content.get("mlflow_run")
-    uri = placed(settings["tracking_uri"]) if settings else None
+    settings, parent = find_mlflow_settings(content["configs"][declaration.baseline]), content.get("mlflow_run")
+    uri = resolve_tracking_uri(settings["tracking_uri"]) if settings else None
     if (
         not uri
         or parent is None
@@ -71,7 +71,7 @@ def store(evidence: Evidence) -> Store | None:
         return None
     from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
-    client = connect(uri)
+    client = connect_to_mlflow(uri)
     try:
         return client, client.get_run(parent)
     except MlflowException:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from rlcredit.report.evidence import Evidence
+from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
 
 FACTORS = ("step", "prompt", "arm", "run")
 
 
-def decompositions(evidence: Evidence) -> dict[str, VarianceComponents]:
+def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponents]:
     """Split the variance of a question's share of right samples, over all steps and after the last one.
 
     Runs are nested in arms, questions are common to all. Only seeds that are finished in every condition count, so that
@@ -26,10 +26,10 @@ def decompositions(evidence: Evidence) -> dict[str, VarianceComponents]:
     steps = list(arms[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in arm] for arm in arms] for step in steps])
     named = {"all evaluations": table, f"after step {declaration.steps}": table[-1:]}
-    return {name: _split(part) for name, part in named.items()}
+    return {name: _decompose_table(part) for name, part in named.items()}
 
 
-def _split(table: np.ndarray) -> VarianceComponents:
+def _decompose_table(table: np.ndarray) -> VarianceComponents:
     """Decompose an array of shape ``(steps, arms, runs, questions)``; what has one level only is no factor."""
     step, arm, run, prompt = np.indices(table.shape).reshape(4, -1)
     labels = dict(zip(FACTORS, (step, prompt, arm, arm * table.shape[2] + run), strict=True))

@@ -22,7 +22,7 @@ _LENGTH = _SEALED.to_bytes(2, "little")
 """The field before an archive's comment, which says how long it is."""
 
 
-def save(checkpoint: dict[str, Any], file: BinaryIO) -> None:
+def write_sealed_checkpoint(checkpoint: dict[str, Any], file: BinaryIO) -> None:
     """Write a checkpoint, and after it the digest of every byte.
 
     Args:
@@ -33,12 +33,12 @@ def save(checkpoint: dict[str, Any], file: BinaryIO) -> None:
     torch.save(checkpoint, file)
     file.flush()
     size = file.seek(0, os.SEEK_END) - len(_LENGTH)
-    digest = _digest(file, size)
+    digest = _digest_leading_bytes(file, size)
     file.seek(size)
     file.write(_LENGTH + SEAL + digest)
 
 
-def damage(path: Path) -> str | None:
+def find_checkpoint_damage(path: Path) -> str | None:
     """Say what is wrong with a checkpoint file; None if every byte is the one that was written."""
     try:
         with path.open("rb") as file:
@@ -47,12 +47,12 @@ def damage(path: Path) -> str | None:
             seal = file.read()
             if size < 0 or not seal.startswith(_LENGTH + SEAL):
                 return "it is cut short, or no checkpoint of a run"
-            return None if seal.endswith(_digest(file, size)) else "its checksum is wrong"
+            return None if seal.endswith(_digest_leading_bytes(file, size)) else "its checksum is wrong"
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
 
 
-def _digest(file: BinaryIO, size: int) -> bytes:
+def _digest_leading_bytes(file: BinaryIO, size: int) -> bytes:
     file.seek(0)
     sha256 = hashlib.sha256()
     while size > 0 and (part := file.read(min(size, 2**20))):
@@ -73,14 +73,14 @@ TYPES = {"state_dict": dict, "parameters": dict, "global_step": int, "run_name":
 """Of the entries that a run is continued by."""
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint without running any code in it.
 
     Raises:
         ValueError: it is damaged, or not a checkpoint of a run.
 
     """
-    if problem := damage(path):
+    if problem := find_checkpoint_damage(path):
         raise ValueError(f"{path} is damaged: {problem}.")
     try:
         with zipfile.ZipFile(path) as packed:
@@ -99,26 +99,28 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def newest(folder: Path) -> tuple[Path | None, list[str]]:
+def find_newest_checkpoint(folder: Path) -> tuple[Path | None, list[str]]:
     """Return the newest checkpoint of a folder that is intact, and what is wrong with those newer than it.
 
     The one of the latest step comes first, whatever the clock said when it was written, and ``last.ckpt`` before the
     file that it is a second name of.
     """
-    paths = sorted(folder.glob("*.ckpt"), key=lambda path: (_step(path), path.name == LAST), reverse=True)
+    paths = sorted(
+        folder.glob("*.ckpt"), key=lambda path: (_find_checkpoint_step(path), path.name == LAST), reverse=True
+    )
     damaged: list[str] = []
     for path in paths:
-        if (problem := damage(path)) is None:
+        if (problem := find_checkpoint_damage(path)) is None:
             return path, damaged
         damaged.append(f"{path} is damaged: {problem}.")
     return None, damaged
 
 
-def _step(path: Path) -> float:
+def _find_checkpoint_step(path: Path) -> float:
     """Return the step of a checkpoint, from its name if that says it; infinity if nothing does, so that it is named."""
     twins = [path, *(other for other in path.parent.glob("*.ckpt") if other.exists() and other.samefile(path))]
     said = [int(match[1]) for twin in twins if (match := _NAMED.search(twin.stem))]
     try:
-        return said[0] if said else read(path)["global_step"]
+        return said[0] if said else read_checkpoint(path)["global_step"]
     except ValueError:
         return math.inf

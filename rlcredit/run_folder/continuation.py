@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.notices import tell
-from rlcredit.run_folder.checkpoint_files import newest, read
+from rlcredit.notices import print_message
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import LAST
 
 
-def continued(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
+def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
     """Return the checkpoint to go on from, and what it holds; None and nothing if a run is to begin.
 
     Args:
@@ -25,29 +25,29 @@ def continued(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[st
         return None, {}
     if ckpt_path not in ("last", "auto"):
         path = Path(ckpt_path)
-        return path, _read(path)
-    path, damaged = newest(folder)
+        return path, _read_ckpt_path(path)
+    path, damaged = find_newest_checkpoint(folder)
     for problem in damaged if path else ():
-        tell(f"warning: {problem} Continuing from {path}.")
+        print_message(f"warning: {problem} Continuing from {path}.")
     if path is not None:
-        return path, _read(path)
+        return path, _read_ckpt_path(path)
     if ckpt_path == "last" or damaged:
         raise ValueError(f"ckpt_path: there is no checkpoint {folder / LAST}. {' '.join(damaged)}".rstrip())
     return None, {}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_ckpt_path(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"ckpt_path: there is no checkpoint {path}.")
     try:
-        return read(path)
+        return read_checkpoint(path)
     except ValueError as error:
-        intact, _ = newest(path.parent)
+        intact, _ = find_newest_checkpoint(path.parent)
         offer = f" {intact} is intact: continue with --ckpt_path {intact}." if intact else ""
         raise ValueError(f"ckpt_path: {error}{offer}") from None
 
 
-def refuse_another(checkpoint: Mapping[str, Any], parameters: Mapping[str, Any], updates: int) -> None:
+def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping[str, Any], updates: int) -> None:
     """Refuse a checkpoint of a run with other parameters, or one inside a rollout.
 
     Args:
@@ -73,7 +73,7 @@ def refuse_another(checkpoint: Mapping[str, Any], parameters: Mapping[str, Any],
         )
 
 
-def way_on(folder: Path, args: Sequence[str]) -> str:
+def explain_continuation(folder: Path, args: Sequence[str]) -> str:
     """Say how an interrupted run is continued.
 
     Args:
@@ -81,14 +81,14 @@ def way_on(folder: Path, args: Sequence[str]) -> str:
         args: of the command line.
 
     """
-    path, _ = newest(folder)
+    path, _ = find_newest_checkpoint(folder)
     if path is None:
         return "nothing has been saved yet, and the same command begins anew."
-    words = shlex.join(["rlcredit", *_without_checkpoint(args), "--ckpt_path", "last"])
-    return f"to go on from step {read(path)['global_step']}: {words}"
+    words = shlex.join(["rlcredit", *_drop_checkpoint_options(args), "--ckpt_path", "last"])
+    return f"to go on from step {read_checkpoint(path)['global_step']}: {words}"
 
 
-def _without_checkpoint(args: Sequence[str]) -> list[str]:
+def _drop_checkpoint_options(args: Sequence[str]) -> list[str]:
     """Return a command line without the checkpoint that it has gone on from, or the run that it has replaced.
 
     Example:

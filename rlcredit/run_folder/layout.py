@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlcredit.files import locked
+from rlcredit.files import lock_file
 
 LAST = "last.ckpt"
 """The second name of the newest checkpoint."""
@@ -223,7 +223,7 @@ class RunFolder:
         """
         with contextlib.ExitStack() as held:
             try:
-                held.enter_context(locked(self.lock))
+                held.enter_context(lock_file(self.lock))
             except BlockingIOError:
                 raise ValueError(
                     f"another process writes in {self.path}. Wait for it or end it, or choose another --condition."

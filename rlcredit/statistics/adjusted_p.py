@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def holm(ps: ArrayLike) -> NDArray[np.float64]:
+def holm_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
     r"""Adjust p-values so that the chance of any false finding in the family stays below alpha.
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})
@@ -32,7 +32,7 @@ def holm(ps: ArrayLike) -> NDArray[np.float64]:
     return adjusted
 
 
-def benjamini_hochberg(ps: ArrayLike) -> NDArray[np.float64]:
+def benjamini_hochberg_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
     r"""Adjust p-values so that the expected share of false findings stays below alpha.
 
     .. math:: \tilde p_{(i)} = \min_{j \ge i} \min(1, \tfrac{m}{j}\, p_{(j)})

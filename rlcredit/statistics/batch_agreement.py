@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-def batches(prompts: ArrayLike, size: int) -> Array:
+def batch_gradients(prompts: ArrayLike, size: int) -> Array:
     """Return the gradients of batches of prompts; left-over prompts are dropped.
 
     Args:
@@ -34,14 +34,14 @@ def mean_cosines(first: Array, second: Array) -> Array:
         Over all, then with each batch left out, shape ``(B + 1,)``.
 
     """
-    matrix = directions(first) @ directions(second).T
+    matrix = unit_gradients(first) @ unit_gradients(second).T
     number, same = len(matrix), matrix.diagonal()
     total = matrix.sum() - same.sum()
     without = total - (matrix.sum(0) + matrix.sum(1) - 2 * same)
     return np.append(total / (number * (number - 1)), without / ((number - 1) * (number - 2)))
 
 
-def directions(gradients: Array) -> Array:
+def unit_gradients(gradients: Array) -> Array:
     """Return gradients scaled to length one, shape ``(B, D)``; one that is zero stays zero."""
     lengths = np.linalg.norm(gradients, axis=-1, keepdims=True)
     return gradients / np.where(lengths > 0, lengths, 1)

@@ -8,7 +8,7 @@ FALL = 0.1
 """Further than this below the median of its condition, in proportions, a run has collapsed."""
 
 
-def collapsed(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool_]:
+def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool_]:
     """Mark the runs that end far below the median of their condition.
 
     A mean and Student's interval describe runs that spread; with one collapse of 20 pp among ten runs that agree
@@ -27,7 +27,7 @@ def collapsed(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool_]:
     return row < np.median(row) - fall
 
 
-def highest_rate(events: int, trials: int, confidence: float = 0.95) -> float:
+def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) -> float:
     r"""Return the highest rate that is compatible with so many events: Clopper and Pearson's upper limit.
 
     .. math:: p \text{ with } P(X \le k \mid n, p) = 1 - \gamma

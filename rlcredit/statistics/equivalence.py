@@ -9,7 +9,7 @@ from rlcredit.statistics.t_test import TTest, t_test
 
 
 @dataclass(frozen=True)
-class Equivalence:
+class EquivalenceTest:
     """Hold the test that a difference lies within a margin.
 
     Args:
@@ -24,7 +24,7 @@ class Equivalence:
     margin: float
 
 
-def equivalence(test: TTest, margin: float, alpha: float = 0.05) -> Equivalence:
+def equivalence_test(test: TTest, margin: float, alpha: float = 0.05) -> EquivalenceTest:
     r"""Test whether a difference is smaller than a margin, from its paired or Welch test.
 
     .. math:: p = \max\left\{ P(T_\nu > \frac{d + m}{se}),\; P(T_\nu < \frac{d - m}{se}) \right\}
@@ -55,4 +55,4 @@ def equivalence(test: TTest, margin: float, alpha: float = 0.05) -> Equivalence:
     below, above = (t_test(test.difference + shift, test.standard_error, test.df) for shift in (margin, -margin))
     p = float(max(special.stdtr(test.df, [-below.statistic, above.statistic])))
     interval = t_test(test.difference, test.standard_error, test.df, level=1 - 2 * alpha).interval
-    return Equivalence(p, interval, margin)
+    return EquivalenceTest(p, interval, margin)

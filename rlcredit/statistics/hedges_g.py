@@ -51,7 +51,9 @@ def hedges_g(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> Standa
     first, second = (finite_sample(runs, fewest=2, purpose="Hedges' g") for runs in (arm, baseline))
     df = len(first) + len(second) - 2
     pooled = math.sqrt(((len(first) - 1) * first.var(ddof=1) + (len(second) - 1) * second.var(ddof=1)) / df)
-    return _effect(float(first.mean() - second.mean()), pooled, df, math.sqrt(1 / len(first) + 1 / len(second)), level)
+    return _unbiased_effect(
+        float(first.mean() - second.mean()), pooled, df, math.sqrt(1 / len(first) + 1 / len(second)), level
+    )
 
 
 def paired_hedges_g(differences: ArrayLike, level: float = 0.95) -> StandardizedEffect:
@@ -75,10 +77,10 @@ def paired_hedges_g(differences: ArrayLike, level: float = 0.95) -> Standardized
 
     """
     row = finite_sample(differences, fewest=2, purpose="Hedges' g")
-    return _effect(float(row.mean()), float(row.std(ddof=1)), len(row) - 1, math.sqrt(1 / len(row)), level)
+    return _unbiased_effect(float(row.mean()), float(row.std(ddof=1)), len(row) - 1, math.sqrt(1 / len(row)), level)
 
 
-def _effect(difference: float, deviation: float, df: int, scale: float, level: float) -> StandardizedEffect:
+def _unbiased_effect(difference: float, deviation: float, df: int, scale: float, level: float) -> StandardizedEffect:
     """Return g and its interval; ``scale`` is the standard error of the difference over the deviation."""
     if deviation == 0:
         raise ValueError(f"Hedges' g divides {difference} by the spread of runs, which is 0. Report the difference.")

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from rlcredit.statistics.interval import Interval
-from rlcredit.statistics.sign_flip import fewest_pairs
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs
 
 
 def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int = 10_000, seed: int = 0) -> Interval:
@@ -49,7 +49,7 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
         True
 
     """
-    table = _table(outcomes, fewest_pairs(1 - level))
+    table = _run_prompt_means(outcomes, fewest_sign_flip_pairs(1 - level))
     mean, sizes = table.mean(), table.shape
     runs, prompts = (table.mean(axis) - mean for axis in (1, 0))
     within = table - mean - runs[:, None] - prompts
@@ -66,7 +66,7 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
     return Interval(float(low), float(high), level)
 
 
-def _table(outcomes: ArrayLike, fewest: int) -> NDArray[np.float64]:
+def _run_prompt_means(outcomes: ArrayLike, fewest: int) -> NDArray[np.float64]:
     """Return the means over samples, shape ``(R, P)``, or say what is missing."""
     array = np.asarray(outcomes, dtype=np.float64)
     if array.ndim != 3 or array.shape[0] < fewest or array.shape[1] < fewest:

@@ -45,11 +45,13 @@ def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) ->
     mute = completions - right - sum(wrong)
     if mute < 0:
         raise ValueError(f"There are {right + sum(wrong)} votes, but {completions} completions.")
-    won = sum(comb(right, votes) * _led(wrong, mute, votes, k - votes) for votes in range(1, min(right, k) + 1))
+    won = sum(
+        comb(right, votes) * _winning_vote_ways(wrong, mute, votes, k - votes) for votes in range(1, min(right, k) + 1)
+    )
     return float(won / comb(completions, k))
 
 
-def _led(wrong: Sequence[int], mute: int, votes: int, others: int) -> float:
+def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, others: int) -> float:
     """Count the ways in which so many others vote that no answer gets more votes; of t equals, a way counts 1 / t.
 
     Args:

@@ -34,7 +34,7 @@ def generations_needed(first: float, second: float, power: float = 0.8, alpha: f
     """
     if first == second:
         raise ValueError(f"No number of generations tells two rates of {first} apart. State the difference to find.")
-    return math.ceil(_generations(first, second, power, alpha))
+    return math.ceil(_unrounded_generations(first, second, power, alpha))
 
 
 def detectable_difference(base: float, generations: int, power: float = 0.8, alpha: float = 0.05) -> float:
@@ -60,15 +60,15 @@ def detectable_difference(base: float, generations: int, power: float = 0.8, alp
 
     """
     room = 1 - base
-    if generations <= _generations(base, 1.0, power, alpha):
+    if generations <= _unrounded_generations(base, 1.0, power, alpha):
         raise ValueError(f"{generations} generations cannot tell a rate of {base} from 1. Take more per arm.")
     root = optimize.root_scalar(
-        lambda rise: _generations(base, base + rise, power, alpha) - generations, bracket=(1e-9 * room, room)
+        lambda rise: _unrounded_generations(base, base + rise, power, alpha) - generations, bracket=(1e-9 * room, room)
     )
     return float(root.root)
 
 
-def _generations(first: float, second: float, power: float, alpha: float) -> float:
+def _unrounded_generations(first: float, second: float, power: float, alpha: float) -> float:
     """Return the generations per arm, not rounded."""
     pooled = (first + second) / 2
     under_null = stats.norm.isf(alpha / 2) * math.sqrt(2 * pooled * (1 - pooled))

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def rank_correlation(left: ArrayLike, right: ArrayLike) -> float:
+def spearman_correlation(left: ArrayLike, right: ArrayLike) -> float:
     """Return the correlation of the ranks of two quantities, equal values sharing the mean of their ranks.
 
     Args:

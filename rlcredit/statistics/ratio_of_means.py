@@ -10,14 +10,14 @@ from rlcredit.statistics.finite_sample import finite_sample
 from rlcredit.statistics.interval import Interval
 
 
-class Ratio(NamedTuple):
+class RatioEstimate(NamedTuple):
     """Hold a ratio of means and its interval; infinite ends say that the denominator may be zero."""
 
     value: float
     interval: Interval
 
 
-def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float = 0.95) -> Ratio:
+def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float = 0.95) -> RatioEstimate:
     r"""Return the ratio of two means that were measured on the same runs, with Fieller's interval.
 
     .. math:: \Big\{\rho : |\bar x - \rho \bar y| \le t_{n-1} \sqrt{(s_x^2 - 2 \rho s_{xy} + \rho^2 s_y^2) / n}\Big\}
@@ -51,6 +51,6 @@ def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float 
     cross = top * below - reach * float((x - top) @ (y - below)) / (len(x) - 1)
     constant = top**2 - reach * float(x.var(ddof=1))
     if square <= 0:
-        return Ratio(top / below, Interval(-math.inf, math.inf, level))
+        return RatioEstimate(top / below, Interval(-math.inf, math.inf, level))
     half = math.sqrt(max(cross**2 - square * constant, 0.0))
-    return Ratio(top / below, Interval((cross - half) / square, (cross + half) / square, level))
+    return RatioEstimate(top / below, Interval((cross - half) / square, (cross + half) / square, level))

@@ -55,7 +55,7 @@ def smallest_sign_flip_p(pairs: int) -> float:
     return 2.0 ** (1 - pairs)
 
 
-def fewest_pairs(alpha: float) -> int:
+def fewest_sign_flip_pairs(alpha: float) -> int:
     """Return the least number of pairs whose sign-flip test can reach alpha at all.
 
     Example:

@@ -8,7 +8,7 @@ from scipy import optimize, special
 MOST_SEEDS = 10_000_000
 
 
-def t_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) -> float:
+def t_test_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) -> float:
     r"""Return the chance that a two-sided t test finds an effect.
 
     .. math:: P(|T_{\nu, \delta}| > t_{\nu, 1 - \alpha/2}), \qquad \nu = a (n - 1), \quad \delta = d \sqrt{n / a}
@@ -53,7 +53,7 @@ def seeds_needed(effect: float, power: float = 0.8, arms: int = 2, alpha: float 
 
     """
     candidates = range(2, MOST_SEEDS)
-    index = bisect_left(candidates, power, key=lambda seeds: t_power(effect, seeds, arms, alpha))
+    index = bisect_left(candidates, power, key=lambda seeds: t_test_power(effect, seeds, arms, alpha))
     if index == len(candidates):
         raise ValueError(f"No number of seeds up to {MOST_SEEDS} finds an effect of {effect}. Ask for a larger one.")
     return candidates[index]
@@ -81,7 +81,7 @@ def detectable_effect(seeds: int, power: float = 0.8, arms: int = 2, alpha: floa
     if not alpha < power < 1:
         raise ValueError(f"A detectable effect needs a power between alpha = {alpha} and 1, got {power}. Try 0.8.")
     largest = 1.0
-    while t_power(largest, seeds, arms, alpha) < power:
+    while t_test_power(largest, seeds, arms, alpha) < power:
         largest *= 2
-    root = optimize.root_scalar(lambda effect: t_power(effect, seeds, arms, alpha) - power, bracket=(0.0, largest))
+    root = optimize.root_scalar(lambda effect: t_test_power(effect, seeds, arms, alpha) - power, bracket=(0.0, largest))
     return float(root.root)

@@ -57,7 +57,7 @@ def t_test(difference: float, standard_error: float, df: float, level: float = 0
     return TTest(difference, standard_error, statistic, df, p, Interval(difference - reach, difference + reach, level))
 
 
-def paired_t(differences: ArrayLike, level: float = 0.95) -> TTest:
+def paired_t_test(differences: ArrayLike, level: float = 0.95) -> TTest:
     r"""Test the mean of paired differences.
 
     .. math:: t = \frac{\bar d}{s_d / \sqrt n}, \qquad \nu = n - 1
@@ -78,7 +78,7 @@ def paired_t(differences: ArrayLike, level: float = 0.95) -> TTest:
     return t_test(float(row.mean()), float(row.std(ddof=1)) / math.sqrt(len(row)), len(row) - 1, level)
 
 
-def welch_t(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
+def welch_t_test(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
     r"""Test the difference of two independent means without assuming equal variances.
 
     .. math::
@@ -101,10 +101,10 @@ def welch_t(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
     first, second = (finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (arm, baseline))
     dfs = [len(runs) - 1 for runs in (first, second)]
     parts = [float(runs.var(ddof=1)) / len(runs) for runs in (first, second)]
-    return t_test(float(first.mean() - second.mean()), math.sqrt(sum(parts)), _satterthwaite(parts, dfs), level)
+    return t_test(float(first.mean() - second.mean()), math.sqrt(sum(parts)), _satterthwaite_df(parts, dfs), level)
 
 
-def mean_t(tests: Sequence[TTest], level: float = 0.95) -> TTest:
+def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest:
     r"""Test the mean of independent differences, each known as well as its own runs tell.
 
     .. math::
@@ -130,12 +130,12 @@ def mean_t(tests: Sequence[TTest], level: float = 0.95) -> TTest:
     if not tests:
         raise ValueError("The mean of no differences is unknown. Give one test at least.")
     parts = [test.standard_error**2 for test in tests]
-    df = _satterthwaite(parts, [test.df for test in tests])
+    df = _satterthwaite_df(parts, [test.df for test in tests])
     mean = math.fsum(test.difference for test in tests) / len(tests)
     return t_test(mean, math.sqrt(sum(parts)) / len(tests), df, level)
 
 
-def _satterthwaite(parts: Sequence[float], dfs: Sequence[float]) -> float:
+def _satterthwaite_df(parts: Sequence[float], dfs: Sequence[float]) -> float:
     """Return the degrees of freedom of a sum of variances, each with its own; all of them where nothing varies."""
     total = sum(parts)
     return total**2 / sum(part**2 / df for part, df in zip(parts, dfs, strict=True)) if total > 0 else sum(dfs)

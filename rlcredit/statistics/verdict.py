@@ -6,8 +6,8 @@ from bisect import bisect_left
 from numpy.typing import ArrayLike
 from scipy import special
 
-from rlcredit.statistics.equivalence import equivalence
-from rlcredit.statistics.t_test import paired_t
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.t_test import paired_t_test
 
 
 def seeds_to_decide(deviation: float, margin: float, alpha: float = 0.05) -> int:
@@ -39,7 +39,7 @@ def seeds_to_decide(deviation: float, margin: float, alpha: float = 0.05) -> int
     return candidates[bisect_left(candidates, True, key=reaches)]
 
 
-def verdict(
+def state_conclusion(
     differences: ArrayLike,
     margin: float,
     *,
@@ -82,8 +82,8 @@ def verdict(
         'undecided: a new campaign needs 63 seeds'
 
     """
-    test = paired_t(differences)
-    if (equivalence(test, margin).p if p_equivalence is None else p_equivalence) <= alpha:
+    test = paired_t_test(differences)
+    if (equivalence_test(test, margin).p if p_equivalence is None else p_equivalence) <= alpha:
         return f"equivalent within {100 * margin:g} pp"
     if (test.p if p is None else p) <= alpha:
         return "better" if test.difference > 0 else "worse"

@@ -9,22 +9,22 @@ from lightning.pytorch import LightningDataModule
 from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
-from rlcredit.inputs.names import folder_name
-from rlcredit.notices import once, tell
+from rlcredit.inputs.names import validate_folder_name
+from rlcredit.notices import print_message, warn_once
 from rlcredit.prompt import Conversation
-from rlcredit.tasks.conversation import conversation
+from rlcredit.tasks.conversation import build_conversation
 from rlcredit.tasks.example import Example, Shot
 from rlcredit.tasks.held_out import HeldOutSet
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.tasks.references import reference_faults, reference_warning, remedy
-from rlcredit.tasks.split import separate_alike
+from rlcredit.tasks.references import find_reference_faults, suggest_reference_remedy, write_reference_warning
+from rlcredit.tasks.split import separate_alike_questions
 from rlcredit.verification.answers import FORMATS, AnswerFormat
-from rlcredit.verification.own import OwnVerifier
-from rlcredit.verification.verifiers import MathVerifier, Verdict, accepted, locked_or_allowed
+from rlcredit.verification.own import UserVerifier
+from rlcredit.verification.verifiers import MathVerifier, Verdict, require_known_formats, require_sandbox
 
 
 @dataclass
-class Prompts:
+class PromptBatch:
     """A batch of questions.
 
     Attributes:
@@ -38,13 +38,13 @@ class Prompts:
     questions: list[Conversation]
     examples: list[Example]
 
-    def part(self, start: int, size: int) -> "Prompts":
+    def part(self, start: int, size: int) -> "PromptBatch":
         """Return some neighbours."""
         chosen = slice(start, start + size)
-        return Prompts(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
+        return PromptBatch(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
 
 
-def best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     """Return the verdict on a completion, given those by each answer that is accepted.
 
     Example:
@@ -55,7 +55,7 @@ def best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     return next((best for best in (Verdict.RIGHT, Verdict.UNJUDGED) if best in verdicts), verdicts[0])
 
 
-def positive(name: str, value: int) -> None:
+def require_positive(name: str, value: int) -> None:
     """Refuse a number below one, by the name it has in a configuration."""
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -74,15 +74,15 @@ class Task(LightningDataModule):
             can (Linux), they are always locked.
         verify_budget: processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
             answers share them, and what has had its share is wrong unless its reference alone takes as long; see
-            :class:`~rlcredit.verification.cases.Batch`.
+            :class:`~rlcredit.verification.cases.RequestBatch`.
         answer_formats: in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
             ``phrase``, ``hashes``, ``label``, and ``number`` and ``whole``, which count only where they are named; see
-            :func:`~rlcredit.verification.answers.final_answer`. An answer in another of the first five is not judged,
+            :func:`~rlcredit.verification.answers.find_final_answer`. An answer in another of the first five is not judged,
             and shows in ``train/unjudged``; a completion without any shows in ``train/no_answer``.
         tolerance: how far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
         verifier: dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
             class whose objects are called so, that judges instead, formats and tolerance left to it; see
-            :class:`~rlcredit.verification.own.OwnVerifier`. The task's own if None.
+            :class:`~rlcredit.verification.own.UserVerifier`. The task's own if None.
         held_out: further held-out questions: names, and the task files that they are from. Each set is asked and judged
             as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
         held_out_completions: per held-out question of this task; ``model.validation.completions`` if None.
@@ -112,12 +112,12 @@ class Task(LightningDataModule):
     ) -> None:
         super().__init__()
         self.refuse_instruction(instruction)
-        positive("data.prompts_per_step", prompts_per_step)
-        positive("data.validation_batch", validation_batch)
+        require_positive("data.prompts_per_step", prompts_per_step)
+        require_positive("data.validation_batch", validation_batch)
         if validation_size or not held_out:
-            positive("data.validation_size", 1 if validation_size is None else validation_size)
+            require_positive("data.validation_size", 1 if validation_size is None else validation_size)
         for name, number in {"held_out_completions": held_out_completions, "held_out_k": held_out_k}.items():
-            positive(f"data.{name}", 1 if number is None else number)
+            require_positive(f"data.{name}", 1 if number is None else number)
         self.prompts_per_step = prompts_per_step
         self.validation_size = validation_size
         self.validation_batch = validation_batch
@@ -126,12 +126,12 @@ class Task(LightningDataModule):
         if not verify_budget > 0:
             raise ValueError(f"data.verify_budget must be positive, got {verify_budget} seconds.")
         self.unsafe_scorers, self.verify_budget = unsafe_scorers, verify_budget
-        self.answer_formats = accepted(answer_formats)
+        self.answer_formats = require_known_formats(answer_formats)
         self.tolerance = tolerance
         self.verifier = MathVerifier(
             budget=verify_budget, unsafe=unsafe_scorers, formats=self.answer_formats, tolerance=tolerance
         )
-        self.own = None if verifier is None else OwnVerifier(verifier, verify_budget, unsafe_scorers)
+        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers)
         self.train_set: list[Example] = []
         self.held_out_set: list[Example] = []
         self.held_out, self.held_out_completions, self.held_out_k = held_out, held_out_completions, held_out_k
@@ -153,7 +153,7 @@ class Task(LightningDataModule):
         else:
             verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
         of_each = iter(verdicts)
-        return [best_verdict(list(islice(of_each, len(example.accepted)))) for example in examples]
+        return [pick_best_verdict(list(islice(of_each, len(example.accepted)))) for example in examples]
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
@@ -190,7 +190,7 @@ class Task(LightningDataModule):
         """Return the task whose held-out questions are asked under a name."""
         from rlcredit.tasks.files import read_task  # noqa: PLC0415 (it reads tasks, of which this is the base)
 
-        folder_name("data.held_out", name)
+        validate_folder_name("data.held_out", name)
         try:
             return read_task(path, unsafe_scorers=self.unsafe_scorers, held_out=None)
         except ValueError as error:
@@ -232,7 +232,7 @@ class Task(LightningDataModule):
         if self.own is not None and (known := self.train_set or self.held_out_set):
             self.own.start(known[0].answer, known[0].metadata)
         if self.own is None and type(self).judge is Task.judge:
-            locked_or_allowed("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
+            require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
         if len(self.train_set) + len(self.held_out_set) > before:
             self.check_references()
         for name, task in self.others.items():
@@ -241,9 +241,9 @@ class Task(LightningDataModule):
 
     def _warn_of_trained(self, name: str, other: "Task") -> None:
         """Warn of training questions that a further held-out set asks too."""
-        _, asked = separate_alike(self.train_set, other.held_out_set)
+        _, asked = separate_alike_questions(self.train_set, other.held_out_set)
         if asked:
-            rank_zero_only(once)(
+            rank_zero_only(warn_once)(
                 f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
                 f"them in other spaces, case or punctuation, first: {self.place(asked[0])}. It measures memory in part."
             )
@@ -252,16 +252,16 @@ class Task(LightningDataModule):
         """Warn of references that are not right against themselves; what judges in its own way is not asked."""
         if self.own is None and type(self).judge is Task.judge:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
-            faults = list(reference_faults(examples, answer_format, self.judge))
+            faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:
-                warning = reference_warning(faults, len(examples), answer_format, self.place)
-                rank_zero_only(tell)(f"{warning} {remedy(faults)}")
+                warning = write_reference_warning(faults, len(examples), answer_format, self.place)
+                rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
 
     def conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""
-        return conversation(example.question, self.instruction, self.system, self.shots)
+        return build_conversation(example.question, self.instruction, self.system, self.shots)
 
-    def train_dataloader(self) -> DataLoader[Prompts]:
+    def train_dataloader(self) -> DataLoader[PromptBatch]:
         """Yield the prompts of every step, continued at the trainer's global step.
 
         As many times P as the module may ask for one rollout, and again for each of its updates.
@@ -281,18 +281,18 @@ class Task(LightningDataModule):
         )
         return DataLoader(self._numbered(self.train_set), batch_sampler=order, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
 
-    def val_dataloader(self) -> DataLoader[Prompts] | list[DataLoader[Prompts]]:
+    def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
         """Yield the held-out questions, every process its share; of several sets, one loader each."""
         loaders = [self._held_out_loader(each.task) for each in self.held_out_sets]
         return loaders[0] if len(loaders) == 1 else loaders
 
-    def _held_out_loader(self, task: "Task") -> DataLoader[Prompts]:
+    def _held_out_loader(self, task: "Task") -> DataLoader[PromptBatch]:
         assert self.trainer is not None
         task.start_verifier()
         share = task._numbered(task.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
         return DataLoader(share, batch_size=task.validation_batch, collate_fn=task._prompts)  # pyright: ignore[reportArgumentType]
 
-    def held_out_prompts(self, start: int, size: int) -> Prompts:
+    def held_out_prompts(self, start: int, size: int) -> PromptBatch:
         """Return some neighbours of the held-out questions, by their numbers in validation."""
         return self._prompts(self._numbered(self.held_out_set)[start : start + size])
 
@@ -300,6 +300,6 @@ class Task(LightningDataModule):
     def _numbered(examples: list[Example]) -> list[tuple[int, Example]]:
         return list(enumerate(examples))
 
-    def _prompts(self, batch: list[tuple[int, Example]]) -> Prompts:
+    def _prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
         numbers, examples = (list(column) for column in zip(*batch, strict=True))
-        return Prompts(numbers, [self.conversation(example) for example in examples], examples)
+        return PromptBatch(numbers, [self.conversation(example) for example in examples], examples)

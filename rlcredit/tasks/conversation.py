@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from rlcredit.prompt import Conversation, Turn, turns
+from rlcredit.prompt import ChatMessage, Conversation, parse_conversation
 from rlcredit.tasks.example import Shot
 
 
-def conversation(
+def build_conversation(
     question: str | Conversation, instruction: str = "{question}", system: str | None = None, shots: Sequence[Shot] = ()
 ) -> Conversation:
     """Return what the policy is asked.
@@ -28,16 +28,16 @@ def conversation(
         user 4 + 3 =
 
     """
-    asked = turns(question)
+    asked = parse_conversation(question)
     if asked[0]["role"] == "system":
         if system is not None:
             raise ValueError(
                 f"data.system: a question has a system prompt of its own, {asked[0]['content']!r:.80}. Remove one."
             )
         system, asked = asked[0]["content"], asked[1:]
-    said = [] if system is None else [Turn(role="system", content=system)]
+    said = [] if system is None else [ChatMessage(role="system", content=system)]
     for shot in shots:
-        said.append(Turn(role="user", content=instruction.replace("{question}", shot.question)))
-        said.append(Turn(role="assistant", content=shot.answer))
-    last = Turn(role="user", content=instruction.replace("{question}", asked[-1]["content"]))
+        said.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
+        said.append(ChatMessage(role="assistant", content=shot.answer))
+    last = ChatMessage(role="user", content=instruction.replace("{question}", asked[-1]["content"]))
     return [*said, *asked[:-1], last]

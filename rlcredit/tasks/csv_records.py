@@ -12,7 +12,7 @@ DELIMITERS = ",;\t"
 """What may separate values: the one that occurs most often in the first line does."""
 
 
-def rows(path: Path) -> Located:
+def read_csv_records(path: Path) -> Located:
     """Yield every row under the header; what is read are texts, so that 007 and 1/2 stay what they are.
 
     Raises:
@@ -26,24 +26,24 @@ def rows(path: Path) -> Located:
         content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         limit = csv.field_size_limit(LARGEST)
         try:
-            yield from _located(content, path)
+            yield from _read_delimited_rows(content, path)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
         finally:
             csv.field_size_limit(limit)
 
 
-def _located(content: io.TextIOWrapper, path: Path) -> Located:
+def _read_delimited_rows(content: io.TextIOWrapper, path: Path) -> Located:
     delimiter = max(DELIMITERS, key=content.readline(LARGEST).count)
     content.seek(0)
     reader = csv.reader(content, delimiter=delimiter, strict=True)
     try:
-        yield from _under_header(reader, path)
+        yield from _read_rows_under_header(reader, path)
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from None
 
 
-def _under_header(reader: Any, path: Path) -> Located:
+def _read_rows_under_header(reader: Any, path: Path) -> Located:
     header = [name.strip() for name in next(reader, [])]
     if repeated := [name for name, count in Counter(header).items() if count > 1]:
         raise ValueError(f"{path}, line 1: the column `{repeated[0]}` occurs twice. Rename or remove one.")

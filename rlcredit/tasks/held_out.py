@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlcredit.engines.sampling import Sampling
 
 if TYPE_CHECKING:
-    from rlcredit.tasks.base import Prompts, Task
+    from rlcredit.tasks.base import Task
 
 FAR_APART = 2**40
 """How far the names of the noise of two sets lie apart."""
@@ -68,6 +68,6 @@ class HeldOutSet(NamedTuple):
         size = self.task.validation_size
         return None if size is None else size * (self.task.held_out_completions or usual)
 
-    def drawn(self, prompts: "Prompts") -> "Prompts":
+    def drawn(self, prompts: "PromptBatch") -> "PromptBatch":
         """Return a batch under the numbers by which its noise is drawn: no two sets share any."""
         return replace(prompts, numbers=[number + self.number * FAR_APART for number in prompts.numbers])

@@ -9,7 +9,7 @@ _BRACES = re.compile(r"(\\[A-Za-z]+(?:\{[^{}\n]*\})*|[\\^_])?\{([^{}\n]+)\}")
 """What stands in braces, with the command or mark of LaTeX whose argument it is."""
 
 
-def braced_names(instruction: str) -> list[str]:
+def find_braced_names(instruction: str) -> list[str]:
     r"""Return what an instruction names in braces, and does not give to a command of LaTeX.
 
     Example:
@@ -17,10 +17,10 @@ def braced_names(instruction: str) -> list[str]:
         ['Body', 'Question', 'json']
 
     """
-    return [match[2] for match in _places(instruction)]
+    return [match[2] for match in _find_braces(instruction)]
 
 
-def divided(instruction: str, is_column: Callable[[str], bool]) -> tuple[str, str]:
+def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tuple[str, str]:
     r"""Divide an instruction into what makes the text of a question out of columns, and what stands around it.
 
     Args:
@@ -38,18 +38,18 @@ def divided(instruction: str, is_column: Callable[[str], bool]) -> tuple[str, st
         ('{question}', '{question} Say {answer}, not {question}.')
 
     """
-    places = [match for match in _places(instruction) if match[2] == "question" or is_column(match[2])]
+    places = [match for match in _find_braces(instruction) if match[2] == "question" or is_column(match[2])]
     if all(match[2] == "question" for match in places):
         return QUESTION, instruction
     start, end = places[0].start(2) - 1, places[-1].end()
     return instruction[start:end], instruction[:start] + QUESTION + instruction[end:]
 
 
-def filled(template: str, text_of: Callable[[str], str | None]) -> str:
+def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
     """Write the texts of columns into a template.
 
     Args:
-        template: the first part of :func:`divided`.
+        template: the first part of :func:`split_instruction`.
         text_of: the text of a name in braces; None where it is no column, and stays as it is written.
 
     """
@@ -61,5 +61,5 @@ def filled(template: str, text_of: Callable[[str], str | None]) -> str:
     return _BRACES.sub(text, template).strip()
 
 
-def _places(instruction: str) -> Iterator[re.Match[str]]:
+def _find_braces(instruction: str) -> Iterator[re.Match[str]]:
     return (match for match in _BRACES.finditer(instruction) if not match[1])

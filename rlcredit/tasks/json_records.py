@@ -20,7 +20,7 @@ Located = Iterator[tuple[str, dict[str, Any]]]
 """Records, each with the place it is from, as messages name it."""
 
 
-def lines(path: Path) -> Located:
+def read_json_lines(path: Path) -> Located:
     """Yield the object of every line that is not empty.
 
     Raises:
@@ -28,15 +28,15 @@ def lines(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        for number, line in enumerate(_lines(file, path), start=1):
+        for number, line in enumerate(_split_lines(file, path), start=1):
             where = f"{path}, line {number}"
             if len(line) > LARGEST:
                 raise ValueError(f"{where}: longer than {LARGEST:,} bytes. Leave out a column that is not needed.")
             if line.strip():
-                yield where, _mapping(_parsed(line, where), where)
+                yield where, _require_mapping(_parse_json(line, where), where)
 
 
-def entries(path: Path) -> Located:
+def read_json_records(path: Path) -> Located:
     """Yield the objects of a file that is one list, or has one object in every line.
 
     Raises:
@@ -44,37 +44,37 @@ def entries(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        start = _without_mark(file.read(_START), path)
+        start = _strip_byte_order_mark(file.read(_START), path)
     if start.lstrip().startswith(b"["):
-        yield from _listed(path)
+        yield from _read_json_list(path)
         return
     try:
-        yield from lines(path)
+        yield from read_json_lines(path)
     except ValueError:
         _refuse_one_object(path)
         raise
 
 
-def _listed(path: Path) -> Located:
+def _read_json_list(path: Path) -> Located:
     with path.open("rb") as file:
-        content = _without_mark(file.read(LARGEST + 1), path)
+        content = _strip_byte_order_mark(file.read(LARGEST + 1), path)
     if len(content) > LARGEST:
         raise ValueError(f"{path}: longer than {LARGEST:,} bytes. Write one object per line, and call it .jsonl.")
-    for number, entry in enumerate(_parsed(content, str(path)), start=1):
+    for number, entry in enumerate(_parse_json(content, str(path)), start=1):
         where = f"{path}, entry {number}"
-        yield where, _mapping(entry, where)
+        yield where, _require_mapping(entry, where)
 
 
-def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def _split_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
     """Yield lines however they end: with a line feed, a carriage return, or both."""
     start = True
     while line := file.readline(LARGEST + 1):
-        line = _without_mark(line, path) if start else line
+        line = _strip_byte_order_mark(line, path) if start else line
         start = False
         yield from line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
 
 
-def _without_mark(start: bytes, path: Path) -> bytes:
+def _strip_byte_order_mark(start: bytes, path: Path) -> bytes:
     """Return the start of a file without its byte order mark."""
     if start.startswith(WIDE):
         raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
@@ -84,9 +84,9 @@ def _without_mark(start: bytes, path: Path) -> bytes:
 def _refuse_one_object(path: Path) -> None:
     """Refuse a file that is one object over several lines."""
     with path.open("rb") as file:
-        content = _without_mark(file.read(LARGEST), path)
+        content = _strip_byte_order_mark(file.read(LARGEST), path)
     try:
-        whole = _parsed(content, str(path))
+        whole = _parse_json(content, str(path))
     except ValueError:
         return
     if isinstance(whole, dict):
@@ -96,16 +96,16 @@ def _refuse_one_object(path: Path) -> None:
         )
 
 
-def _mapping(record: Any, where: str) -> dict[str, Any]:
+def _require_mapping(record: Any, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise ValueError(f"{where}: expected an object with a question and an answer, got {type(record).__name__}.")
     return record
 
 
-def _parsed(text: bytes, where: str) -> Any:
+def _parse_json(text: bytes, where: str) -> Any:
     """Parse JSON, numbers that are not finite included; refuse repeated keys."""
     try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_object, parse_int=_integer)
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_build_unique_object, parse_int=_parse_integer)
     except json.JSONDecodeError as error:
         place = f"at column {error.colno}" if error.lineno == 1 else f"at line {error.lineno}, column {error.colno}"
         raise ValueError(f"{where}: not JSON ({error.msg} {place}).") from None
@@ -117,13 +117,13 @@ def _parsed(text: bytes, where: str) -> Any:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
         raise ValueError(f"field `{repeated[0]}` occurs twice. Remove one.")
     return dict(pairs)
 
 
-def _integer(digits: str) -> int | str:
+def _parse_integer(digits: str) -> int | str:
     """Return a whole number; as the text that it is, where it has more digits than Python reads."""
     try:
         return int(digits)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.tasks.records import Records
-from rlcredit.tasks.sources import Source
+from rlcredit.tasks.sources import RecordSource
 
 
 class JSONL(Records):
@@ -23,6 +23,6 @@ class JSONL(Records):
         super().__init__(str(train), None if validation is None else str(validation), **kwargs)
         self.train, self.validation = Path(train), validation and Path(validation)
 
-    def source(self, path: str | Path, split_name: str | None) -> Source:
+    def source(self, path: str | Path, split_name: str | None) -> RecordSource:
         """Return where the questions of a split are."""
         return super().source(path, split_name)._replace(form=".jsonl")

@@ -21,27 +21,27 @@ FORMAT = 1
 Sets = tuple[list[Example], list[Example]]
 
 
-def folder() -> Path:
+def locate_question_cache() -> Path:
     """Return where the files lie: in ``$XDG_CACHE_HOME``, or in ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlcredit" / "questions"
 
 
-def kept(key: dict[str, Any]) -> Sets | None:
+def load_cached_questions(key: dict[str, Any]) -> Sets | None:
     """Return training and held-out questions kept under a key; None if there are none that can be read whole."""
     try:
-        path = _path(key)
+        path = _build_cache_path(key)
         if path.stat().st_size > LARGEST:
             return None
         content = json.loads(path.read_bytes())
-        if content["key"] != _shown(key):
+        if content["key"] != _serialise_key(key):
             return None
-        train, held_out = ([Example(*_decoded(row)) for row in content[part]] for part in ("train", "held_out"))
+        train, held_out = ([Example(*_decode_value(row)) for row in content[part]] for part in ("train", "held_out"))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return train, held_out
 
 
-def keep(key: dict[str, Any], sets: Sets) -> bool:
+def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
     """Write questions under a key, whole or not at all; whether they were written.
 
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.
@@ -52,22 +52,22 @@ def keep(key: dict[str, Any], sets: Sets) -> bool:
 
     """
     try:
-        rows = [[_encoded(list(example)) for example in part] for part in sets]
-        content = json.dumps({"key": _shown(key), "train": rows[0], "held_out": rows[1]})
-        if len(content) > LARGEST or [[_decoded(row) for row in part] for part in rows] != [
+        rows = [[_encode_value(list(example)) for example in part] for part in sets]
+        content = json.dumps({"key": _serialise_key(key), "train": rows[0], "held_out": rows[1]})
+        if len(content) > LARGEST or [[_decode_value(row) for row in part] for part in rows] != [
             [list(example) for example in part] for part in sets
         ]:
             return False
-        folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_room(len(content))
-        write_atomically(_path(key), content)
+        locate_question_cache().mkdir(mode=0o700, parents=True, exist_ok=True)
+        _evict_oldest_files(len(content))
+        write_atomically(_build_cache_path(key), content)
     except (OSError, TypeError, ValueError, RecursionError):
         return False
     return True
 
 
-def _make_room(size: int) -> None:
-    files = sorted(folder().glob("*.json"), key=lambda path: path.stat().st_mtime)
+def _evict_oldest_files(size: int) -> None:
+    files = sorted(locate_question_cache().glob("*.json"), key=lambda path: path.stat().st_mtime)
     total = size + sum(path.stat().st_size for path in files)
     for path in files:
         if total <= ALL:
@@ -77,33 +77,33 @@ def _make_room(size: int) -> None:
             path.unlink()
 
 
-def _shown(key: dict[str, Any]) -> str:
+def _serialise_key(key: dict[str, Any]) -> str:
     return json.dumps({**key, "format": FORMAT}, sort_keys=True)
 
 
-def _path(key: dict[str, Any]) -> Path:
-    return folder() / f"{hashlib.sha256(_shown(key).encode()).hexdigest()[:32]}.json"
+def _build_cache_path(key: dict[str, Any]) -> Path:
+    return locate_question_cache() / f"{hashlib.sha256(_serialise_key(key).encode()).hexdigest()[:32]}.json"
 
 
-def _encoded(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     """Mark what JSON does not know: tuples, and mappings whose keys are no texts."""
     if type(value) is tuple:
-        return {"tuple": [_encoded(part) for part in value]}
+        return {"tuple": [_encode_value(part) for part in value]}
     if type(value) is list:
-        return [_encoded(part) for part in value]
+        return [_encode_value(part) for part in value]
     if type(value) is dict:
-        return {"dict": [[_encoded(name), _encoded(part)] for name, part in value.items()]}
+        return {"dict": [[_encode_value(name), _encode_value(part)] for name, part in value.items()]}
     if value is None or type(value) in (str, int, float, bool):
         return value
     raise TypeError(f"{type(value).__name__} is nothing that JSON gives back")
 
 
-def _decoded(value: Any) -> Any:
+def _decode_value(value: Any) -> Any:
     if isinstance(value, list):
-        return [_decoded(part) for part in value]
+        return [_decode_value(part) for part in value]
     if isinstance(value, dict):
         ((kind, parts),) = value.items()
         if kind == "tuple":
-            return tuple(_decoded(part) for part in parts)
-        return {_decoded(name): _decoded(part) for name, part in parts}
+            return tuple(_decode_value(part) for part in parts)
+        return {_decode_value(name): _decode_value(part) for name, part in parts}
     return value

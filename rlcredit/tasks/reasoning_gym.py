@@ -16,18 +16,25 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.memory.machine import ram
-from rlcredit.notices import tell
+from rlcredit.memory.machine import read_machine_memory
+from rlcredit.notices import print_message
 from rlcredit.tasks import question_cache
-from rlcredit.tasks.base import Task, positive
+from rlcredit.tasks.base import Task, require_positive
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.references import reference_warning
-from rlcredit.tasks.split import split
-from rlcredit.verification.answers import final_answer
-from rlcredit.verification.jury import Jury
-from rlcredit.verification.scorers import admissible, evaluates, scorer
-from rlcredit.verification.statements import statements
-from rlcredit.verification.verifiers import Verdict, bare, locked_or_allowed, looked_at, unanswered, verdict
+from rlcredit.tasks.references import write_reference_warning
+from rlcredit.tasks.split import split_held_out
+from rlcredit.verification.answers import find_final_answer
+from rlcredit.verification.jury import WorkerPool
+from rlcredit.verification.scorers import has_evaluating_scorer, is_admissible_answer, make_gym_scorer
+from rlcredit.verification.statements import state_answer
+from rlcredit.verification.verifiers import (
+    Verdict,
+    inspect_answer,
+    judge_unanswered,
+    make_verdict,
+    require_sandbox,
+    strip_name_and_unit,
+)
 
 SCORE_TIMEOUT = 3.0
 """Processor seconds that one scoring may take."""
@@ -64,16 +71,16 @@ except MemoryError:
 """
 
 
-def _numbers(config: Any) -> Iterator[float]:
+def _iterate_numbers(config: Any) -> Iterator[float]:
     """Yield the numbers in a configuration."""
     if isinstance(config, dict | list):
         for value in config.values() if isinstance(config, dict) else config:
-            yield from _numbers(value)
+            yield from _iterate_numbers(value)
     elif isinstance(config, int | float):
         yield abs(config)
 
 
-def refuse_endless(name: str, seed: int, config: Mapping[str, Any]) -> None:
+def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> None:
     """Refuse a configuration of which one question takes longer, or more memory, than any question may.
 
     Another process makes it, since no signal reaches arithmetic with a billion digits.
@@ -101,14 +108,14 @@ def refuse_endless(name: str, seed: int, config: Mapping[str, Any]) -> None:
         process.kill()
         process.communicate()
     if status in (None, 9, -signal.SIGKILL):
-        large = ", ".join(f"{value:,g}" for value in sorted({*_numbers(config)}) if value > LARGE)
+        large = ", ".join(f"{value:,g}" for value in sorted({*_iterate_numbers(config)}) if value > LARGE)
         raise ValueError(
             f"data.config: one question of {name} takes more than {SOON:g} s or {MEMORY >> 30} GiB to make. "
             f"Lower what is large in it: {large}."
         )
 
 
-def reference_alone(_: str, entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def build_reference_scoring(_: str, entry: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return what tells whether a scorer takes long because of the question."""
     return [(entry["answer"], entry)]
 
@@ -147,10 +154,10 @@ class ReasoningGym(Task):
         from reasoning_gym.factory import DATASETS  # noqa: PLC0415
 
         self.name, self.config, self.train_size, self.solved_at = name, config or {}, train_size, solved_at
-        positive("data.train_size", train_size)
-        if train_size * QUESTION > ram():
+        require_positive("data.train_size", train_size)
+        if train_size * QUESTION > read_machine_memory():
             raise ValueError(
-                f"data.train_size: {train_size:,} questions take more than the {ram() / 2**30:,.0f} GiB of this "
+                f"data.train_size: {train_size:,} questions take more than the {read_machine_memory() / 2**30:,.0f} GiB of this "
                 "machine. Lower it."
             )
         if name not in DATASETS:
@@ -161,14 +168,19 @@ class ReasoningGym(Task):
             raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(fields))}.")
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
-        if any(value > LARGE for value in _numbers(self.config)):
-            refuse_endless(name, generator_seed, self.config)
+        if any(value > LARGE for value in _iterate_numbers(self.config)):
+            refuse_endless_question(name, generator_seed, self.config)
         self._one = self._made(1)
-        if evaluates(name, self.config):
-            locked_or_allowed(f"data.name: the scorer of {name}", self.unsafe_scorers)
-        self.admissible = partial(admissible, name)
-        self.jury = Jury(
-            scorer, name, self.config, timeout=SCORE_TIMEOUT, budget=self.verify_budget, alone=reference_alone
+        if has_evaluating_scorer(name, self.config):
+            require_sandbox(f"data.name: the scorer of {name}", self.unsafe_scorers)
+        self.admissible = partial(is_admissible_answer, name)
+        self.jury = WorkerPool(
+            make_gym_scorer,
+            name,
+            self.config,
+            timeout=SCORE_TIMEOUT,
+            budget=self.verify_budget,
+            alone=build_reference_scoring,
         )
 
     @cached_property
@@ -195,17 +207,17 @@ class ReasoningGym(Task):
             **{"train": self.train_size, "held_out": self.validation_size or 512, "offered": self.offered},
             **{"reasoning_gym": version("reasoning-gym"), "python": platform.python_version()},
         }
-        if known := question_cache.kept(key):
+        if known := question_cache.load_cached_questions(key):
             return known
         started = time.monotonic()
         examples = self._distinct()
         if time.monotonic() - started > WORTH_KEEPING:
-            question_cache.keep(key, examples)
+            question_cache.cache_questions(key, examples)
         return examples
 
     def _distinct(self) -> tuple[list[Example], list[Example]]:
         validation_size = self.validation_size or 512
-        train, held_out = split(self._generated(), self.train_size, validation_size)
+        train, held_out = split_held_out(self._generated(), self.train_size, validation_size)
         if len(train) < self.train_size or len(held_out) < validation_size:
             raise ValueError(
                 f"{self.name} with this configuration has too few distinct questions: {len(train)} for training and "
@@ -217,7 +229,7 @@ class ReasoningGym(Task):
     def _generated(self) -> Iterator[Example]:
         wanted = self.train_size + (self.validation_size or 512)
         news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
-        notice = threading.Timer(PATIENCE, tell, [f"{news}, once: the next start finds them in the cache."])
+        notice = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
         notice.daemon = True
         notice.start()
         try:
@@ -225,7 +237,7 @@ class ReasoningGym(Task):
             for drawn, entry in enumerate(self.source):
                 if time.monotonic() > told + EVERY:
                     told = time.monotonic()
-                    tell(f"{news}: {drawn:,} drawn. A smaller data.train_size takes less time.")
+                    print_message(f"{news}: {drawn:,} drawn. A smaller data.train_size takes less time.")
                 yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
         finally:
             notice.cancel()
@@ -235,14 +247,14 @@ class ReasoningGym(Task):
         if self.own is not None:
             return super().judge(completions, examples)
         cases = list(zip(completions, examples, strict=True))
-        looks = [looked_at(self._look, text, each, self._statement) for text, each in cases]
+        looks = [inspect_answer(self._look, text, each, self._statement) for text, each in cases]
         asked = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
         scores = self.jury.answers(list(asked.values()))
-        verdicts = dict(zip(asked, (verdict(score, self.solved_at) for score in scores), strict=True))
+        verdicts = dict(zip(asked, (make_verdict(score, self.solved_at) for score in scores), strict=True))
         return [
             verdicts[look, id(example)] if isinstance(look, str) else look
             for look, example in zip(looks, examples, strict=True)
@@ -256,14 +268,14 @@ class ReasoningGym(Task):
         answer_format, tried = self.answer_formats[0], (self.train_set or self.held_out_set)[:TRIED]
         faults = [] if self.own else [(each, "wrong") for each in tried if not self._scores_itself(each)]
         if faults:
-            warning = reference_warning(faults, len(tried), answer_format, self.place)
-            rank_zero_only(tell)(
+            warning = write_reference_warning(faults, len(tried), answer_format, self.place)
+            rank_zero_only(print_message)(
                 f"{warning} So says the scorer of {self.name}, of the first {len(tried)}; a completion may be right "
                 "where it wants a solution and has none to show."
             )
 
     def _scores_itself(self, example: Example) -> bool:
-        answer = final_answer(statements(example.answer, self.answer_formats)[0], self.answer_formats)
+        answer = find_final_answer(state_answer(example.answer, self.answer_formats)[0], self.answer_formats)
         entry = example._asdict()
         if answer is None or not self.admissible(answer, entry):
             return False
@@ -274,14 +286,14 @@ class ReasoningGym(Task):
 
     def _look(self, completion: str, example: Example) -> str | Verdict:
         """Return the answer that the scorer may see, or the verdict where there is none."""
-        stated = final_answer(completion, self.answer_formats)
+        stated = find_final_answer(completion, self.answer_formats)
         if stated is None:
-            return unanswered(completion)
-        answer = bare(stated, str(example.answer))
+            return judge_unanswered(completion)
+        answer = strip_name_and_unit(stated, str(example.answer))
         return answer if answer and self.admissible(answer, example._asdict()) else Verdict.WRONG
 
     def _statement(self, example: Example) -> str:
-        return statements(example.answer, self.answer_formats)[0]
+        return state_answer(example.answer, self.answer_formats)[0]
 
     def start_verifier(self) -> None:
         """Start the process of the scorer, in the background."""

@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlcredit.tasks.values import answer_text, has, listed, names, type_fault, value
-from rlcredit.verification.answers import AnswerFormat, final_answer
+from rlcredit.tasks.values import (
+    find_type_fault,
+    has_column,
+    list_columns,
+    read_answer_list,
+    read_answer_text,
+    read_column,
+)
+from rlcredit.verification.answers import AnswerFormat, find_final_answer
 
 ListMeaning = Literal["any", "all"]
 """What a list in the column of the answer means: each entry is right, or all of them together are."""
@@ -28,11 +35,11 @@ _NUMBERS = re.compile(r"[$+\-\u2212\d.,\s]+")
 _LIKE_COMMA_DECIMAL = re.compile(r"\s*\$?[-+\u2212]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+\$?\s*")
 
 
-class UnansweredError(ValueError):
+class MissingAnswerError(ValueError):
     """A record that has no answer; the message names place and column."""
 
 
-class UnsaidListError(ValueError):
+class AmbiguousListError(ValueError):
     """A record that lists several answers, and nobody has said what that means."""
 
 
@@ -72,39 +79,39 @@ class AnswerColumn:
             ('4, 1000',)
 
         """
-        if not has(record, self.name):
-            raise UnansweredError(f"{where}: column `{self.name}` is missing; found {names(record)}.")
-        content = value(record, self.name)
-        fault = type_fault(content)
+        if not has_column(record, self.name):
+            raise MissingAnswerError(f"{where}: column `{self.name}` is missing; found {list_columns(record)}.")
+        content = read_column(record, self.name)
+        fault = find_type_fault(content)
         if fault:
             raise ValueError(f"{where}: column `{self.name}` {fault}.")
-        entries = listed(content)
+        entries = read_answer_list(content)
         texts = [self._text(entry) for entry in ([content] if entries is None else entries)]
         found = [text for text in texts if text is not None]
         if not found or len(found) < len(texts):
-            raise UnansweredError(
+            raise MissingAnswerError(
                 f"{where}: column `{self.name}` must be a non-empty text or a number, got {content!r:.200}."
             )
         stated = [self._stated(text, where) for text in found]
         return tuple(stated) if entries is None else self._together([text.strip() for text in stated], where)
 
     def _text(self, entry: Any) -> str | None:
-        text = answer_text(entry)
-        return with_decimal_points(entry) if text and self.decimal_comma and isinstance(entry, str) else text
+        text = read_answer_text(entry)
+        return write_decimal_points(entry) if text and self.decimal_comma and isinstance(entry, str) else text
 
     def _stated(self, text: str, where: str) -> str:
         if self.reference is None:
             return text
-        stated = final_answer(text, (self.reference,))
+        stated = find_final_answer(text, (self.reference,))
         if stated is None:
-            raise UnansweredError(
+            raise MissingAnswerError(
                 f"{where}: column `{self.name}` has no {MARKS[self.reference]} that states its answer."
             )
         return stated
 
     def _together(self, entries: list[str], where: str) -> tuple[str, ...]:
         if len(entries) > 1 and self.meaning is None:
-            raise UnsaidListError(
+            raise AmbiguousListError(
                 f"{where}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "
                 "right, say data.init_args.answers: any; if a completion must state all of them, "
                 "data.init_args.answers: all."
@@ -113,15 +120,15 @@ class AnswerColumn:
             return tuple(dict.fromkeys(entries))
         if len(entries) == 1:
             return tuple(entries)
-        return (", ".join(map(_without_thousands, entries)),)
+        return (", ".join(map(_drop_thousands_commas, entries)),)
 
 
-def _without_thousands(entry: str) -> str:
+def _drop_thousands_commas(entry: str) -> str:
     """Return an entry of a list, whose own commas would be taken for those between the entries."""
-    return entry.replace(",", "") if _THOUSANDS.fullmatch(_unsigned(entry)) else entry
+    return entry.replace(",", "") if _THOUSANDS.fullmatch(_strip_sign(entry)) else entry
 
 
-def with_decimal_points(text: str) -> str:
+def write_decimal_points(text: str) -> str:
     """Return a text whose numbers have decimal commas, and points between thousands, as others write them.
 
     Example:
@@ -132,7 +139,7 @@ def with_decimal_points(text: str) -> str:
     return _COMMA_DECIMAL.sub(lambda number: number[0].replace(".", "").replace(",", "."), text)
 
 
-def comma_decimals(answers: list[str]) -> list[int]:
+def find_comma_decimals(answers: list[str]) -> list[int]:
     """Return the places of answers that may be meant as decimals with a comma.
 
     There are none where others have a point, or where others are lists. Thousands are none of them: 1,000 is a
@@ -145,22 +152,22 @@ def comma_decimals(answers: list[str]) -> list[int]:
         []
 
     """
-    if any(_is_list(text) for text in answers):
+    if any(_is_number_list(text) for text in answers):
         return []
     found = [
         place
         for place, text in enumerate(answers)
         if _LIKE_COMMA_DECIMAL.fullmatch(text)
-        and (_unsigned(text).startswith("0,") or not _THOUSANDS.fullmatch(_unsigned(text)))
+        and (_strip_sign(text).startswith("0,") or not _THOUSANDS.fullmatch(_strip_sign(text)))
     ]
     return found if len(found) > sum(bool(_DECIMAL.fullmatch(text)) for text in answers) else []
 
 
-def _is_list(text: str) -> bool:
+def _is_number_list(text: str) -> bool:
     """Whether it is several numbers, which a space behind a comma or a second comma tells from a decimal."""
     several = ", " in text or text.count(",") > 1
-    return several and bool(_NUMBERS.fullmatch(text)) and not _THOUSANDS.fullmatch(_unsigned(text))
+    return several and bool(_NUMBERS.fullmatch(text)) and not _THOUSANDS.fullmatch(_strip_sign(text))
 
 
-def _unsigned(number: str) -> str:
+def _strip_sign(number: str) -> str:
     return number.strip("$+- \u2212\n")

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlcredit.prompt import Conversation, Turn
+from rlcredit.prompt import ChatMessage, Conversation
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.instructions import QUESTION, filled
+from rlcredit.tasks.instructions import QUESTION, fill_template
 from rlcredit.tasks.record_answers import AnswerColumn
-from rlcredit.tasks.values import answer_text, asked, has, names, value
+from rlcredit.tasks.values import has_column, list_columns, read_answer_text, read_column, read_question
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RecordReader:
     Args:
         question: column of the question; None where the template names other columns only.
         answers: column of the answer, and how it is read.
-        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instructions.divided`.
+        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instructions.split_instruction`.
         columns: those that it names, beside the question.
 
     """
@@ -54,10 +54,10 @@ class RecordReader:
 
     def _asked(self, record: Mapping[str, Any], where: str) -> str | Conversation:
         assert self.question is not None
-        if not has(record, self.question):
-            raise ValueError(f"{where}: column `{self.question}` is missing; found {names(record)}.")
-        content = value(record, self.question)
-        question = asked(content, where)
+        if not has_column(record, self.question):
+            raise ValueError(f"{where}: column `{self.question}` is missing; found {list_columns(record)}.")
+        content = read_column(record, self.question)
+        question = read_question(content, where)
         if question is None:
             raise ValueError(
                 f"{where}: column `{self.question}` must be a non-empty text or a number, got {content!r:.200}."
@@ -77,20 +77,20 @@ class RecordReader:
                 return last
             return self._text(record, name, where) if name in self.columns else None
 
-        text = filled(self.template, text_of)
+        text = fill_template(self.template, text_of)
         if not text:
             raise ValueError(f"{where}: the columns {sorted(self.columns)} of data.instruction are all empty.")
-        return [*question[:-1], Turn(role="user", content=text)] if isinstance(question, list) else text
+        return [*question[:-1], ChatMessage(role="user", content=text)] if isinstance(question, list) else text
 
     def _text(self, record: Mapping[str, Any], name: str, where: str) -> str:
         """Return what a column adds to the question, a list in lines of its own; nothing where it is empty."""
-        if not has(record, name):
+        if not has_column(record, name):
             raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")
-        content = value(record, name)
+        content = read_column(record, name)
         if isinstance(content, Mapping):
             raise ValueError(
                 f"{where}: column `{name}`, which data.instruction names, is an object with the fields "
-                f"{names(content)}. Name one with a point."
+                f"{list_columns(content)}. Name one with a point."
             )
         parts = content if isinstance(content, list) else [content]
-        return "\n".join(filter(None, map(answer_text, parts)))
+        return "\n".join(filter(None, map(read_answer_text, parts)))

@@ -6,24 +6,24 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from rlcredit.functional.choices import one_of
-from rlcredit.notices import once, tell
+from rlcredit.functional.choices import require_choice
+from rlcredit.notices import print_message, warn_once
 from rlcredit.prompt import Conversation
-from rlcredit.tasks.base import Task, positive
-from rlcredit.tasks.conversation import conversation
+from rlcredit.tasks.base import Task, require_positive
+from rlcredit.tasks.conversation import build_conversation
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.instructions import QUESTION, braced_names, divided
+from rlcredit.tasks.instructions import QUESTION, find_braced_names, split_instruction
 from rlcredit.tasks.record_answers import (
+    AmbiguousListError,
     AnswerColumn,
     ListMeaning,
-    UnansweredError,
-    UnsaidListError,
-    comma_decimals,
+    MissingAnswerError,
+    find_comma_decimals,
 )
 from rlcredit.tasks.record_reader import RecordReader
-from rlcredit.tasks.sources import Source
-from rlcredit.tasks.split import disjoint, least, separate_alike, split
-from rlcredit.tasks.values import USUAL, column, has, names, within
+from rlcredit.tasks.sources import RecordSource
+from rlcredit.tasks.split import hold_out_smallest_hashes, make_disjoint_sets, separate_alike_questions, split_held_out
+from rlcredit.tasks.values import USUAL, find_role_column, has_column, is_within_column, list_columns
 from rlcredit.verification.answers import AnswerFormat
 
 LONGEST = 2**20
@@ -96,8 +96,10 @@ class Records(Task):
         self.question, self.answer = question, answer
         self.reference: AnswerFormat | None = reference
         if answers is not None:
-            one_of("data", "answers", answers, get_args(ListMeaning))
-        positive("data.max_question_characters", 1 if max_question_characters is None else max_question_characters)
+            require_choice("data", "answers", answers, get_args(ListMeaning))
+        require_positive(
+            "data.max_question_characters", 1 if max_question_characters is None else max_question_characters
+        )
         # Under names of their own, so that older runs, which had no such arguments, are still described as they were.
         self.list_meaning: ListMeaning | None = answers
         self.has_decimal_commas = decimal_comma
@@ -106,11 +108,11 @@ class Records(Task):
         self.asked_by: str | None = None
         self.places: dict[str, str] = {}
 
-    def source(self, path: str | Path, split_name: str | None) -> Source:
+    def source(self, path: str | Path, split_name: str | None) -> RecordSource:
         """Return where the questions of a split are."""
         here = path == self.path
         place = os.path.expanduser(path)
-        return Source(str(place), split_name, self.name if here else None, self.revision if here else None)
+        return RecordSource(str(place), split_name, self.name if here else None, self.revision if here else None)
 
     def place(self, example: Example) -> str:
         """Return file and line, or split and row, of a question."""
@@ -118,11 +120,11 @@ class Records(Task):
 
     def conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked; columns of the instruction are part of the question."""
-        return conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
+        return build_conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction that names neither the question nor any column."""
-        if not braced_names(instruction):
+        if not find_braced_names(instruction):
             super().refuse_instruction(instruction)
 
     def shortening(self, characters: int, left_out: int) -> str:
@@ -134,11 +136,11 @@ class Records(Task):
         )
 
     @property
-    def _training(self) -> Source | None:
+    def _training(self) -> RecordSource | None:
         return None if self.train_split is None else self.source(self.path, self.train_split)
 
     @property
-    def _held_out(self) -> Source | None:
+    def _held_out(self) -> RecordSource | None:
         """Where held-out questions are; None if they are dealt out of the training questions."""
         if self.validation is None and self.validation_split is None:
             return None
@@ -160,18 +162,18 @@ class Records(Task):
             return [], self.held_out_examples()
         if self._held_out is None:
             every = self._read(self._training)
-            training, held_out = split(every, None, None, 0.0 if self.validation_size == 0 else 0.1)
+            training, held_out = split_held_out(every, None, None, 0.0 if self.validation_size == 0 else 0.1)
             if not held_out and self.validation_size != 0 and len(training) > 1:
-                training, held_out = least(training)
+                training, held_out = hold_out_smallest_hashes(training)
                 number = len(held_out[: self.validation_size])
-                tell(
+                print_message(
                     f"{self._training}: none of its questions is in the tenth that a hash of the text holds out; held "
                     f"out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions may change. "
                     "Name a file of held-out questions in data.init_args.validation."
                 )
         else:
             held_out = self._read(self._held_out)
-            training, held_out = disjoint(self._read(self._training), held_out, None)
+            training, held_out = make_disjoint_sets(self._read(self._training), held_out, None)
         training, held_out = self._without_alike(training, held_out), held_out[: self.validation_size]
         if not training:
             raise ValueError(f"{self._training}: no question is left for training; all of them are held out.")
@@ -183,9 +185,9 @@ class Records(Task):
         return training, held_out
 
     def _without_alike(self, training: list[Example], held_out: list[Example]) -> list[Example]:
-        kept, alike = separate_alike(training, held_out)
+        kept, alike = separate_alike_questions(training, held_out)
         if alike:
-            tell(
+            print_message(
                 f"{self._training}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
                 f"alone and are left out of training, first: {self.place(alike[0])}"
             )
@@ -195,9 +197,9 @@ class Records(Task):
         """Read the held-out questions only, if they have a place of their own."""
         if self._held_out is None:
             return self.examples()[1]
-        return split(self._read(self._held_out), None, self.validation_size, share=1.0)[1]
+        return split_held_out(self._read(self._held_out), None, self.validation_size, share=1.0)[1]
 
-    def _read(self, source: Source) -> list[Example]:
+    def _read(self, source: RecordSource) -> list[Example]:
         """Return the distinct questions of a source, in its order."""
         examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
         for where, example in self._located(source):
@@ -216,7 +218,7 @@ class Records(Task):
                     f"{where}: asks what {places[example.text]} asks, and answers {example.reference!r} instead of "
                     f"{examples[example.text].reference!r}. Remove one of the two.{others}"
                 )
-            tell(
+            print_message(
                 f"warning: {source}: {len(contradictions):,} records repeat a question with another answer, {where} "
                 "first. The first answer of each counts."
             )
@@ -224,7 +226,7 @@ class Records(Task):
         self._warn_of_commas(source, list(examples.values()))
         return list(examples.values())
 
-    def _located(self, source: Source) -> Iterator[tuple[str, Example]]:
+    def _located(self, source: RecordSource) -> Iterator[tuple[str, Example]]:
         """Yield examples with their places; records that cannot be used are counted to the end, then refused or told.
 
         Raises:
@@ -242,9 +244,9 @@ class Records(Task):
             total += 1
             try:
                 example = reader.example(record, where)
-            except UnansweredError as error:
+            except MissingAnswerError as error:
                 unanswered.append(str(error))
-            except UnsaidListError as error:
+            except AmbiguousListError as error:
                 unsaid.append(str(error))
             else:
                 if len(example.text) <= (LONGEST if self.longest is None else self.longest):
@@ -262,9 +264,11 @@ class Records(Task):
             ways = "Fill it in, or say data.init_args.skip_unanswered: true to leave them out"
             raise ValueError(f"{unanswered[0]} {len(unanswered):,} {of_all} have no answer. {ways}.")
         if unanswered:
-            tell(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
+            print_message(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
         if longer:
-            tell(f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out.")
+            print_message(
+                f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out."
+            )
 
     def _reader(self, record: dict[str, Any], where: str) -> RecordReader:
         """Return what reads the records of a source, given one that has the columns.
@@ -275,17 +279,19 @@ class Records(Task):
         """
         question = None
         if QUESTION in self.instruction:
-            question = column("question", self.question or self._first("question", record), record, where)
-        answer = column("answer", self.answer or self._first("answer", record), record, where)
-        template, asked_by = divided(self.instruction, lambda name: not within(answer, name) and has(record, name))
+            question = find_role_column("question", self.question or self._first("question", record), record, where)
+        answer = find_role_column("answer", self.answer or self._first("answer", record), record, where)
+        template, asked_by = split_instruction(
+            self.instruction, lambda name: not is_within_column(answer, name) and has_column(record, name)
+        )
         if self.asked_by not in (None, asked_by):
             raise ValueError(f"{where}: data.instruction names columns of the other questions that this file lacks.")
         self.asked_by = asked_by
-        named = frozenset(braced_names(template)) - {"question"}
-        columns = frozenset(name for name in named if not within(answer, name) and has(record, name))
+        named = frozenset(find_braced_names(template)) - {"question"}
+        columns = frozenset(name for name in named if not is_within_column(answer, name) and has_column(record, name))
         if not columns and QUESTION not in self.instruction:
             raise ValueError(
-                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; found {names(record)}."
+                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; found {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
         answers = AnswerColumn(answer, self.list_meaning, self.reference, self.has_decimal_commas)
@@ -293,25 +299,29 @@ class Records(Task):
 
     def _has_answer(self, record: dict[str, Any]) -> bool:
         """Whether a record has a column that the answer may be in."""
-        return any(has(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
+        return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
 
     def _first(self, role: str, record: dict[str, Any]) -> str | None:
         """Return the column that is taken where another might be meant too."""
-        return self.first.get(role) if has(record, self.first.get(role, "")) else None
+        return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
 
     def _warn_of_braces(self, record: dict[str, Any], answer: str, columns: frozenset[str]) -> None:
         """Warn of what looks like a column in the instruction and is none that the policy may read."""
-        for name in braced_names(self.instruction):
+        for name in find_braced_names(self.instruction):
             if name != "question" and name not in columns and name.replace("_", "a").isidentifier():
-                why = "has the answer" if within(answer, name) else f"is no column; there are {names(record)}"
-                once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
+                why = (
+                    "has the answer"
+                    if is_within_column(answer, name)
+                    else f"is no column; there are {list_columns(record)}"
+                )
+                warn_once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
 
-    def _warn_of_commas(self, source: Source, examples: list[Example]) -> None:
+    def _warn_of_commas(self, source: RecordSource, examples: list[Example]) -> None:
         """Warn of answers that are read as lists and may be decimals."""
-        found = [] if self.has_decimal_commas else comma_decimals([example.answer for example in examples])
+        found = [] if self.has_decimal_commas else find_comma_decimals([example.answer for example in examples])
         if found:
             first = examples[found[0]]
-            tell(
+            print_message(
                 f"warning: {source}: {len(found):,} of {len(examples):,} answers look like decimals with a comma and "
                 f"are read as lists, first: {self.place(first)}: {first.answer!r}. If 3,5 is 3.5 there, say "
                 "data.init_args.decimal_comma: true."

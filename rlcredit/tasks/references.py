@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.tasks.example import Example
-from rlcredit.verification.answers import FORMATS, AnswerFormat, final_answer
-from rlcredit.verification.statements import statements
+from rlcredit.verification.answers import FORMATS, AnswerFormat, find_final_answer
+from rlcredit.verification.statements import state_answer
 from rlcredit.verification.verifiers import Verdict
 
 SECONDS = 5.0
@@ -25,7 +25,7 @@ SHOWN = 3
 Judge = Callable[[Sequence[str], Sequence[Example]], list[Verdict]]
 
 
-def reference_faults(
+def find_reference_faults(
     examples: Sequence[Example], answer_format: AnswerFormat, judge: Judge
 ) -> Iterator[tuple[Example, str]]:
     """Yield questions whose reference no completion can be expected to state, with the reason.
@@ -44,15 +44,15 @@ def reference_faults(
             return
         stated = [(example, answer) for example in examples[start : start + AT_ONCE] for answer in example.accepted]
         alone = [example._replace(answer=answer, alternatives=()) for example, answer in stated]
-        verdicts = judge([statements(answer, [answer_format])[0] for _, answer in stated], alone)
+        verdicts = judge([state_answer(answer, [answer_format])[0] for _, answer in stated], alone)
         for (example, answer), verdict in zip(stated, verdicts, strict=True):
-            fault = _fault(answer, verdict)
+            fault = _explain_reference_fault(answer, verdict)
             if fault:
                 yield example, fault
 
 
-def _fault(answer: str, verdict: Verdict) -> str:
-    stated_in = next((each for each in FORMATS if final_answer(answer, (each,)) is not None), None)
+def _explain_reference_fault(answer: str, verdict: Verdict) -> str:
+    stated_in = next((each for each in FORMATS if find_final_answer(answer, (each,)) is not None), None)
     if stated_in is not None:
         return f"{SOLUTION}{stated_in}"
     if verdict is not Verdict.RIGHT:
@@ -60,19 +60,19 @@ def _fault(answer: str, verdict: Verdict) -> str:
     return "a text of several lines" if len(answer) > LONG and "\n" in answer.strip() else ""
 
 
-def reference_warning(
+def write_reference_warning(
     faults: Sequence[tuple[Example, str]], total: int, answer_format: AnswerFormat, place: Callable[[Example], str]
 ) -> str:
     """Return the warning about references that are not right against themselves, without what to do.
 
     Args:
-        faults: see :func:`reference_faults`; at least one.
+        faults: see :func:`find_reference_faults`; at least one.
         total: questions that were looked at.
         answer_format: in which they were stated.
         place: where a question is from.
 
     """
-    stated = statements("...", [answer_format])[0]
+    stated = state_answer("...", [answer_format])[0]
     shown = "; ".join(f"{place(example)}: {example.reference!r:.80} ({fault})" for example, fault in faults[:SHOWN])
     return (
         f"warning: {len(faults):,} of {total:,} references are not right against themselves when a completion states "
@@ -80,7 +80,7 @@ def reference_warning(
     )
 
 
-def remedy(faults: Sequence[tuple[Example, str]]) -> str:
+def suggest_reference_remedy(faults: Sequence[tuple[Example, str]]) -> str:
     """Return what to do about them where they are from a file."""
     solution = next((fault for _, fault in faults if fault.startswith(SOLUTION)), None)
     if solution is not None:

@@ -7,16 +7,16 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlcredit.inputs.strict_yaml import shown
+from rlcredit.inputs.strict_yaml import shorten_name
 from rlcredit.tasks import csv_records, json_records
 from rlcredit.tasks.json_records import Located
 
 FILES = {
-    ".jsonl": json_records.entries,
-    ".ndjson": json_records.entries,
-    ".json": json_records.entries,
-    ".csv": csv_records.rows,
-    ".tsv": csv_records.rows,
+    ".jsonl": json_records.read_json_records,
+    ".ndjson": json_records.read_json_records,
+    ".json": json_records.read_json_records,
+    ".csv": csv_records.read_csv_records,
+    ".tsv": csv_records.read_csv_records,
 }
 """How files of text are read, by their suffixes."""
 
@@ -33,7 +33,7 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _END = object()
 
 
-def _parquet(path: Path) -> Located:
+def _read_parquet_records(path: Path) -> Located:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -45,14 +45,16 @@ def _parquet(path: Path) -> Located:
                     yield f"{path}, row {row}", record
                     row += 1
     except pa.ArrowException as error:
-        raise ValueError(f"{shown(path)} is no Parquet file that can be read ({_in_one_line(error)[:-1]}).") from None
+        raise ValueError(
+            f"{shorten_name(path)} is no Parquet file that can be read ({_take_first_line(error)[:-1]})."
+        ) from None
 
 
-FORMS = {**FILES, ".parquet": _parquet}
+FORMS = {**FILES, ".parquet": _read_parquet_records}
 """How any file is read."""
 
 
-class Source(NamedTuple):
+class RecordSource(NamedTuple):
     """Where records are.
 
     Attributes:
@@ -88,7 +90,11 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         """Name it in messages."""
-        return shown(self.path) if self.split is None or self.suffix in FORMS else f"{shown(self.path)}, {self.split}"
+        return (
+            shorten_name(self.path)
+            if self.split is None or self.suffix in FORMS
+            else f"{shorten_name(self.path)}, {self.split}"
+        )
 
     def records(self) -> Located:
         """Yield records, each with its place.
@@ -101,22 +107,22 @@ class Source(NamedTuple):
         if self.suffix in FORMS:
             if self.split not in (None, "train"):
                 raise ValueError(
-                    f"data: {shown(path)} is one file, whose only split is `train`, not `{self.split}`. A file of "
+                    f"data: {shorten_name(path)} is one file, whose only split is `train`, not `{self.split}`. A file of "
                     "held-out questions goes into data.init_args.validation."
                 )
             if self.name is not None:
-                raise ValueError(f"data.init_args.name: {shown(path)} is one file and has no configurations.")
+                raise ValueError(f"data.init_args.name: {shorten_name(path)} is one file and has no configurations.")
             try:
                 yield from FORMS[self.suffix](path)
             except OSError as error:
-                raise ValueError(f"data: {shown(path)} cannot be read ({error.strerror or error}).") from None
+                raise ValueError(f"data: {shorten_name(path)} cannot be read ({error.strerror or error}).") from None
         else:
             names = [self.name] if self.name is None or isinstance(self.name, str) else self.name
-            yield from _in_turn([self._tables(name) for name in names])
+            yield from _interleave_records([self._tables(name) for name in names])
 
     def _tables(self, name: str | None) -> Located:
         called = self.path if name is None else f"{self.path}, {name}"
-        dataset = _loaded(self, name)
+        dataset = _load_split(self, name)
         split = getattr(dataset, "split", None) or self.split
         row = 0
         for batch in dataset.with_format("arrow").iter(batch_size=BATCH):
@@ -125,12 +131,12 @@ class Source(NamedTuple):
                 row += 1
 
 
-def _in_turn(parts: Sequence[Located]) -> Located:
+def _interleave_records(parts: Sequence[Located]) -> Located:
     for row in zip_longest(*parts, fillvalue=_END):
         yield from (located for located in row if located is not _END)  # pyright: ignore[reportReturnType]
 
 
-def _loaded(source: Source, name: str | None) -> Any:
+def _load_split(source: RecordSource, name: str | None) -> Any:
     """Return one split as `datasets` has it.
 
     Raises:
@@ -145,26 +151,30 @@ def _loaded(source: Source, name: str | None) -> Any:
     if os.path.isfile(folder):
         way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
         raise ValueError(
-            f"data: {shown(source.path)} is a file whose form is not known by its name. {way} that are read end in "
+            f"data: {shorten_name(source.path)} is a file whose form is not known by its name. {way} that are read end in "
             f"{', '.join(FORMS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):
-        raise ValueError(f"data: there is no file or folder {shown(source.path)}.")
+        raise ValueError(f"data: there is no file or folder {shorten_name(source.path)}.")
     try:
-        loaded = _read(str(folder.resolve()) if local else source.path, name, source)
+        loaded = _load_dataset(str(folder.resolve()) if local else source.path, name, source)
     except (*UNREADABLE, DatasetsError) as error:
         place = "folder" if local else "hub id (there is no such file or folder)"
-        raise ValueError(f"data: the {place} {shown(source.path)} cannot be read: {_in_one_line(error)}") from None
+        raise ValueError(
+            f"data: the {place} {shorten_name(source.path)} cannot be read: {_take_first_line(error)}"
+        ) from None
     splits = dict(loaded) if isinstance(loaded, DatasetDict) else {str(loaded.split or source.split): loaded}
     if source.split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if source.split is None or source.split not in splits:
         asked = "Name one split of" if source.split is None else f"There is no split `{source.split}` in"
-        raise ValueError(f"data: {asked} {shown(source.path)}: it has {', '.join(f'`{split}`' for split in splits)}.")
+        raise ValueError(
+            f"data: {asked} {shorten_name(source.path)}: it has {', '.join(f'`{split}`' for split in splits)}."
+        )
     return splits[source.split]
 
 
-def _read(path: str, name: str | None, source: Source) -> Any:
+def _load_dataset(path: str, name: str | None, source: RecordSource) -> Any:
     from datasets import load_dataset, load_from_disk  # noqa: PLC0415
 
     if any((Path(path) / mark).is_file() for mark in ("state.json", "dataset_dict.json")):
@@ -172,7 +182,7 @@ def _read(path: str, name: str | None, source: Source) -> Any:
     return load_dataset(path, name, split=source.split, revision=source.revision)
 
 
-def _in_one_line(error: Exception) -> str:
+def _take_first_line(error: Exception) -> str:
     """Return the first line of what a library says, as a sentence."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     return f"{text.rstrip('.')}."

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from rlcredit.tasks.example import Example
 
 
-def held_out(question: str, share: float = 0.1) -> bool:
+def is_held_out(question: str, share: float = 0.1) -> bool:
     """Decide by a hash whether a question belongs to the held-out ``share``, whatever the seed, size or order.
 
     Because nothing but the text decides, no training set, of whatever seed, can contain a held-out question.
@@ -19,10 +19,10 @@ def held_out(question: str, share: float = 0.1) -> bool:
         (False, True, False)
 
     """
-    return _hash(question) < share * 2**32
+    return _hash_question(question) < share * 2**32
 
 
-def _hash(question: str) -> int:
+def _hash_question(question: str) -> int:
     return zlib.crc32(question.encode())
 
 
@@ -36,7 +36,7 @@ _AROUND = re.compile(r"(?<!\w)'([^'\n]*)'(?!\w)|(?<=[^\W\d]{2})!+(?=\s|$)")
 _SENTENCE_MARKS = frozenset('.,;:?$"\u00ab\u00bb\u201c\u201d\u201e')
 
 
-def wording(text: str) -> str:
+def normalise_wording(text: str) -> str:
     """Return what a question has in common with those that are written alike.
 
     Spaces, case, the marks of sentences and the form of characters in Unicode do not count. Numbers, operators, and
@@ -52,33 +52,35 @@ def wording(text: str) -> str:
     return " ".join(word for word in _WORDS.findall(_AROUND.sub(r"\1", alike)) if word not in _SENTENCE_MARKS)
 
 
-def separate_alike(train: Sequence[Example], held_out: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def separate_alike_questions(
+    train: Sequence[Example], held_out: Sequence[Example]
+) -> tuple[list[Example], list[Example]]:
     """Return the training questions that are worded like no held-out one, and those that are worded like one."""
-    asked = {wording(example.text) for example in held_out}
+    asked = {normalise_wording(example.text) for example in held_out}
     parts: tuple[list[Example], list[Example]] = ([], [])
     for example in train:
-        parts[wording(example.text) in asked].append(example)
+        parts[normalise_wording(example.text) in asked].append(example)
     return parts
 
 
-def least(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:
+def hold_out_smallest_hashes(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:
     """Hold out those with the smallest hash, ``share`` of them and at least one: for a set too small for chance.
 
-    Unlike :func:`held_out` it depends on the other questions, too.
+    Unlike :func:`is_held_out` it depends on the other questions, too.
 
     Returns:
         Those for training, and those held out, each in the order given.
 
     """
     number = max(1, round(share * len(examples)))
-    chosen = set(sorted(range(len(examples)), key=lambda place: _hash(examples[place].text))[:number])
+    chosen = set(sorted(range(len(examples)), key=lambda place: _hash_question(examples[place].text))[:number])
     parts: tuple[list[Example], list[Example]] = ([], [])
     for place, example in enumerate(examples):
         parts[place in chosen].append(example)
     return parts
 
 
-def split(
+def split_held_out(
     examples: Iterable[Example], train_size: int | None, validation_size: int | None, share: float = 0.1
 ) -> tuple[list[Example], list[Example]]:
     """Deal distinct questions to a training and a held-out set until both are full or the examples end.
@@ -97,7 +99,7 @@ def split(
         if example.text in seen:
             continue
         seen.add(example.text)
-        index = int(held_out(example.text, share))
+        index = int(is_held_out(example.text, share))
         if len(dealt[index]) < wanted[index]:
             dealt[index].append(example)
         if all(len(part) >= size for part, size in zip(dealt, wanted, strict=True)):
@@ -105,7 +107,7 @@ def split(
     return dealt
 
 
-def disjoint(
+def make_disjoint_sets(
     train: Iterable[Example], held_out: Iterable[Example], validation_size: int | None
 ) -> tuple[list[Example], list[Example]]:
     """Take every question of a held-out set out of the training set, then cut the held-out set to size.
@@ -116,7 +118,7 @@ def disjoint(
         validation_size: wanted, or None for all.
 
     """
-    _, validation = split(held_out, None, None, share=1.0)
+    _, validation = split_held_out(held_out, None, None, share=1.0)
     forbidden = {example.text for example in validation}
-    training, _ = split((example for example in train if example.text not in forbidden), None, None, share=0.0)
+    training, _ = split_held_out((example for example in train if example.text not in forbidden), None, None, share=0.0)
     return training, validation[:validation_size]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from rlcredit.prompt import Conversation, turns
+from rlcredit.prompt import Conversation, parse_conversation
 
 USUAL = {
     "question": ("question", "prompt", "problem"),
@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
 """What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
 
 
-def column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
+def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
     """Return the column of the question or the answer.
 
     Args:
@@ -40,7 +40,7 @@ def column(role: str, wanted: str | None, record: Mapping[str, Any], where: str)
         'answer'
 
     """
-    found = [name for name in ([wanted] if wanted else USUAL[role]) if has(record, name)]
+    found = [name for name in ([wanted] if wanted else USUAL[role]) if has_column(record, name)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -49,11 +49,11 @@ def column(role: str, wanted: str | None, record: Mapping[str, Any], where: str)
         )
     missing = f"column `{wanted}` is missing" if wanted else f"no column is called `{'`, `'.join(USUAL[role])}`"
     raise ValueError(
-        f"{where}: {missing}; found {names(record)}. Name the column of the {role} in data.init_args.{role}."
+        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}."
     )
 
 
-def value(record: Mapping[str, Any], name: str) -> Any:
+def read_column(record: Mapping[str, Any], name: str) -> Any:
     """Return the value of a column; nothing where a record lacks it.
 
     Example:
@@ -65,17 +65,17 @@ def value(record: Mapping[str, Any], name: str) -> Any:
         return record[name]
     first, point, rest = name.partition(".")
     inside = record.get(first)
-    return value(inside, rest) if point and isinstance(inside, Mapping) else None
+    return read_column(inside, rest) if point and isinstance(inside, Mapping) else None
 
 
-def has(record: Mapping[str, Any], name: str) -> bool:
+def has_column(record: Mapping[str, Any], name: str) -> bool:
     """Whether a record has a column."""
     first, point, rest = name.partition(".")
     inside = record.get(first)
-    return name in record or (bool(point) and isinstance(inside, Mapping) and has(inside, rest))
+    return name in record or (bool(point) and isinstance(inside, Mapping) and has_column(inside, rest))
 
 
-def within(inner: str, outer: str) -> bool:
+def is_within_column(inner: str, outer: str) -> bool:
     """Whether a column is another one, or lies inside it.
 
     Example:
@@ -86,12 +86,12 @@ def within(inner: str, outer: str) -> bool:
     return inner == outer or inner.startswith(f"{outer}.")
 
 
-def names(record: Mapping[str, Any]) -> list[str]:
+def list_columns(record: Mapping[str, Any]) -> list[str]:
     """Return the columns of a record, as messages list them."""
     return sorted(map(str, record))[:LISTED]
 
 
-def asked(content: Any, where: str) -> str | Conversation | None:
+def read_question(content: Any, where: str) -> str | Conversation | None:
     """Return a question; nothing if there is none.
 
     Args:
@@ -107,14 +107,14 @@ def asked(content: Any, where: str) -> str | Conversation | None:
 
     """
     if not isinstance(content, list):
-        return answer_text(content)
-    conversation = turns(content, where)
+        return read_answer_text(content)
+    conversation = parse_conversation(content, where)
     if not all(turn["content"].strip() for turn in conversation):
         return None
     return conversation[0]["content"] if len(conversation) == 1 else conversation
 
 
-def answer_text(content: Any) -> str | None:
+def read_answer_text(content: Any) -> str | None:
     """Return the text of one answer; nothing if it has none.
 
     Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent.
@@ -131,11 +131,11 @@ def answer_text(content: Any) -> str | None:
     if isinstance(content, int):
         return str(content)
     if isinstance(content, float | Decimal):
-        return _decimal(content) if math.isfinite(content) else None
+        return _write_decimal(content) if math.isfinite(content) else None
     return None
 
 
-def listed(content: Any) -> list[Any] | None:
+def read_answer_list(content: Any) -> list[Any] | None:
     """Return the entries of a list; nothing if it is none.
 
     A text that is a list of quoted texts, as tables of text write lists, is that list.
@@ -148,30 +148,30 @@ def listed(content: Any) -> list[Any] | None:
     if isinstance(content, list | tuple):
         return list(content)
     if isinstance(content, str) and _QUOTED_LIST.fullmatch(content):
-        return [_ESCAPED.sub(_unescaped, entry[0][1:-1]) for entry in _QUOTED.finditer(content)]
+        return [_ESCAPED.sub(_unescape_character, entry[0][1:-1]) for entry in _QUOTED.finditer(content)]
     return None
 
 
-def _unescaped(escaped: re.Match[str]) -> str:
+def _unescape_character(escaped: re.Match[str]) -> str:
     character, code = escaped.groups()
     return character or (chr(int(code, 16)) if code else "\n")
 
 
-def type_fault(content: Any) -> str:
+def find_type_fault(content: Any) -> str:
     """Return why a value can be no answer, whatever it holds; nothing for texts, numbers, lists and what is missing."""
     if isinstance(content, Mapping):
-        return f"is an object with the fields {names(content)}. Name one with a point in data.init_args.answer"
+        return f"is an object with the fields {list_columns(content)}. Name one with a point in data.init_args.answer"
     if isinstance(content, bool):
         return f"is the truth value {str(content).lower()}. Write it as the text that a completion should state"
     if isinstance(content, str | int | float | Decimal | None):
         return ""
     if isinstance(content, list | tuple):
         nested = next((part for part in content if isinstance(part, list | tuple)), None)
-        fault = next(filter(None, map(type_fault, content)), "")
+        fault = next(filter(None, map(find_type_fault, content)), "")
         return f"lists the list {nested!r:.80}. Write each entry as a text or a number" if nested is not None else fault
     return f"is of type {type(content).__name__}, {content!r:.80}. Write it as a text or a number"
 
 
-def _decimal(number: float | Decimal) -> str:
+def _write_decimal(number: float | Decimal) -> str:
     written = f"{Decimal(str(number)):f}"
     return written.rstrip("0").rstrip(".") if "." in written else written

@@ -7,12 +7,12 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from safetensors import SafetensorError
 
-from rlcredit.exits import NoStorage
+from rlcredit.exits import StorageUnavailable
 from rlcredit.module import PolicyModule
-from rlcredit.record.artifacts import publish, run_folder
-from rlcredit.tracking.card import NAME, card
+from rlcredit.record.artifacts import find_run_folder, publish_file
+from rlcredit.tracking.card import NAME, render_adapter_card
 from rlcredit.tracking.identity import RunIdentity
-from rlcredit.tracking.versions import versions
+from rlcredit.tracking.versions import read_code_versions
 
 
 class SaveAdapter(Callback):
@@ -35,21 +35,27 @@ class SaveAdapter(Callback):
 
         """
         assert isinstance(pl_module, PolicyModule)
-        path = run_folder(trainer).adapter
+        path = find_run_folder(trainer).adapter
         unfinished = path.with_name(f"{path.name}.part")
         shutil.rmtree(unfinished, ignore_errors=True)
         try:
             policy = pl_module.policy
             policy.save_adapter(unfinished)
             policy.save_tokenizer(unfinished)
-            described = (policy.path, policy.location, trainer.global_step, self.identity.parameters, versions())
-            (unfinished / NAME).write_text(card(self.identity.name, *described), encoding="utf-8")
+            described = (
+                policy.path,
+                policy.location,
+                trainer.global_step,
+                self.identity.parameters,
+                read_code_versions(),
+            )
+            (unfinished / NAME).write_text(render_adapter_card(self.identity.name, *described), encoding="utf-8")
             shutil.rmtree(path, ignore_errors=True)
             os.replace(unfinished, path)
         except (OSError, SafetensorError) as error:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise NoStorage(
+            raise StorageUnavailable(
                 f"The adapter cannot be written to {path} ({error}). Make room, then continue with "
                 "--ckpt_path last, which writes it."
             ) from error
-        publish(trainer, path, "adapter")
+        publish_file(trainer, path, "adapter")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.loading import embedded
+from rlcredit.loading import find_embedded_policy
 
 NAME = "README.md"
 
@@ -40,7 +40,7 @@ Licence: an adapter changes weights of its base model, whose licence says how bo
 """
 
 
-def card(
+def render_adapter_card(
     name: str, path: str, location: str, step: int, parameters: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
     """Return the card in Markdown.
@@ -55,9 +55,9 @@ def card(
 
     """
     header = ["library_name: peft", "tags: [lora, reinforcement-learning, rlcredit]"]
-    if not embedded(path) and not Path(path).exists():  # of a hub
+    if not find_embedded_policy(path) and not Path(path).exists():  # of a hub
         header.insert(1, f"base_model: {path}")
-    base = f"`{path}`, embedded in rlcredit" if embedded(path) else f"`{path}`"
+    base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
     made = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
     facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in SHOWN}, "made with": made}
     rows = "\n".join(f"| {key} | {str(value).replace('|', chr(92) + '|')} |" for key, value in facts.items())

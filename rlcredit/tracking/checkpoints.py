@@ -13,10 +13,10 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.exits import NoStorage
-from rlcredit.files import settled, write_durably
+from rlcredit.exits import StorageUnavailable
+from rlcredit.files import sync_folder, write_durably
 from rlcredit.module import PolicyModule
-from rlcredit.run_folder.checkpoint_files import damage, save
+from rlcredit.run_folder.checkpoint_files import find_checkpoint_damage, write_sealed_checkpoint
 from rlcredit.run_folder.layout import LAST
 
 
@@ -31,11 +31,11 @@ class DurableCheckpoints(TorchCheckpointIO):
 
         """
         try:
-            write_durably(Path(path), lambda file: save(checkpoint, file))
+            write_durably(Path(path), lambda file: write_sealed_checkpoint(checkpoint, file))
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-            _raise_signal(error)
-            raise NoStorage(
-                f"No checkpoint can be written to {path} ({_reason(error)}), so training stops here instead of losing "
+            _raise_hidden_signal(error)
+            raise StorageUnavailable(
+                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of losing "
                 "what it learns. Make room, then continue with --ckpt_path last."
             ) from error
 
@@ -46,7 +46,7 @@ class DurableCheckpoints(TorchCheckpointIO):
             ValueError: it is damaged.
 
         """
-        if problem := damage(Path(path)):
+        if problem := find_checkpoint_damage(Path(path)):
             raise ValueError(f"{path} is damaged: {problem}.")
         return super().load_checkpoint(path, *arguments, **named)
 
@@ -136,7 +136,7 @@ class Checkpoints(ModelCheckpoint):
             self.current_score = self.best_model_score  # which Lightning does not restore
             self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
         last = Path(str(self.dirpath)) / LAST
-        if self.save_last and self._saved_here and not _same(last, self.best_model_path):
+        if self.save_last and self._saved_here and not _is_same_file(last, self.best_model_path):
             self._link_checkpoint(trainer, self.best_model_path, str(last))
 
     def save_if_due(self, trainer: Trainer) -> None:
@@ -194,14 +194,14 @@ class Checkpoints(ModelCheckpoint):
             shutil.copyfile(filepath, unfinished)
         os.replace(unfinished, named)
         unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
-        settled(named.parent)
+        sync_folder(named.parent)
 
 
-def _same(path: Path, other: str) -> bool:
+def _is_same_file(path: Path, other: str) -> bool:
     return path.exists() and path.samefile(other)
 
 
-def _raise_signal(error: BaseException) -> None:
+def _raise_hidden_signal(error: BaseException) -> None:
     """Raise the signal that torch has turned into an error while it was writing."""
     while error.__context__ is not None:
         error = error.__context__
@@ -209,7 +209,7 @@ def _raise_signal(error: BaseException) -> None:
             raise error
 
 
-def _reason(error: BaseException) -> str:
+def _describe_cause(error: BaseException) -> str:
     while error.__context__ is not None and not isinstance(error, OSError):
         error = error.__context__
     return str(error.strerror or error) if isinstance(error, OSError) else str(error).splitlines()[0]

@@ -10,9 +10,9 @@ import torch.distributed as dist
 from lightning.fabric.strategies.launchers import subprocess_script
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rlcredit.exits import NoCompanion
-from rlcredit.functional.processes import rank_and_world, several
-from rlcredit.notices import tell
+from rlcredit.exits import ProcessLost
+from rlcredit.functional.processes import has_other_processes, rank_and_world_size
+from rlcredit.notices import print_message
 
 SILENCE = 60.0
 """Seconds without a sign of life after which a process counts as lost; a stopped one gives none, a busy one does."""
@@ -33,7 +33,7 @@ LEAVE = 20.0
 """Seconds in which the first process may find out by itself that one it has started has ended."""
 
 
-def end_with_children(observer: Any) -> None:
+def end_failed_run(observer: Any) -> None:
     """End a run one of whose processes has failed; Lightning would kill the first one without a word.
 
     Args:
@@ -43,11 +43,11 @@ def end_with_children(observer: Any) -> None:
     time.sleep(LEAVE)  # an exchange that fails meanwhile names the step
     for child in observer._child_processes:
         child.kill()
-    tell(f"error: Another process of this run has ended. {WAY_ON}")
-    os._exit(NoCompanion.status)
+    print_message(f"error: Another process of this run has ended. {WAY_ON}")
+    os._exit(ProcessLost.status)
 
 
-class Companions(Callback):
+class ProcessWatchdog(Callback):
     """Watch the other processes of a run; one alone has none.
 
     Each process writes a number that grows into the store by which they have found each other, and reads those of the
@@ -55,13 +55,13 @@ class Companions(Callback):
     """
 
     def __init__(self) -> None:
-        self.watch: Watch | None = None
-        subprocess_script._ChildProcessObserver._terminate_all = end_with_children  # pyright: ignore[reportAttributeAccessIssue]
+        self.watch: Heartbeat | None = None
+        subprocess_script._ChildProcessObserver._terminate_all = end_failed_run  # pyright: ignore[reportAttributeAccessIssue]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Begin to watch."""
-        if several() and self.watch is None:
-            self.watch = Watch(*rank_and_world())
+        if has_other_processes() and self.watch is None:
+            self.watch = Heartbeat(*rank_and_world_size())
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Tell the others that no sign will follow."""
@@ -80,11 +80,11 @@ class Companions(Callback):
             self.watch.end()
             message = f"Another process of this run has ended after step {trainer.global_step}. {WAY_ON}"
             if trainer.global_rank:  # the first one says it at its end
-                tell(f"error: {message}")
-            raise NoCompanion(message) from exception
+                print_message(f"error: {message}")
+            raise ProcessLost(message) from exception
 
 
-class Watch:
+class Heartbeat:
     """Signs of life, given and looked for in threads of their own.
 
     Args:
@@ -129,5 +129,5 @@ class Watch:
         while not self.ended.wait(1.0):
             for other, heard in self.heard.items():
                 if time.monotonic() - heard > SILENCE:
-                    tell(f"error: Process {other} of this run has given no sign for {SILENCE:.0f} s. {WAY_ON}")
-                    os._exit(NoCompanion.status)
+                    print_message(f"error: Process {other} of this run has given no sign for {SILENCE:.0f} s. {WAY_ON}")
+                    os._exit(ProcessLost.status)

@@ -7,7 +7,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.module import PolicyModule
-from rlcredit.record.artifacts import picture_due, publish_table, run_folder
+from rlcredit.record.artifacts import find_run_folder, is_picture_due, publish_table
 from rlcredit.rollout import Rollout
 
 
@@ -30,11 +30,11 @@ class CompletionTable(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Write the table of this step; by now the credit is what the update used."""
-        if not picture_due(trainer, batch, self.every_n_steps):
+        if not is_picture_due(trainer, batch, self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
-        here = run_folder(trainer)
+        here = find_run_folder(trainer)
         publish_table(trainer, here.completions(batch.step).relative_to(here.path).as_posix(), records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:

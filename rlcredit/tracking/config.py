@@ -7,7 +7,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.cli import SaveConfigCallback
 
 from rlcredit.files import write_atomically
-from rlcredit.record.artifacts import publish, run_folder
+from rlcredit.record.artifacts import find_run_folder, publish_file
 
 
 class SaveConfig(SaveConfigCallback):
@@ -16,7 +16,7 @@ class SaveConfig(SaveConfigCallback):
     The stock callback writes to ``trainer.log_dir``; a logger that keeps its runs in a database has none.
 
     Attributes:
-        parameters: by the instantiated objects, see :func:`rlcredit.command_line.explain.run_parameters`.
+        parameters: by the instantiated objects, see :func:`rlcredit.command_line.explain.collect_run_parameters`.
 
     """
 
@@ -29,7 +29,7 @@ class SaveConfig(SaveConfigCallback):
 
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Dump everything, defaults and nulls included."""
-        folder = run_folder(trainer)
+        folder = find_run_folder(trainer)
         write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
-        publish(trainer, folder.config)
+        publish_file(trainer, folder.config)
         write_atomically(folder.parameters, json.dumps(self.parameters, indent=1, ensure_ascii=False))

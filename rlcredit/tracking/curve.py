@@ -8,10 +8,10 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.figures import ACCENT, MUTED, SECOND, finish, new_figure
+from rlcredit.figures import ACCENT, MUTED, SECOND, create_figure, style_axes
 from rlcredit.module import PolicyModule
-from rlcredit.record.artifacts import publish, run_folder, spared
-from rlcredit.record.journal import entries
+from rlcredit.record.artifacts import find_run_folder, publish_file, warn_on_write_error
+from rlcredit.record.journal import read_journal_entries
 from rlcredit.tasks.base import Task
 
 Points = list[tuple[int, float]]
@@ -33,24 +33,24 @@ class LearningCurve(Callback):
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the picture."""
-        path = run_folder(trainer).learning_curve
+        path = find_run_folder(trainer).learning_curve
         updates = cast("PolicyModule", pl_module).updates_per_rollout
-        record = run_folder(trainer).record
-        batches = [point for point in recorded(record, "train/solve_rate") if point[0] % updates == 0]
+        record = find_run_folder(trainer).record
+        batches = [point for point in read_metric_points(record, "train/solve_rate") if point[0] % updates == 0]
         task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
-        held_out = {asked.name: recorded(record, asked.metric("pass_at_1")) for asked in task.held_out_sets}
-        with spared(path):
-            draw(batches, held_out, self.title, path)
-            publish(trainer, path)
+        held_out = {asked.name: read_metric_points(record, asked.metric("pass_at_1")) for asked in task.held_out_sets}
+        with warn_on_write_error(path):
+            draw_learning_curve(batches, held_out, self.title, path)
+            publish_file(trainer, path)
 
 
-def recorded(record: Path, name: str) -> Points:
+def read_metric_points(record: Path, name: str) -> Points:
     """Return the steps and values of a metric, as a run has recorded them."""
-    logged = (entry for entry, _ in entries(record) if name in entry.get("metrics", {}))
+    logged = (entry for entry, _ in read_journal_entries(record) if name in entry.get("metrics", {}))
     return [(entry["step"], entry["metrics"][name]) for entry in logged]
 
 
-def draw(batches: Points, held_out: Mapping[str, Points], title: str, path: Path) -> None:
+def draw_learning_curve(batches: Points, held_out: Mapping[str, Points], title: str, path: Path) -> None:
     """Write the picture to ``path``.
 
     Args:
@@ -62,7 +62,7 @@ def draw(batches: Points, held_out: Mapping[str, Points], title: str, path: Path
     """
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415
 
-    figure = new_figure(7.2, 4.0)
+    figure = create_figure(7.2, 4.0)
     axes = figure.subplots()
     if batches:
         axes.plot(*zip(*batches, strict=True), color=MUTED, linewidth=1, alpha=0.8, label="training batch")
@@ -78,7 +78,7 @@ def draw(batches: Points, held_out: Mapping[str, Points], title: str, path: Path
             style = {"ha": "center", "color": colour, "weight": "bold", "bbox": box}
             axes.annotate(f"{value:.0%}", (step, value), (0, 9), textcoords="offset points", **style)
     axes.set(xlabel="optimizer step", ylabel="solved (pass@1)", ylim=(0, 1.09))
-    finish(axes, title)
+    style_axes(axes, title)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.legend(frameon=False, loc="lower right")
     figure.savefig(path, dpi=150)

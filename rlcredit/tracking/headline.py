@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.record.artifacts import run_folder, tag
+from rlcredit.record.artifacts import find_run_folder, publish_tags
 
 DESCRIPTION = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run."""
@@ -15,7 +15,7 @@ Evaluation = tuple[int, Mapping[str, float]]
 """A step, and what was logged of the evaluation after it."""
 
 
-class Headline(Callback):
+class HeldOutSummary(Callback):
     """Tag the run after every evaluation with its held-out result and describe it by the first and the last of them.
 
     Below ``HeldOut``, from whose files it takes the first one. Tags are columns of MLflow's table of runs:
@@ -28,13 +28,20 @@ class Headline(Callback):
         if trainer.sanity_checking:
             return
         logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
-        folder, latest = run_folder(trainer), (trainer.global_step, logged)
+        folder, latest = find_run_folder(trainer), (trainer.global_step, logged)
         earlier = [step for step in folder.evaluated() if step < trainer.global_step]
         first = [(step, json.loads(folder.evaluation(step).read_text("utf-8"))["metrics"]) for step in earlier[:1]]
-        tag(trainer, {"held_out.step": str(latest[0]), **_tags(logged), DESCRIPTION: described([*first, latest])})
+        publish_tags(
+            trainer,
+            {
+                "held_out.step": str(latest[0]),
+                **_make_held_out_tags(logged),
+                DESCRIPTION: render_held_out_table([*first, latest]),
+            },
+        )
 
 
-def described(evaluations: Sequence[Evaluation]) -> str:
+def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """Return a table of held-out results in Markdown, an evaluation a line.
 
     Example:
@@ -52,6 +59,6 @@ def described(evaluations: Sequence[Evaluation]) -> str:
     return "\n".join(f"|{'|'.join(cells)}|" if set(cells) == {"---"} else f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _tags(logged: Mapping[str, float]) -> dict[str, str]:
+def _make_held_out_tags(logged: Mapping[str, float]) -> dict[str, str]:
     named = {name.removeprefix("val/").replace("/", "."): value for name, value in logged.items() if "pass_at_" in name}
     return {f"held_out.{name}": f"{value:.4f}" for name, value in named.items()}

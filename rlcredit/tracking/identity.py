@@ -5,15 +5,15 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.exits import NoStorage
-from rlcredit.record import Record
-from rlcredit.record.artifacts import settle
-from rlcredit.tracking.versions import versions
+from rlcredit.exits import StorageUnavailable
+from rlcredit.record import RunRecord
+from rlcredit.record.artifacts import write_waiting_texts
+from rlcredit.tracking.versions import read_code_versions
 
 
-def tags(condition: str, seed: int) -> dict[str, str]:
+def make_run_tags(condition: str, seed: int) -> dict[str, str]:
     """Return what identifies a run beside its parameters."""
-    return {"condition": condition, "seed": str(seed), **versions()}
+    return {"condition": condition, "seed": str(seed), **read_code_versions()}
 
 
 class RunIdentity(Callback):
@@ -25,13 +25,13 @@ class RunIdentity(Callback):
     Attributes:
         record: of the run, once it has been opened.
         parameters: shown beside the run; the full configuration is an artifact.
-        flat: further ones, by which runs can be sorted; see :func:`rlcredit.tracking.parameters.flat_parameters`.
+        flat: further ones, by which runs can be sorted; see :func:`rlcredit.tracking.parameters.collect_flat_parameters`.
 
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.record: Record | None = None
+        self.record: RunRecord | None = None
         self.parameters: dict[str, Any] = {}
         self.flat: dict[str, Any] = {}
 
@@ -49,11 +49,11 @@ class RunIdentity(Callback):
 
         """
         checkpoint["run_name"], checkpoint["parameters"] = self.name, self.parameters
-        if waiting := settle():
-            raise NoStorage(
+        if waiting := write_waiting_texts():
+            raise StorageUnavailable(
                 f"{waiting[0]} cannot be written. Training stops here: no checkpoint would hold without it."
             )
         try:
             checkpoint["record"] = self.record.sync() if self.record is not None else None
         except OSError as error:
-            raise NoStorage(f"{error} Training stops here: no checkpoint would hold without it.") from error
+            raise StorageUnavailable(f"{error} Training stops here: no checkpoint would hold without it.") from error

@@ -9,8 +9,8 @@ from typing import Any, cast
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rlcredit.exits import NoEngine, signalled
-from rlcredit.functional.processes import several, summed
+from rlcredit.exits import EngineUnavailable, signal_exit_status
+from rlcredit.functional.processes import has_other_processes, sum_over_processes
 from rlcredit.module import PolicyModule
 from rlcredit.tracking.checkpoints import Checkpoints
 
@@ -20,7 +20,7 @@ GRACE = 20.0
 HEEDED = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"))
 
 
-class Interrupted(BaseException):
+class SignalInterrupt(BaseException):
     """A signal has told the run to stop; no ``except Exception`` catches this.
 
     Args:
@@ -30,11 +30,11 @@ class Interrupted(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
-        self.status = signalled(number)
+        self.status = signal_exit_status(number)
 
 
-class Signals:
-    """Turns the first signal into an :class:`Interrupted` at the next place where nothing is half done.
+class SignalHandler:
+    """Turns the first signal into an :class:`SignalInterrupt` at the next place where nothing is half done.
 
     While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
     second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
@@ -74,19 +74,19 @@ class Signals:
             signal.setitimer(signal.ITIMER_REAL, GRACE)
             if not self._at_once:
                 return
-        raise Interrupted(number)
+        raise SignalInterrupt(number)
 
     def _expire(self, number: int, frame: FrameType | None) -> None:
         if self.caught is not None:
-            raise Interrupted(self.caught)
+            raise SignalInterrupt(self.caught)
 
     @property
     def _at_once(self) -> bool:
         """Whether nothing is half done; several processes have to agree first."""
-        return self.training is None or not (self.training.lightning_module.midstep or several())
+        return self.training is None or not (self.training.lightning_module.midstep or has_other_processes())
 
 
-class Interruption(Callback):
+class GracefulStop(Callback):
     """Stop a run that has been asked to, with a checkpoint of its last whole step.
 
     Args:
@@ -95,7 +95,7 @@ class Interruption(Callback):
 
     """
 
-    def __init__(self, signals: Signals, checkpoints: Checkpoints) -> None:
+    def __init__(self, signals: SignalHandler, checkpoints: Checkpoints) -> None:
         self.signals, self.checkpoints = signals, checkpoints
         self.agreed = False
 
@@ -117,14 +117,14 @@ class Interruption(Callback):
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Stop between two batches of questions; several processes do not have the same number of them."""
-        if self.signals.caught is not None and not several():
-            raise Interrupted(self.signals.caught)
+        if self.signals.caught is not None and not has_other_processes():
+            raise SignalInterrupt(self.signals.caught)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         """Save the last whole step, and whether its evaluation is still owed."""
         inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
-        alone = several() and not self.agreed  # one of several processes cannot save without the others
-        if isinstance(exception, Interrupted | NoEngine) and not (pl_module.midstep or inside or alone):
+        alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
+        if isinstance(exception, SignalInterrupt | EngineUnavailable) and not (pl_module.midstep or inside or alone):
             self.signals.over()  # a checkpoint that has been begun is finished
             self.checkpoints.save(trainer)
 
@@ -132,7 +132,7 @@ class Interruption(Callback):
         if trainer.global_step % cast("PolicyModule", trainer.lightning_module).updates_per_rollout:
             return
         received = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
-        if summed(received):  # by any process
+        if sum_over_processes(received):  # by any process
             self.agreed = True
             cast("PolicyModule", trainer.lightning_module).midstep = False
-            raise Interrupted(self.signals.caught or signal.SIGTERM)
+            raise SignalInterrupt(self.signals.caught or signal.SIGTERM)

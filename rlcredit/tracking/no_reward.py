@@ -6,9 +6,9 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.functional.processes import summed
+from rlcredit.functional.processes import sum_over_processes
 from rlcredit.module import PolicyModule
-from rlcredit.notices import tell
+from rlcredit.notices import print_message
 from rlcredit.rollout import Rollout
 from rlcredit.verification.verifiers import Verdict
 
@@ -60,10 +60,10 @@ class NoReward(Callback):
         module = cast("PolicyModule", pl_module)
         self.completions += len(batch.mask) * trainer.world_size
         last = batch.step >= (self.rollouts - 1) * module.updates_per_rollout
-        earned = bool(summed(batch.correct.sum()) > 0)
+        earned = bool(sum_over_processes(batch.correct.sum()) > 0)
         self.watching = not (earned or last)
         if last and not earned:
-            rank_zero_only(tell)(self.warning(batch, module, trainer.datamodule))  # pyright: ignore
+            rank_zero_only(print_message)(self.warning(batch, module, trainer.datamodule))  # pyright: ignore
 
     def warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
@@ -83,7 +83,7 @@ class NoReward(Callback):
             "reference": examples[row].reference,
             "verdict": kind.value,
         }
-        lines = [f"  {name + ':':<11} {_shortened(text)}" for name, text in shown.items()]
+        lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in shown.items()]
         return "\n".join(
             [
                 f"warning: none of the first {self.completions:,} completions has earned a reward, so nothing is "
@@ -94,6 +94,6 @@ class NoReward(Callback):
         )
 
 
-def _shortened(text: str) -> str:
+def _shorten_text(text: str) -> str:
     half = SHOWN // 2
     return repr(text) if len(text) <= SHOWN else f"{text[:half]!r} ... {text[-half:]!r}"

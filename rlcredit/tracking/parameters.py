@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Trainer
 
-from callbacks.contract import operators
+from callbacks.contract import select_operators
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 
@@ -18,7 +18,7 @@ OPTIMIZER = frozenset(["lr", "betas", "eps", "weight_decay", "momentum"])
 """Of an optimizer's settings, those that are not about how it is computed."""
 
 
-def flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
+def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
     """Return numbers, words and short lists by dotted names, as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
 
     A second operator of one class is ``GTPO_2``, as in metrics.
@@ -38,7 +38,7 @@ def flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[
         "task": task,
     }
     counts: dict[str, int] = {}
-    for operator in operators(trainer.callbacks):  # pyright: ignore[reportAttributeAccessIssue]
+    for operator in select_operators(trainer.callbacks):  # pyright: ignore[reportAttributeAccessIssue]
         label = type(operator).__name__
         counts[label] = counts.get(label, 0) + 1
         named[label if counts[label] == 1 else f"{label}_{counts[label]}"] = operator
@@ -52,29 +52,29 @@ def flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[
         "minibatches": module.minibatches,
     }
     for name in sorted(OPTIMIZER & optimizer.defaults.keys()):
-        flat |= dict(_values(f"optimizer.{name}", optimizer.defaults[name]))
+        flat |= dict(_flatten_value(f"optimizer.{name}", optimizer.defaults[name]))
     for prefix, thing in named.items():
-        flat |= dict(_arguments(prefix, thing))
+        flat |= dict(_flatten_arguments(prefix, thing))
     return dict(list(flat.items())[:MOST])
 
 
-def _arguments(prefix: str, thing: Any) -> Iterator[tuple[str, Any]]:
+def _flatten_arguments(prefix: str, thing: Any) -> Iterator[tuple[str, Any]]:
     """Yield what an object was made with, as far as it is kept under its own name, and what objects inside it were."""
     if prefix in ("loss", "task") or "." in prefix:
         yield f"{prefix}.class", type(thing).__name__
     inits = [cls.__init__ for cls in type(thing).__mro__ if "__init__" in vars(cls) and cls.__module__ != "builtins"]
     for name in dict.fromkeys(name for init in inits for name in inspect.signature(init).parameters):
         if hasattr(thing, name):
-            yield from _values(f"{prefix}.{name}", getattr(thing, name))
+            yield from _flatten_value(f"{prefix}.{name}", getattr(thing, name))
 
 
-def _values(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flatten_value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if value is None or isinstance(value, str | int | float | bool):
         yield name, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _values(f"{name}.{key}", inner)
+            yield from _flatten_value(f"{name}.{key}", inner)
     elif isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
         yield name, ", ".join(map(str, value))
     elif type(value).__module__.startswith(("rlcredit.", "callbacks.")):
-        yield from _arguments(name, value)
+        yield from _flatten_arguments(name, value)

@@ -9,14 +9,14 @@ from lightning.pytorch.utilities import rank_zero_only
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from rlcredit.inspection.visible import steerable
+from rlcredit.inspection.visible import unwrap_stream
 from rlcredit.module import PolicyModule
 from rlcredit.tasks.base import Task
 
 SHOWN = {"train/solve_rate": "solved", "train/tokens_per_second": "tok/s", "val/pass_at_1": "held out"}
 
 
-class Bar(Callback):
+class StepProgressBar(Callback):
     """A bar over the steps of the run with solve rate, tokens per second and the last held-out result.
 
     Not one of Lightning's: theirs count epochs, of which a run has none, and are refused beside
@@ -28,7 +28,7 @@ class Bar(Callback):
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(file=steerable(sys.stdout))
+        self.console = console or Console(file=unwrap_stream(sys.stdout))
         self.progress: Progress | None = None
 
     @rank_zero_only
@@ -73,7 +73,7 @@ class Bar(Callback):
         task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
         shown = {**SHOWN, **{asked.metric("pass_at_1"): asked.name for asked in task.held_out_sets if asked.name}}
         metrics = "   ".join(
-            f"{label} {_short(float(logged[name]))}" for name, label in shown.items() if name in logged
+            f"{label} {_format_metric(float(logged[name]))}" for name, label in shown.items() if name in logged
         )
         self.progress.update(
             self.progress.task_ids[0], description=doing, completed=trainer.global_step, metrics=metrics
@@ -123,10 +123,10 @@ class StepLines(Callback):
                 print(f"{asked.name or 'held out'} {after}: {first}{of_k}", flush=True)
 
 
-def progress() -> Callback:
+def make_progress_display() -> Callback:
     """Return a bar on a terminal, lines anywhere else."""
-    return Bar() if sys.stdout.isatty() else StepLines()
+    return StepProgressBar() if sys.stdout.isatty() else StepLines()
 
 
-def _short(value: float) -> str:
+def _format_metric(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"

@@ -8,8 +8,8 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.files import replaced
-from rlcredit.record.artifacts import run_folder, spared
+from rlcredit.files import replace_file
+from rlcredit.record.artifacts import find_run_folder, warn_on_write_error
 from rlcredit.tasks.base import Task
 
 
@@ -54,6 +54,6 @@ class RunStatus(Callback):
     def _write(self, trainer: Trainer) -> None:
         timed = statistics.fmean(self.seconds) if self.seconds else None
         status = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": timed, **self.latest}
-        path = run_folder(trainer).status
-        with spared(path):
-            replaced(path, json.dumps(status))  # not synced to the disk: it is of interest only while the run lives
+        path = find_run_folder(trainer).status
+        with warn_on_write_error(path):
+            replace_file(path, json.dumps(status))  # not synced to the disk: it is of interest only while the run lives

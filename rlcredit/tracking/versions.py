@@ -7,12 +7,12 @@ from pathlib import Path
 PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
 
 
-def versions() -> dict[str, str]:
+def read_code_versions() -> dict[str, str]:
     """Return the commit of this source tree and the versions of the packages under it."""
-    return {"git_commit": git_commit(), **{f"version.{package}": version(package) for package in PACKAGES}}
+    return {"git_commit": read_git_commit(), **{f"version.{package}": version(package) for package in PACKAGES}}
 
 
-def git_commit() -> str:
+def read_git_commit() -> str:
     """Return the commit of this source tree, marked where it has been edited since."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:

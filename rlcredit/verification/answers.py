@@ -7,7 +7,7 @@ from typing import Literal
 from rlcredit.prompt import THINKING
 
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
-"""How a completion may state its answer; see :func:`final_answer`."""
+"""How a completion may state its answer; see :func:`find_final_answer`."""
 
 FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
 """Those in which a completion says that this is its answer; the others take what is there."""
@@ -30,7 +30,7 @@ _DISPLAYS = {"$$": "$$", r"\[": r"\]", "$": "$", r"\(": r"\)"}
 """Beginnings of mathematics that may go on over several lines, and their ends."""
 
 
-def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
+def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | None:
     r"""Return the last answer stated in the first of some formats that occurs.
 
     ``boxed`` is the content of ``\boxed{}``; ``tag`` that of ``<answer></answer>``; ``phrase`` is what follows "the
@@ -56,12 +56,12 @@ def final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> str | 
 
     """
     spoken = drop_thinking(text)
-    if "boxed" in formats and _ends_in_box(spoken):
+    if "boxed" in formats and _has_open_box(spoken):
         return None
     for name in formats:
         answer = _STATED[name](spoken)
         if answer is not None:
-            return _without_marks(answer)
+            return _strip_marks(answer)
     return None
 
 
@@ -81,7 +81,7 @@ def drop_thinking(text: str) -> str:
     return text
 
 
-def _without_marks(answer: str) -> str:
+def _strip_marks(answer: str) -> str:
     marked = _MARKED.fullmatch(answer)
     return answer if marked is None else marked[marked.lastindex or 0].strip()
 
@@ -90,19 +90,19 @@ _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
-def _boxes(text: str) -> list[str | None]:
+def _find_boxes(text: str) -> list[str | None]:
     r"""Return what each box holds that lies in no other; None for one that never closes."""
     boxes = list[str | None]()
     end = 0
     for box in _BOX.finditer(text):
         if box.start() < end:
             continue
-        content, end = _box_content(text, box.end())
+        content, end = _read_box_content(text, box.end())
         boxes.append(content)
     return boxes
 
 
-def _box_content(text: str, start: int) -> tuple[str | None, int]:
+def _read_box_content(text: str, start: int) -> tuple[str | None, int]:
     """Return the content of a box whose command ends at ``start``, and where it ends; None if it never closes."""
     after = text[start:].lstrip()
     opening = len(text) - len(after)
@@ -117,22 +117,22 @@ def _box_content(text: str, start: int) -> tuple[str | None, int]:
     return None, len(text)
 
 
-def _ends_in_box(text: str) -> bool:
-    boxes = _boxes(text)
+def _has_open_box(text: str) -> bool:
+    boxes = _find_boxes(text)
     return bool(boxes) and boxes[-1] is None
 
 
-def _last_box(text: str) -> str | None:
-    boxes = _boxes(text)
+def _find_last_box(text: str) -> str | None:
+    boxes = _find_boxes(text)
     return boxes[-1] if boxes else None
 
 
-def _after_phrase(text: str) -> str | None:
+def _find_after_phrase(text: str) -> str | None:
     places = [match.end() for match in _PHRASE.finditer(text)]
-    return _sentence(text[places[-1] :].lstrip(": *\t\r\n")) if places else None
+    return _take_first_sentence(text[places[-1] :].lstrip(": *\t\r\n")) if places else None
 
 
-def _sentence(text: str) -> str | None:
+def _take_first_sentence(text: str) -> str | None:
     """Return the first sentence of the first line, or the mathematics that the text begins with."""
     for opening, closing in _DISPLAYS.items():
         content, closed, _ = text.removeprefix(opening).partition(closing)
@@ -142,38 +142,38 @@ def _sentence(text: str) -> str | None:
     return _SENTENCE_END.split(line, maxsplit=1)[0].strip("* \t\r\f\v") or None
 
 
-def _after_label(text: str) -> str | None:
+def _find_after_label(text: str) -> str | None:
     starts = [match.start("here" if match["here"] else "below") for match in _LABEL.finditer(text)]
-    answers = [answer for start in starts if (answer := _sentence(text[start:]))]
+    answers = [answer for start in starts if (answer := _take_first_sentence(text[start:]))]
     return answers[-1] if answers else None
 
 
-def _last_number(text: str) -> str | None:
+def _find_last_number(text: str) -> str | None:
     numbers = _ANY_NUMBER.findall(text)
     return numbers[-1] if numbers else None
 
 
-def _whole(text: str) -> str | None:
+def _take_whole_text(text: str) -> str | None:
     return text.strip().removesuffix(".").strip() or None
 
 
-def _after_hashes(text: str) -> str | None:
+def _find_after_hashes(text: str) -> str | None:
     _, mark, rest = text.rpartition("####")
     return rest.partition("\n")[0].strip() or None if mark else None
 
 
-def _in_tag(text: str) -> str | None:
+def _find_in_tag(text: str) -> str | None:
     before, mark, _ = text.rpartition("</answer>")
     _, opened, answer = before.rpartition("<answer>")
     return answer.strip() or None if mark and opened else None
 
 
 _STATED: dict[AnswerFormat, Callable[[str], str | None]] = {
-    "boxed": _last_box,
-    "tag": _in_tag,
-    "phrase": _after_phrase,
-    "hashes": _after_hashes,
-    "label": _after_label,
-    "number": _last_number,
-    "whole": _whole,
+    "boxed": _find_last_box,
+    "tag": _find_in_tag,
+    "phrase": _find_after_phrase,
+    "hashes": _find_after_hashes,
+    "label": _find_after_label,
+    "number": _find_last_number,
+    "whole": _take_whole_text,
 }

@@ -5,13 +5,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from rlcredit.verification.workers import OutOfTimeError, StoodStillError, Worker, WorkerError
+from rlcredit.verification.workers import JudgeWorker, RequestTimeoutError, StalledWorkerError, WorkerError
 
 NORMAL = 0.1
 """Seconds that any request may take, whatever the others of its batch have cost."""
 
 
-class Case:
+class PendingRequest:
     """A request in progress: its place in the batch, and how many workers have failed or stood still over it."""
 
     def __init__(self, place: int, request: tuple[Any, ...]) -> None:
@@ -21,7 +21,7 @@ class Case:
         self.delays = 0
 
 
-class Batch:
+class RequestBatch:
     """The cases of some requests, and their answers so far.
 
     All are asked in rounds. In a round each may take the same time: its share of what is left of the budget, at least
@@ -42,9 +42,9 @@ class Batch:
 
     def __init__(self, requests: Sequence[tuple[Any, ...]], timeout: float, budget: float) -> None:
         self.answers: list[float | None] = [None] * len(requests)
-        self.waiting = deque(Case(place, request) for place, request in enumerate(requests))
-        self.asked: dict[Worker, Case] = {}
-        self.late: list[Case] = []
+        self.waiting = deque(PendingRequest(place, request) for place, request in enumerate(requests))
+        self.asked: dict[JudgeWorker, PendingRequest] = {}
+        self.late: list[PendingRequest] = []
         self.timeout = timeout
         self.left = budget
         self.limit = self._share(len(requests))
@@ -61,22 +61,22 @@ class Batch:
     def _share(self, cases: int) -> float:
         return min(self.timeout, max(NORMAL, self.left / max(1, cases)))
 
-    def ask(self, worker: Worker) -> None:
+    def ask(self, worker: JudgeWorker) -> None:
         """Give a worker the next case."""
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = case = self.waiting.popleft()
         worker.ask(*case.request, limit=self.limit, patience=self.timeout)
 
-    def close(self, worker: Worker, answer: float | None) -> None:
+    def close(self, worker: JudgeWorker, answer: float | None) -> None:
         """Note the answer of a worker."""
         self.answers[self._taken(worker).place] = answer
 
-    def reconsider(self, worker: Worker, failure: WorkerError) -> None:
+    def reconsider(self, worker: JudgeWorker, failure: WorkerError) -> None:
         """Queue the case of a worker that has given none again, or decide its answer."""
         case = self._taken(worker)
-        if isinstance(failure, OutOfTimeError):
+        if isinstance(failure, RequestTimeoutError):
             self.late.append(case)
-        elif isinstance(failure, StoodStillError):
+        elif isinstance(failure, StalledWorkerError):
             self.left -= worker.still
             case.delays += 1
             if case.delays <= 1 and self.left > 0:
@@ -88,7 +88,7 @@ class Batch:
             else:
                 self.waiting.append(case)
 
-    def _taken(self, worker: Worker) -> Case:
+    def _taken(self, worker: JudgeWorker) -> PendingRequest:
         """Take the case away from a worker, and charge its time to the budget."""
         self.left -= max(0.0, worker.used() - NORMAL)
         return self.asked.pop(worker)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def judged(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
+def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -> T | float | None:
     """Return what ``judge`` returns; if it raises, 0 where the answer is at fault and None where the reference is.
 
     Whatever reads a completion does so in here, in the trainer as in a worker, so that no completion ends a run.

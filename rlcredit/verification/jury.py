@@ -5,9 +5,9 @@ import select
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcredit.notices import once
-from rlcredit.verification.cases import Batch
-from rlcredit.verification.workers import Template, Worker, WorkerError
+from rlcredit.notices import warn_once
+from rlcredit.verification.cases import RequestBatch
+from rlcredit.verification.workers import JudgeWorker, WorkerError, WorkerTemplate
 
 SIZE = 3
 """Workers, once a batch takes long: two that answer and one in reserve."""
@@ -21,20 +21,20 @@ Request = tuple[Any, ...]
 """Arguments of what answers."""
 
 
-def nothing_alone(*_: Any) -> Sequence[Request]:
+def build_no_requests(*_: Any) -> Sequence[Request]:
     """Ask nothing of a reference alone: what runs out of time is to blame itself."""
     return ()
 
 
-class Jury:
+class WorkerPool:
     """Answers to batches of requests, by workers that are replaced when they break.
 
     Args:
-        make: see :class:`~rlcredit.verification.workers.Template`.
+        make: see :class:`~rlcredit.verification.workers.WorkerTemplate`.
         arguments: of ``make``.
         timeout: seconds that one request may compute or sleep.
         budget: seconds that the requests of a batch may compute or sleep together, beyond a tenth of a second each;
-            see :class:`~rlcredit.verification.cases.Batch`.
+            see :class:`~rlcredit.verification.cases.RequestBatch`.
         alone: returns requests about the reference of a request that has run out of time, the reference in front. If
             one of them runs out of it too, the reference is to blame and the answer is None; it is 0 otherwise.
 
@@ -46,33 +46,33 @@ class Jury:
         *arguments: Any,
         timeout: float = 3.0,
         budget: float = 10.0,
-        alone: Callable[..., Sequence[Request]] = nothing_alone,
+        alone: Callable[..., Sequence[Request]] = build_no_requests,
     ) -> None:
         self.make = make
         self.arguments = arguments
         self.timeout = timeout
         self.budget = budget
         self.alone = alone
-        self.template: Template | None = None
-        self.workers: list[Worker] = []
+        self.template: WorkerTemplate | None = None
+        self.workers: list[JudgeWorker] = []
         self.wanted = 1
         self.unstarted = 0
 
     def start(self) -> None:
         """Start the workers that are missing, in the background."""
         if self.template is None or self.template.ended():
-            self.template = Template(self.make, *self.arguments)
+            self.template = WorkerTemplate(self.make, *self.arguments)
         while len(self.workers) < self.wanted:
-            self.workers.append(Worker(self.template))
+            self.workers.append(JudgeWorker(self.template))
 
     def answers(self, requests: Sequence[Request]) -> list[float | None]:
         """Return an answer to each request, in their order; None where nobody can tell."""
-        batch = self._asked(Batch(requests, self.timeout, self.budget))
+        batch = self._asked(RequestBatch(requests, self.timeout, self.budget))
         if batch.late:
             self._blame(batch)
         return batch.answers
 
-    def _asked(self, batch: Batch) -> Batch:
+    def _asked(self, batch: RequestBatch) -> RequestBatch:
         while batch.goes_on():
             self.start()
             self._assign(batch)
@@ -85,23 +85,23 @@ class Jury:
             self.start()  # before the next batch needs them
         return batch
 
-    def _blame(self, batch: Batch) -> None:
+    def _blame(self, batch: RequestBatch) -> None:
         """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
         alone = [{pickle.dumps(request): request for request in self.alone(*case.request)} for case in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
-        asked = self._asked(Batch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        asked = self._asked(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
         known = dict(zip(distinct, asked.answers, strict=True))
         for case, requests in zip(batch.late, alone, strict=True):
             if all(known[key] is not None for key in requests):
                 batch.answers[case.place] = 0.0
             elif batch.limit == self.timeout:
                 reference = next(iter(requests.values()))[0]
-                once(
+                warn_once(
                     f"to judge an answer can take longer than {self.timeout:g} s where the reference is "
                     f"{str(reference)!r:.200}. Answers that do are not judged; leave the question out."
                 )
 
-    def _assign(self, batch: Batch) -> None:
+    def _assign(self, batch: RequestBatch) -> None:
         idle = [worker for worker in self.workers if not worker.busy]
         for worker in idle:
             if not worker.intact():
@@ -115,7 +115,7 @@ class Jury:
             poll.register(worker.socket, (select.POLLIN * worker.busy) | (select.POLLOUT * bool(worker.unsent)))
         poll.poll(1000 * _TICK)
 
-    def _listen(self, worker: Worker, batch: Batch) -> None:
+    def _listen(self, worker: JudgeWorker, batch: RequestBatch) -> None:
         """Take a worker's answer if it has come; if it will not come, replace the worker."""
         try:
             answer = worker.answer()
@@ -130,7 +130,7 @@ class Jury:
             batch.close(worker, answer[0])
         self.unstarted *= not answer
 
-    def _count_unstarted(self, worker: Worker) -> None:
+    def _count_unstarted(self, worker: JudgeWorker) -> None:
         self.unstarted += worker.template is self.template  # several workers may fail with one template
         self.template = None
         if self.unstarted > 1:
@@ -139,6 +139,6 @@ class Jury:
                 "wrote to standard error says why; or memory, or the number of processes, is limited here."
             )
 
-    def _dismiss(self, worker: Worker) -> None:
+    def _dismiss(self, worker: JudgeWorker) -> None:
         self.workers.remove(worker)
         worker.stop()

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.verification.faults import judged
+from rlcredit.verification.faults import judge_or_blame
 
 SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 
-def named(path: str, folder: str) -> Callable[..., Any]:
+def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
     """Import a function, or make an object of a class.
 
     Args:
@@ -36,7 +36,7 @@ def named(path: str, folder: str) -> Callable[..., Any]:
     return verifier
 
 
-def score(result: Any) -> float:
+def read_user_judgement(result: Any) -> float:
     """Return what a verifier has returned as a number from 0 to 1.
 
     Raises:
@@ -52,23 +52,24 @@ def score(result: Any) -> float:
     return float(result)
 
 
-def own_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[..., float | None]:
+def make_user_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[..., float | None]:
     """Return the verifier; made in the worker, where it is asked once before the process is locked.
 
     What raises because of the completion scores 0; what raises with the reference as completion too is not judged.
 
     Args:
-        path: see :func:`named`.
+        path: see :func:`load_user_verifier`.
         folder: likewise.
         example: completion, answer and metadata, so that what is imported late has been imported.
 
     """
-    verifier = named(path, folder)
-    score(verifier(*example))
+    verifier = load_user_verifier(path, folder)
+    read_user_judgement(verifier(*example))
 
     def judge(completion: str, answer: str, metadata: dict[str, Any]) -> float | None:
-        return judged(
-            lambda: score(verifier(completion, answer, metadata)), lambda: score(verifier(answer, answer, metadata))
+        return judge_or_blame(
+            lambda: read_user_judgement(verifier(completion, answer, metadata)),
+            lambda: read_user_judgement(verifier(answer, answer, metadata)),
         )
 
     return judge

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.inputs.source import located, of_python
-from rlcredit.verification.jury import Jury
-from rlcredit.verification.named import SIGNATURE, own_judge
-from rlcredit.verification.verifiers import Verdict, locked_or_allowed, verdict
-from rlcredit.verification.workers import START_TIMEOUT, environment
+from rlcredit.inputs.source import is_standard_library, locate_module
+from rlcredit.verification.jury import WorkerPool
+from rlcredit.verification.named import SIGNATURE, make_user_judge
+from rlcredit.verification.verifiers import Verdict, make_verdict, require_sandbox
+from rlcredit.verification.workers import START_TIMEOUT, build_worker_environment
 
 SECONDS = 3.0
 """That one completion may compute or sleep."""
@@ -21,12 +21,12 @@ Case = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
-def reference_alone(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
+def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
     """Return what tells whether a verifier takes long because of the question."""
     return [(answer, answer, metadata)]
 
 
-class OwnVerifier:
+class UserVerifier:
     """A function, or an object of a class, that says of one completion whether it is right.
 
     Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion, or takes too
@@ -35,7 +35,7 @@ class OwnVerifier:
     Args:
         path: dotted, of the function or class, in the working directory or wherever Python finds it.
         budget: seconds that a batch may lose to slow completions, which share them; see
-            :class:`~rlcredit.verification.cases.Batch`.
+            :class:`~rlcredit.verification.cases.RequestBatch`.
         unsafe: ask it even where the system cannot lock the process that does.
 
     Raises:
@@ -49,11 +49,11 @@ class OwnVerifier:
                 f"data.verifier: {path!r} is no dotted path. Name a function {SIGNATURE}, for example "
                 "my_verifier.judge for judge in my_verifier.py."
             )
-        if of_python(path):
+        if is_standard_library(path):
             raise ValueError(f"data.verifier: {path} is Python's own, and no verifier.")
-        locked_or_allowed(f"data.verifier: {path}", unsafe)
+        require_sandbox(f"data.verifier: {path}", unsafe)
         self.path, self.budget, self.folder = path, budget, str(Path.cwd())
-        self.jury: Jury | None = None
+        self.jury: WorkerPool | None = None
 
     @property
     def file(self) -> Path | None:
@@ -61,7 +61,7 @@ class OwnVerifier:
         here = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
         if here.is_file():
             return here
-        spec, _ = located(self.path)
+        spec, _ = locate_module(self.path)
         return Path(spec.origin) if spec and spec.origin else None
 
     def start(self, answer: str, metadata: dict[str, Any]) -> None:
@@ -75,11 +75,11 @@ class OwnVerifier:
             example = (answer, answer, metadata)
             if complaint := self._complaint(example):
                 raise ValueError(f"data.verifier: {self.path}: {complaint}.")
-            self.jury = Jury(
-                *(own_judge, self.path, self.folder, example),
+            self.jury = WorkerPool(
+                *(make_user_judge, self.path, self.folder, example),
                 timeout=SECONDS,
                 budget=self.budget,
-                alone=reference_alone,
+                alone=build_reference_call,
             )
             self.jury.start()
 
@@ -91,7 +91,7 @@ class OwnVerifier:
         assert self.jury is not None
         keys = [(completion, answer, id(metadata)) for completion, answer, metadata in cases]
         asked = dict(zip(keys, cases, strict=True))
-        verdicts = dict(zip(asked, map(verdict, self.jury.answers(list(asked.values()))), strict=True))
+        verdicts = dict(zip(asked, map(make_verdict, self.jury.answers(list(asked.values()))), strict=True))
         return [verdicts[key] for key in keys]
 
     def _complaint(self, example: Case) -> str:
@@ -103,7 +103,7 @@ class OwnVerifier:
                     command,
                     input=pickle.dumps((self.path, self.folder, example, SECONDS)),
                     pass_fds=[own],
-                    env=environment(),
+                    env=build_worker_environment(),
                     capture_output=True,
                     timeout=START_TIMEOUT,
                     check=False,

@@ -22,14 +22,14 @@ _POWER = re.compile(r"(?:\^|\*\*)[\s{(+-]*(\d+)")
 _TOWER = re.compile(r"\d[\s})]*(?:\^|\*\*)[\s{(+-]*\d+[\s})]*(?:\^|\*\*)")
 
 
-def short(answer: str, reference: str) -> bool:
+def is_short_answer(answer: str, reference: str) -> bool:
     """Whether a scorer that compares texts may see the answer: not endless, and no decimal of a million digits."""
     return len(answer) <= max(LONGEST, 2 * len(reference)) and not (
         _HUGE_DECIMAL.search(answer) and not _HUGE_DECIMAL.search(reference)
     )
 
 
-def depth(text: str) -> int | None:
+def bracket_depth(text: str) -> int | None:
     """Return how deep brackets lie in brackets; None if they do not match. Half-open intervals do.
 
     Example:
@@ -49,7 +49,7 @@ def depth(text: str) -> int | None:
     return None if opened else deepest
 
 
-def plain_expression(answer: str, variables: Collection[str] = (), functions: Collection[str] = ()) -> bool:
+def is_plain_expression(answer: str, variables: Collection[str] = (), functions: Collection[str] = ()) -> bool:
     """Whether an answer in Python's notation is arithmetic: numbers, operators, these variables, these functions.
 
     Args:
@@ -62,7 +62,7 @@ def plain_expression(answer: str, variables: Collection[str] = (), functions: Co
         (True, False, True)
 
     """
-    if len(answer) > LONGEST_EXPRESSION or not (depth(answer) or 0) <= DEEPEST or _too_large(answer):
+    if len(answer) > LONGEST_EXPRESSION or not (bracket_depth(answer) or 0) <= DEEPEST or _has_huge_number(answer):
         return False
     tokens, end = [], 0
     while end < len(answer):
@@ -78,7 +78,7 @@ def plain_expression(answer: str, variables: Collection[str] = (), functions: Co
     )
 
 
-def plain_latex(answer: str, reference: str) -> bool:
+def is_plain_latex(answer: str, reference: str) -> bool:
     r"""Whether an answer in LaTeX is short, shallow and small enough that reading it takes little time.
 
     Example:
@@ -86,20 +86,20 @@ def plain_latex(answer: str, reference: str) -> bool:
         [True, False, False, False]
 
     """
-    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _nesting(answer) > max(
-        DEEPEST, _nesting(reference)
+    if len(answer) > max(LONGEST_EXPRESSION, 2 * len(reference)) or _count_open_brackets(answer) > max(
+        DEEPEST, _count_open_brackets(reference)
     ):
         return False
-    return not _too_large(answer) or _too_large(reference)
+    return not _has_huge_number(answer) or _has_huge_number(reference)
 
 
-def _nesting(text: str) -> int:
+def _count_open_brackets(text: str) -> int:
     """Return how many brackets are open at most, whether they match or not."""
     opened = accumulate((character in "([{") - (character in ")]}") for character in text)
     return max(opened, default=0)
 
 
-def _too_large(text: str) -> bool:
+def _has_huge_number(text: str) -> bool:
     """Whether a number has too many digits, or a power is too high."""
     powers = [match[1] for match in _POWER.finditer(text)]
     raised = 1

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rlcredit.exits import Ended
-from rlcredit.functional.groups import group_filled
+from rlcredit.exits import RunStopped
+from rlcredit.functional.groups import group_imputed_values
 from rlcredit.verification.verifiers import Verdict
 
 
-def are(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:
+def verdict_mask(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:
     """Return where a verdict is of one of the kinds, shape ``(B,)`` bool."""
     return torch.tensor([verdict in kinds for verdict in verdicts])
 
 
-def decided(verdicts: Sequence[Verdict]) -> Tensor:
+def judged_mask(verdicts: Sequence[Verdict]) -> Tensor:
     """Return where a verifier could tell, shape ``(B,)`` bool."""
-    return ~are(verdicts, Verdict.UNJUDGED)
+    return ~verdict_mask(verdicts, Verdict.UNJUDGED)
 
 
-def checked(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Verdict]:
+def require_verdicts(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Verdict]:
     """Return the verdicts, if they are verdicts, one for each completion.
 
     Args:
@@ -34,16 +34,16 @@ def checked(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Ve
     """
     name = type(task).__name__
     if strange := [verdict for verdict in verdicts if not isinstance(verdict, Verdict)]:
-        raise Ended(
+        raise RunStopped(
             f"{name}.judge must return a list of rlcredit.verification.verifiers.Verdict, got {strange[0]!r} of type "
             f"{type(strange[0]).__name__}. Return Verdict.RIGHT, Verdict.WRONG, Verdict.NO_ANSWER or Verdict.UNJUDGED."
         )
     if len(verdicts) != size:
-        raise Ended(f"{name}.judge must return a verdict for each of {size} completions, got {len(verdicts)}.")
+        raise RunStopped(f"{name}.judge must return a verdict for each of {size} completions, got {len(verdicts)}.")
     return verdicts
 
 
-def rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
+def verdict_rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
     """Reward one for right and zero for wrong; the unjudged get the mean of their group's judged.
 
     Under any baseline that is the mean of the group, that is no credit at all, and it moves nobody else's.
@@ -62,4 +62,4 @@ def rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
         tensor([1.0000, 0.0000, 0.5000])
 
     """
-    return group_filled(right.float(), judged, group_size)
+    return group_imputed_values(right.float(), judged, group_size)

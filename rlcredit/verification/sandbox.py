@@ -6,7 +6,7 @@ import platform
 import resource
 import sys
 
-from rlcredit.verification.seccomp import REFUSE, SECCOMP, seccomp_filter
+from rlcredit.verification.seccomp import REFUSE, SECCOMP, build_seccomp_filter
 
 MEMORY = 3 * 2**30
 """Bytes of address space; importing sympy and reasoning-gym takes 0.7 GiB."""
@@ -17,11 +17,11 @@ LIMITS = {"AS": MEMORY, "CPU": 3600, "NOFILE": 0, "NPROC": 0, "FSIZE": 0, "CORE"
 _NO_NEW_PRIVILEGES, _SET_FILTER, _ALL_THREADS, _IS_KNOWN = 38, 1, 1, 2
 
 
-class _Program(ctypes.Structure):
+class _FilterProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def available() -> bool:
+def can_lock_process() -> bool:
     """Whether this system can lock a process: Linux with seccomp, on x86_64 or aarch64."""
     number = SECCOMP.get(platform.machine())
     if sys.platform != "linux" or sys.byteorder != "little" or number is None:
@@ -30,7 +30,7 @@ def available() -> bool:
     return ctypes.CDLL(None).syscall(number, _IS_KNOWN, 0, ctypes.byref(action)) == 0
 
 
-def lock(descriptor: int) -> None:
+def lock_process(descriptor: int) -> None:
     """Leave this process one open file, its memory and its clock, for good.
 
     Whatever else it asks of the kernel fails with PermissionError. Standard input, output and error lead nowhere.
@@ -50,8 +50,8 @@ def lock(descriptor: int) -> None:
     os.closerange(descriptor + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     for name, limit in LIMITS.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (limit, limit))
-    instructions = seccomp_filter(descriptor, machine)
-    program = _Program(len(instructions) // 8, instructions)
+    instructions = build_seccomp_filter(descriptor, machine)
+    program = _FilterProgram(len(instructions) // 8, instructions)
     failed = kernel.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     if failed or kernel.syscall(SECCOMP[machine], _SET_FILTER, _ALL_THREADS, ctypes.byref(program)):
         raise OSError(ctypes.get_errno(), "the kernel refused to lock the process of a verifier")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rlcredit.verification.mathematics.symbolic import fault, preload_sympy
-from rlcredit.verification.plain import LONGEST_EXPRESSION, plain_expression, short
-from rlcredit.verification.serving import warmed
-from rlcredit.verification.shapes import has_shape
+from rlcredit.verification.mathematics.symbolic import blame_answer_or_judge, preload_sympy
+from rlcredit.verification.plain import LONGEST_EXPRESSION, is_plain_expression, is_short_answer
+from rlcredit.verification.serving import warm_up_judge
+from rlcredit.verification.shapes import has_answer_shape
 
 _FUNCTIONS = frozenset(
     (
@@ -33,22 +33,22 @@ _INTEGRATION = ("C", "pi", "E")
 _ADDED_LETTER = re.compile(r"(?:^|[-+])\s*([A-Za-z])\d{0,2}\s*(?=[-+]|$)", re.ASCII)
 
 
-def _text(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
+def _make_text_test(pattern: str) -> Callable[[str, dict[str, Any]], bool]:
     characters = re.compile(pattern, re.ASCII)
     return lambda answer, _: bool(characters.fullmatch(answer))
 
 
-def _arithmetic(answer: str, _: dict[str, Any]) -> bool:
-    return plain_expression(answer) and "**" not in answer and "//" not in answer
+def _is_arithmetic(answer: str, _: dict[str, Any]) -> bool:
+    return is_plain_expression(answer) and "**" not in answer and "//" not in answer
 
 
-def _antiderivative(answer: str, metadata: dict[str, Any]) -> bool:
+def _is_antiderivative(answer: str, metadata: dict[str, Any]) -> bool:
     names = {metadata["variable"], *_INTEGRATION}
-    constants = _added_letters(answer) - names
-    return len(constants) <= 1 and plain_expression(answer, names | constants, _FUNCTIONS)
+    constants = _find_added_letters(answer) - names
+    return len(constants) <= 1 and is_plain_expression(answer, names | constants, _FUNCTIONS)
 
 
-def _added_letters(answer: str) -> set[str]:
+def _find_added_letters(answer: str) -> set[str]:
     """Return letters that are terms of a sum by themselves, outside of brackets: constants of integration."""
     if len(answer) > LONGEST_EXPRESSION:
         return set()
@@ -58,35 +58,37 @@ def _added_letters(answer: str) -> set[str]:
     return set(_ADDED_LETTER.findall(answer))
 
 
-def _polynomial(answer: str, metadata: dict[str, Any]) -> bool:
-    return plain_expression(answer, metadata["variables"])
+def _is_polynomial(answer: str, metadata: dict[str, Any]) -> bool:
+    return is_plain_expression(answer, metadata["variables"])
 
 
 EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
-    "countdown": _arithmetic,
-    "puzzle24": _arithmetic,
-    "simple_integration": _antiderivative,
-    "intermediate_integration": _antiderivative,
-    "polynomial_multiplication": _polynomial,
+    "countdown": _is_arithmetic,
+    "puzzle24": _is_arithmetic,
+    "simple_integration": _is_antiderivative,
+    "intermediate_integration": _is_antiderivative,
+    "polynomial_multiplication": _is_polynomial,
     # These evaluate a list; letters that are no names of Python's, and nothing that calls or looks up.
-    "string_insertion": _text(r"[A-Z\s,\[\]'\"]{0,2000}"),
-    "spiral_matrix": _text(r"[-\d\s,\[\]]{0,20000}"),
-    "binary_matrix": _text(r"[\d\s,\[\]]{0,20000}"),
-    "n_queens": _text(r"[Q_\s,\[\]'\"]{0,20000}"),
+    "string_insertion": _make_text_test(r"[A-Z\s,\[\]'\"]{0,2000}"),
+    "spiral_matrix": _make_text_test(r"[-\d\s,\[\]]{0,20000}"),
+    "binary_matrix": _make_text_test(r"[\d\s,\[\]]{0,20000}"),
+    "n_queens": _make_text_test(r"[Q_\s,\[\]'\"]{0,20000}"),
 }
 """Data sets whose scorers evaluate the answer as Python, and what of it they may see."""
 
 
-def evaluates(name: str, config: dict[str, Any]) -> bool:
+def has_evaluating_scorer(name: str, config: dict[str, Any]) -> bool:
     """Whether a data set's scorer evaluates answers, or one of those that it is composed of."""
-    return name in EVALUATING or (name == "composite" and not EVALUATING.keys().isdisjoint(_parts(config)))
+    return name in EVALUATING or (
+        name == "composite" and not EVALUATING.keys().isdisjoint(_list_component_names(config))
+    )
 
 
-def _parts(config: dict[str, Any]) -> set[str]:
+def _list_component_names(config: dict[str, Any]) -> set[str]:
     return {part["name"] if isinstance(part, dict) else part.name for part in config.get("datasets", [])}
 
 
-def admissible(name: str, answer: str, entry: dict[str, Any]) -> bool:
+def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
     """Whether the scorer may see the answer; what it may not see is wrong.
 
     Args:
@@ -95,34 +97,34 @@ def admissible(name: str, answer: str, entry: dict[str, Any]) -> bool:
         entry: the example; the one of a composed data set names the data set it is from.
 
     """
-    if not short(answer, str(entry["answer"])):
+    if not is_short_answer(answer, str(entry["answer"])):
         return False
-    name = _part(name, entry)
+    name = _find_source_dataset(name, entry)
     return name not in EVALUATING or EVALUATING[name](answer, entry["metadata"])
 
 
-def _part(name: str, entry: dict[str, Any]) -> str:
+def _find_source_dataset(name: str, entry: dict[str, Any]) -> str:
     """Return the data set that an example is from."""
     return entry["metadata"]["source_dataset"] if name == "composite" else name
 
 
-def scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]], float | None]:
+def make_gym_scorer(name: str, config: dict[str, Any]) -> Callable[[str, dict[str, Any]], float | None]:
     """Return the scorer of a data set. An answer on which it raises scores 0 if the reference passes, else None."""
     import reasoning_gym  # noqa: PLC0415
 
     source = reasoning_gym.create_dataset(name, seed=0, **{"size": 1, **config})
 
     def score(answer: str, entry: dict[str, Any]) -> float | None:
-        part, reference = _part(name, entry), str(entry["answer"])
+        part, reference = _find_source_dataset(name, entry), str(entry["answer"])
         shown = reference != "None"  # a puzzle with many solutions shows none that could be scored
-        if not has_shape(part, answer, entry):
-            return None if shown and not has_shape(part, reference, entry) else 0.0
+        if not has_answer_shape(part, answer, entry):
+            return None if shown and not has_answer_shape(part, reference, entry) else 0.0
         try:
             return float(source.score_answer(answer, entry))
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
-            return fault(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
+            return blame_answer_or_judge(lambda: source.score_answer(entry["answer"], entry) > 0) if shown else 0.0
 
-    if evaluates(name, config):
+    if has_evaluating_scorer(name, config):
         preload_sympy()
     entry = source[0]
-    return warmed(score, [(str(entry["answer"]), entry), ("0", entry), ("x", entry)])
+    return warm_up_judge(score, [(str(entry["answer"]), entry), ("0", entry), ("x", entry)])

@@ -42,7 +42,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 32  # offse
 _EXECUTABLE = 4
 
 
-def seccomp_filter(descriptor: int, machine: str) -> bytes:
+def build_seccomp_filter(descriptor: int, machine: str) -> bytes:
     """Return the filter, 8 bytes per instruction: what is not allowed fails with EPERM; another architecture kills.
 
     Args:
@@ -50,26 +50,26 @@ def seccomp_filter(descriptor: int, machine: str) -> bytes:
         machine: ``x86_64`` or ``aarch64``, both little-endian.
 
     """
-    same_file = [_instruction(_LOAD, _FIRST_ARGUMENT), _instruction(_IF_EQUAL, descriptor, 0, 1)]
-    not_executable = [_instruction(_LOAD, _THIRD_ARGUMENT), _instruction(_IF_ANY_BIT, _EXECUTABLE, 1, 0)]
+    same_file = [_pack_instruction(_LOAD, _FIRST_ARGUMENT), _pack_instruction(_IF_EQUAL, descriptor, 0, 1)]
+    not_executable = [_pack_instruction(_LOAD, _THIRD_ARGUMENT), _pack_instruction(_IF_ANY_BIT, _EXECUTABLE, 1, 0)]
     program = [
-        _instruction(_LOAD, _ARCHITECTURE),
-        _instruction(_IF_EQUAL, ARCHITECTURES[machine], 1, 0),
-        _instruction(_RETURN, KILL),
-        _instruction(_LOAD, _NUMBER),
+        _pack_instruction(_LOAD, _ARCHITECTURE),
+        _pack_instruction(_IF_EQUAL, ARCHITECTURES[machine], 1, 0),
+        _pack_instruction(_RETURN, KILL),
+        _pack_instruction(_LOAD, _NUMBER),
     ]
     for calls, test in ((COMPUTE, []), (TRANSFER, same_file), (MAP, not_executable)):
-        program += _permission([numbers[machine == "aarch64"] for numbers in calls.values()], test)
-    return b"".join([*program, _instruction(_RETURN, REFUSE)])
+        program += _permit_calls([numbers[machine == "aarch64"] for numbers in calls.values()], test)
+    return b"".join([*program, _pack_instruction(_RETURN, REFUSE)])
 
 
-def _permission(numbers: Sequence[int], test: Sequence[bytes]) -> list[bytes]:
+def _permit_calls(numbers: Sequence[int], test: Sequence[bytes]) -> list[bytes]:
     """Allow these calls if they pass the test, refuse them if not; go on with all others."""
-    body = [*test, _instruction(_RETURN, ALLOW), _instruction(_RETURN, REFUSE)]
+    body = [*test, _pack_instruction(_RETURN, ALLOW), _pack_instruction(_RETURN, REFUSE)]
     count = len(numbers)
-    chosen = [_instruction(_IF_EQUAL, number, count - at, 0) for at, number in enumerate(numbers)]
-    return [*chosen, _instruction(_SKIP, len(body)), *body]
+    chosen = [_pack_instruction(_IF_EQUAL, number, count - at, 0) for at, number in enumerate(numbers)]
+    return [*chosen, _pack_instruction(_SKIP, len(body)), *body]
 
 
-def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def _pack_instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, value)

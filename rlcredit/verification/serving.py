@@ -35,7 +35,7 @@ class LateImportError(Exception):
     """
 
 
-class LateImports(MetaPathFinder):
+class LateImportBlocker(MetaPathFinder):
     """Refuse the imports of a locked process, so that they are treated like whatever else an answer raises."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: object = None) -> None:
@@ -45,13 +45,15 @@ class LateImports(MetaPathFinder):
             raise LateImportError(fullname)
 
 
-def copy_on_demand(descriptor: int, parent: int) -> None:
+def serve_worker_copies(descriptor: int, parent: int) -> None:
     """Receive a factory, make the judge, and become a worker on every socket that is sent; runs in the main thread.
 
     The process itself never sees an answer. A copy takes milliseconds, where imports take seconds.
     """
-    _end_with(parent)
-    make, arguments = pickle.loads(_bytes(descriptor, REQUEST.unpack(_bytes(descriptor, REQUEST.size))[2]))
+    _die_with_parent(parent)
+    make, arguments = pickle.loads(
+        _receive_bytes(descriptor, REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))[2])
+    )
     answer = make(*arguments)
     gc.collect()
     gc.freeze()  # what collections do not touch stays shared
@@ -62,45 +64,45 @@ def copy_on_demand(descriptor: int, parent: int) -> None:
         if not sent:
             os._exit(0)  # the trainer is gone
         if not os.fork():
-            _end_with(own)
+            _die_with_parent(own)
             os.dup2(workers[0], descriptor)
             os.close(workers[0])
-            serve(descriptor, answer)
+            serve_requests(descriptor, answer)
         os.close(workers[0])
 
 
-def _end_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: do not outlive the thread that started it
         if os.getppid() != parent:
             os._exit(0)  # the parent died before the line above
 
 
-def serve(descriptor: int, answer: Callable[..., float | None]) -> None:
+def serve_requests(descriptor: int, answer: Callable[..., float | None]) -> None:
     """Say who this is, lock the process, and answer until the other end closes."""
-    _say(descriptor, 0, float(os.getpid()))
-    if sandbox.available():
-        sandbox.lock(descriptor)
-        sys.meta_path.insert(0, LateImports())
+    _send_answer(descriptor, 0, float(os.getpid()))
+    if sandbox.can_lock_process():
+        sandbox.lock_process(descriptor)
+        sys.meta_path.insert(0, LateImportBlocker())
     elif sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (sandbox.MEMORY, sandbox.MEMORY))
     while True:
-        number, seconds, size = REQUEST.unpack(_bytes(descriptor, REQUEST.size))
-        arguments = pickle.loads(_bytes(descriptor, size))
+        number, seconds, size = REQUEST.unpack(_receive_bytes(descriptor, REQUEST.size))
+        arguments = pickle.loads(_receive_bytes(descriptor, size))
         signal.setitimer(signal.ITIMER_PROF, seconds + GRACE)
         score = answer(*arguments)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _say(descriptor, number, score)
+        _send_answer(descriptor, number, score)
 
 
-def _say(descriptor: int, number: int, score: float | None) -> None:
+def _send_answer(descriptor: int, number: int, score: float | None) -> None:
     try:
         os.write(descriptor, ANSWER.pack(number, score is not None, score or 0.0))
     except BrokenPipeError:
         os._exit(0)  # the trainer is gone
 
 
-def _bytes(descriptor: int, size: int) -> bytes:
+def _receive_bytes(descriptor: int, size: int) -> bytes:
     received = bytearray()
     while len(received) < size:
         part = os.read(descriptor, size - len(received))
@@ -110,7 +112,7 @@ def _bytes(descriptor: int, size: int) -> bytes:
     return bytes(received)
 
 
-def preload(package: str, leave_out: Collection[str]) -> None:
+def import_submodules(package: str, leave_out: Collection[str]) -> None:
     """Import all of a package that a library would import in the middle of an answer.
 
     Args:
@@ -122,10 +124,10 @@ def preload(package: str, leave_out: Collection[str]) -> None:
     for module in pkgutil.iter_modules(getattr(found, "__path__", ())):
         if module.name not in leave_out:
             with contextlib.suppress(ImportError):
-                preload(f"{package}.{module.name}", leave_out)
+                import_submodules(f"{package}.{module.name}", leave_out)
 
 
-def warmed(answer: Callable[..., Any], requests: Sequence[tuple[Any, ...]]) -> Callable[..., Any]:
+def warm_up_judge(answer: Callable[..., Any], requests: Sequence[tuple[Any, ...]]) -> Callable[..., Any]:
     """Return ``answer`` after it has answered some requests, so that its late imports have happened."""
     for request in requests:
         answer(*request)
@@ -133,4 +135,4 @@ def warmed(answer: Callable[..., Any], requests: Sequence[tuple[Any, ...]]) -> C
 
 
 if __name__ == "__main__":
-    copy_on_demand(int(sys.argv[1]), int(sys.argv[2]))
+    serve_worker_copies(int(sys.argv[1]), int(sys.argv[2]))

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from rlcredit.verification.mathematics.numbers import close, read_number
+from rlcredit.verification.mathematics.numbers import is_within_tolerance, read_rational
 
 Shape = Callable[[str, dict[str, Any]], bool]
 
@@ -44,7 +44,7 @@ _DURATIONS = {
 }
 
 
-def has_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
+def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
     """Whether an answer is one of the kind that the data set asks for, without hedge, denial or company.
 
     Args:
@@ -63,141 +63,145 @@ def has_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
         return False  # what cannot be read has another shape
 
 
-def _pattern(expression: str) -> Shape:
+def _make_pattern_shape(expression: str) -> Shape:
     compiled = re.compile(expression, re.ASCII)
     return lambda answer, _: bool(compiled.fullmatch(answer.strip()))
 
 
-def _same_text(answer: str, entry: dict[str, Any]) -> bool:
+def _is_reference_text(answer: str, entry: dict[str, Any]) -> bool:
     """Whether the answer is the reference but for case and spaces."""
-    return _compact(answer) == _compact(entry["answer"])
+    return _compact_text(answer) == _compact_text(entry["answer"])
 
 
-def _compact(text: str) -> str:
+def _compact_text(text: str) -> str:
     return "".join(text.split()).casefold()
 
 
-def _same_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
-    value, expected = (read_number(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"]))
-    return value is not None and expected is not None and close(value, expected, share)
+def _is_near_number(answer: str, entry: dict[str, Any], share: float = _SHARE) -> bool:
+    value, expected = (
+        read_rational(text.strip().removesuffix("\N{DEGREE SIGN}")) for text in (answer, entry["answer"])
+    )
+    return value is not None and expected is not None and is_within_tolerance(value, expected, share)
 
 
-def _same_date(answer: str, entry: dict[str, Any]) -> bool:
+def _is_same_date_or_count(answer: str, entry: dict[str, Any]) -> bool:
     """Whether a weekday, a yes or a count is the same. The scorer rewards any count where the reference is -1."""
-    return _same_text(answer, entry) or (
-        read_number(answer) is not None and read_number(answer) == read_number(entry["answer"])
+    return _is_reference_text(answer, entry) or (
+        read_rational(answer) is not None and read_rational(answer) == read_rational(entry["answer"])
     )
 
 
-def _same_layout(answer: str, entry: dict[str, Any]) -> bool:
+def _has_grid_layout(answer: str, entry: dict[str, Any]) -> bool:
     """Whether a grid holds nothing but numbers, in as many lines as the reference."""
     lines = answer.strip().splitlines()
     return bool(re.fullmatch(r"[-+.\deE\s]+", answer)) and len(lines) == len(entry["answer"].strip().splitlines())
 
 
-def _duration(answer: str, entry: dict[str, Any]) -> bool:
+def _is_duration(answer: str, entry: dict[str, Any]) -> bool:
     """Whether a duration is in the format asked for, with the sign of the reference: the scorer reads -0:30 as 0:30."""
     written = _DURATIONS[entry["metadata"]["expected_format"]].fullmatch(answer.strip())
     return written is not None and answer.strip().startswith("-") == entry["answer"].startswith("-")
 
 
-def _geometry(answer: str, entry: dict[str, Any]) -> bool:
+def _is_number_or_point(answer: str, entry: dict[str, Any]) -> bool:
     if "," not in entry["answer"]:
-        return _same_number(answer, entry)
+        return _is_near_number(answer, entry)
     return bool(re.fullmatch(rf"\(?\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)?", answer.strip(), re.ASCII))
 
 
-def _real_roots(answer: str, entry: dict[str, Any]) -> bool:
+def _is_root_list(answer: str, entry: dict[str, Any]) -> bool:
     """Whether the answer is a list of numbers; where there is none, the question asks for quotes around nothing."""
     if not entry["answer"]:
         return answer.strip() in ('""', "''")
     return all(re.fullmatch(_NUMBER, part.strip(), re.ASCII) for part in answer.split(","))
 
 
-def _same_sorting(answer: str, entry: dict[str, Any]) -> bool:
+def _is_same_sorting(answer: str, entry: dict[str, Any]) -> bool:
     """Whether numbers are exactly those of the reference; the scorer lets each of them differ by 1."""
-    values, expected = (list(map(read_number, map(str, _read(text)))) for text in (answer, entry["answer"]))
+    values, expected = (
+        list(map(read_rational, map(str, _parse_quoted_json(text)))) for text in (answer, entry["answer"])
+    )
     return values == expected and None not in values
 
 
-def _read(text: str) -> Any:
+def _parse_quoted_json(text: str) -> Any:
     """Read JSON, with either kind of quotes, in which no key occurs twice."""
-    return json.loads(text.replace("'", '"'), object_pairs_hook=_unique)
+    return json.loads(text.replace("'", '"'), object_pairs_hook=_build_unique_mapping)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_unique_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a key that occurs twice has two values")
     return dict(pairs)
 
 
-def _output_of_code(answer: str, entry: dict[str, Any]) -> bool:
-    if _same_text(answer, entry):
+def _is_code_output(answer: str, entry: dict[str, Any]) -> bool:
+    if _is_reference_text(answer, entry):
         return True
-    return json.loads(answer, object_pairs_hook=_unique) == json.loads(entry["answer"])
+    return json.loads(answer, object_pairs_hook=_build_unique_mapping) == json.loads(entry["answer"])
 
 
-def _coloring(answer: str, entry: dict[str, Any]) -> bool:
-    colors = json.loads(answer, object_pairs_hook=_unique)
+def _is_full_colouring(answer: str, entry: dict[str, Any]) -> bool:
+    colors = json.loads(answer, object_pairs_hook=_build_unique_mapping)
     return sorted(colors) == sorted(map(str, entry["metadata"]["puzzle"]["vertices"]))
 
 
-def _box_moves(answer: str, entry: dict[str, Any]) -> bool:
+def _is_box_plan(answer: str, entry: dict[str, Any]) -> bool:
     """Whether agents move nothing but boxes, each agent once in a step."""
-    plan = json.loads(answer, object_pairs_hook=_unique)
+    plan = json.loads(answer, object_pairs_hook=_build_unique_mapping)
     return isinstance(plan, list) and all(_ACTION.fullmatch(move) for step in plan for move in step.values())
 
 
-def _pourings(answer: str, entry: dict[str, Any]) -> bool:
+def _is_pouring_list(answer: str, entry: dict[str, Any]) -> bool:
     moves = json.loads(answer)
     return isinstance(moves, list) and all(_POUR.fullmatch(move) for move in moves)
 
 
-def _disk_moves(answer: str, _: dict[str, Any]) -> bool:
+def _is_disk_move_list(answer: str, _: dict[str, Any]) -> bool:
     lines = [line.strip() for line in answer.splitlines() if line.strip()]
     return all(_DISK.fullmatch(line) for line in lines)
 
 
-def _partitions(answer: str, entry: dict[str, Any]) -> bool:
+def _is_partition_list(answer: str, entry: dict[str, Any]) -> bool:
     return sorted(json.loads(answer)) == sorted(entry["metadata"]["solution"])
 
 
-def _letter_values(answer: str, entry: dict[str, Any]) -> bool:
+def _is_digit_assignment(answer: str, entry: dict[str, Any]) -> bool:
     """Whether each letter has one digit."""
     pairs = re.fullmatch(r"[A-Z]\s*=\s*\d(?:\s*,\s*[A-Z]\s*=\s*\d)*", answer.strip(), re.ASCII)
     return pairs is not None and answer.count("=") == entry["answer"].count("=")
 
 
-def _same_roles(answer: str, entry: dict[str, Any]) -> bool:
+def _has_same_roles(answer: str, entry: dict[str, Any]) -> bool:
     """Whether each person has one role, and nothing else is said of them."""
-    return _roles(answer) == _roles(entry["answer"])
+    return _parse_roles(answer) == _parse_roles(entry["answer"])
 
 
-def _roles(text: str) -> list[tuple[str, ...]]:
+def _parse_roles(text: str) -> list[tuple[str, ...]]:
     words = [word for word in re.sub(r"[.,()]", " ", text.lower()).split() if word not in ("is", "a", "an", "and")]
     return sorted(tuple(words[place : place + 2]) for place in range(0, len(words), 2))
 
 
-def _arithmetic_value(answer: str, entry: dict[str, Any]) -> bool:
+def _is_target_expression(answer: str, entry: dict[str, Any]) -> bool:
     """Whether an expression uses each given number once and has exactly the value asked for."""
     tree = ast.parse(answer.strip(), mode="eval").body
     used = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, int)]
     target = entry["metadata"].get("target", 24)
-    return sorted(used) == sorted(entry["metadata"]["numbers"]) and _evaluate(tree) == target
+    return sorted(used) == sorted(entry["metadata"]["numbers"]) and _evaluate_arithmetic(tree) == target
 
 
-def _evaluate(node: ast.AST) -> Fraction:
+def _evaluate_arithmetic(node: ast.AST) -> Fraction:
     match node:
         case ast.Constant(value=int(value)):
             return Fraction(value)
         case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
-            return _evaluate(operand) * (-1 if isinstance(sign, ast.USub) else 1)
+            return _evaluate_arithmetic(operand) * (-1 if isinstance(sign, ast.USub) else 1)
         case ast.BinOp(op=operation, left=left, right=right) if type(operation) in _OPERATIONS:
-            return _OPERATIONS[type(operation)](_evaluate(left), _evaluate(right))
+            return _OPERATIONS[type(operation)](_evaluate_arithmetic(left), _evaluate_arithmetic(right))
     raise ValueError(f"{type(node).__name__} is no arithmetic")
 
 
-def _button_presses(answer: str, entry: dict[str, Any]) -> bool:
+def _is_button_sequence(answer: str, entry: dict[str, Any]) -> bool:
     """Whether there are nothing but buttons, each of them available when it is pressed."""
     if not re.fullmatch(r"[A-C](?:(?:\s|,|\N{RIGHTWARDS ARROW}|->)+[A-C])*", answer.strip(), re.IGNORECASE):
         return False
@@ -210,7 +214,7 @@ def _button_presses(answer: str, entry: dict[str, Any]) -> bool:
     return True
 
 
-def _formula(answer: str, _: dict[str, Any]) -> bool:
+def _is_logic_formula(answer: str, _: dict[str, Any]) -> bool:
     """Whether connectives join letters; the scorer takes whatever else there is for the name of a variable."""
     text, longer = re.sub("[A-Z]", "A", "".join(answer.split())), ""
     while text != longer:
@@ -218,7 +222,7 @@ def _formula(answer: str, _: dict[str, Any]) -> bool:
     return text == "A"
 
 
-def _car_moves(answer: str, entry: dict[str, Any]) -> bool:
+def _is_car_move_list(answer: str, entry: dict[str, Any]) -> bool:
     """Whether each car can go as far as it is moved; the scorer stops it at the wall."""
     from reasoning_gym.games.rush_hour import Board  # noqa: PLC0415
 
@@ -236,36 +240,38 @@ def _car_moves(answer: str, entry: dict[str, Any]) -> bool:
 
 SHAPES: dict[str, Shape] = {
     # One answer, in other notation: texts, then numbers.
-    **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _same_text),
-    **dict.fromkeys(("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"), _same_text),
-    **dict.fromkeys(("chain_sum", "coin_flip", "decimal_arithmetic", "decimal_chain_sum"), _same_number),
-    **dict.fromkeys(("gsm_symbolic", "power_function", "products"), _same_number),
-    "advanced_geometry": _geometry,
-    "calendar_arithmetic": _same_date,
-    "codeio": _output_of_code,
-    "complex_arithmetic": _pattern(r"\(*[-+.\deEijIJ\s]+\)*"),
-    "fraction_simplification": _pattern(r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"),
-    "knights_knaves": _same_roles,
-    "number_format": partial(_same_number, share=5e-13),  # the numbers to choose from may differ by 0.001
-    "number_sorting": _same_sorting,
-    "palindrome_partitioning": _partitions,
-    "polynomial_equations": _real_roots,
-    "pool_matrix": _same_layout,
-    "survo": _pattern(r"[-+\d\s]+"),
-    "time_intervals": _duration,
+    **dict.fromkeys(("arc_agi", "rearc", "figlet_font", "game_of_life", "game_of_life_halting"), _is_reference_text),
+    **dict.fromkeys(("letter_jumble", "sentence_reordering", "spell_backward", "word_sorting"), _is_reference_text),
+    **dict.fromkeys(("chain_sum", "coin_flip", "decimal_arithmetic", "decimal_chain_sum"), _is_near_number),
+    **dict.fromkeys(("gsm_symbolic", "power_function", "products"), _is_near_number),
+    "advanced_geometry": _is_number_or_point,
+    "calendar_arithmetic": _is_same_date_or_count,
+    "codeio": _is_code_output,
+    "complex_arithmetic": _make_pattern_shape(r"\(*[-+.\deEijIJ\s]+\)*"),
+    "fraction_simplification": _make_pattern_shape(
+        r"\$?\s*(?:\d+\s*/\s*\d+|\\d?frac\s*\{\s*\d+\s*\}\s*\{\s*\d+\s*\})\s*\$?"
+    ),
+    "knights_knaves": _has_same_roles,
+    "number_format": partial(_is_near_number, share=5e-13),  # the numbers to choose from may differ by 0.001
+    "number_sorting": _is_same_sorting,
+    "palindrome_partitioning": _is_partition_list,
+    "polynomial_equations": _is_root_list,
+    "pool_matrix": _has_grid_layout,
+    "survo": _make_pattern_shape(r"[-+\d\s]+"),
+    "time_intervals": _is_duration,
     # Several answers.
-    "boxnet": _box_moves,
-    "countdown": _arithmetic_value,
-    "cryptarithm": _letter_values,
-    "graph_color": _coloring,
-    "jugs": _pourings,
-    "kakurasu": _pattern(r"[01\s,\[\]()|]+"),
-    "propositional_logic": _formula,
-    "puzzle24": _arithmetic_value,
-    "quantum_lock": _button_presses,
-    "rubiks_cube": _pattern(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
-    "rush_hour": _car_moves,
-    "sokoban": _pattern(r"[UDLR\s]+"),
-    "tower_of_hanoi": _disk_moves,
+    "boxnet": _is_box_plan,
+    "countdown": _is_target_expression,
+    "cryptarithm": _is_digit_assignment,
+    "graph_color": _is_full_colouring,
+    "jugs": _is_pouring_list,
+    "kakurasu": _make_pattern_shape(r"[01\s,\[\]()|]+"),
+    "propositional_logic": _is_logic_formula,
+    "puzzle24": _is_target_expression,
+    "quantum_lock": _is_button_sequence,
+    "rubiks_cube": _make_pattern_shape(r"(?:[LRDUBF]w?|[XYZMES])'?\d?(?:\s+(?:[LRDUBF]w?|[XYZMES])'?\d?)*"),
+    "rush_hour": _is_car_move_list,
+    "sokoban": _make_pattern_shape(r"[UDLR\s]+"),
+    "tower_of_hanoi": _is_disk_move_list,
 }
 """What an answer to a data set must look like. The scorers of all others compare the whole answer."""

@@ -15,7 +15,7 @@ STATEMENTS: dict[str, str] = {
 }
 
 
-def statements(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list[str]:
+def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list[str]:
     r"""Return completions that state an answer and nothing else, one in each format.
 
     Example:

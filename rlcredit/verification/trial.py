@@ -12,46 +12,46 @@ import traceback
 from typing import Any
 
 from rlcredit.verification import sandbox
-from rlcredit.verification.named import named, score
+from rlcredit.verification.named import load_user_verifier, read_user_judgement
 
 
-def complaint(descriptor: int, path: str, folder: str, example: tuple[Any, ...], seconds: float) -> str:
+def find_verifier_fault(descriptor: int, path: str, folder: str, example: tuple[Any, ...], seconds: float) -> str:
     """Return what is wrong with a verifier; nothing if nothing is.
 
     Args:
         descriptor: the one that stays open.
-        path: see :func:`~rlcredit.verification.named.named`.
+        path: see :func:`~rlcredit.verification.named.load_user_verifier`.
         folder: likewise.
         example: completion, answer and metadata.
         seconds: that it may take for one.
 
     """
     try:
-        verifier = named(path, folder)
+        verifier = load_user_verifier(path, folder)
     except BaseException as error:  # noqa: BLE001  (importing runs the user's code)
-        return f"it cannot be used: {_told(error)}"
+        return f"it cannot be used: {_describe_error(error)}"
     asked = f"asked about the completion {example[0]!r:.80} with the answer {example[1]!r:.80}"
     started = time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, 2 * seconds)
     try:
-        score(verifier(*example))
+        read_user_judgement(verifier(*example))
     except BaseException as error:  # noqa: BLE001
-        return f"{asked}, {_told(error)}. Return False for a completion that it cannot read"
+        return f"{asked}, {_describe_error(error)}. Return False for a completion that it cannot read"
     if (took := time.monotonic() - started) > seconds:
         return f"{asked}, it took {took:.1f} s, and a completion may take {seconds:g} s"
-    if sandbox.available():
-        sandbox.lock(descriptor)
+    if sandbox.can_lock_process():
+        sandbox.lock_process(descriptor)
     try:
-        score(verifier(*example))
+        read_user_judgement(verifier(*example))
     except BaseException as error:  # noqa: BLE001
         return (
-            f"{asked} in a locked process, which can open and import nothing, {_told(error)}. "
+            f"{asked} in a locked process, which can open and import nothing, {_describe_error(error)}. "
             "Import at the top of its module, and read files in the __init__ of a class"
         )
     return ""
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     others = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(os.__file__), "<")
     own = [place for place in places if not place[0].startswith(others)]
@@ -64,5 +64,5 @@ def _told(error: BaseException) -> str:
 if __name__ == "__main__":
     request = pickle.load(sys.stdin.buffer)
     os.dup2(2, 1)  # what the verifier prints is no message
-    os.write(int(sys.argv[1]), complaint(int(sys.argv[1]), *request).encode()[:4000])
+    os.write(int(sys.argv[1]), find_verifier_fault(int(sys.argv[1]), *request).encode()[:4000])
     os._exit(0)

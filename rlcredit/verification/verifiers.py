@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar, get_args
 
-from rlcredit.functional.choices import one_of
+from rlcredit.functional.choices import require_choice
 from rlcredit.verification import sandbox
-from rlcredit.verification.answers import FORMATS, AnswerFormat, final_answer
-from rlcredit.verification.faults import judged
-from rlcredit.verification.jury import Jury
+from rlcredit.verification.answers import FORMATS, AnswerFormat, find_final_answer
+from rlcredit.verification.faults import judge_or_blame
+from rlcredit.verification.jury import WorkerPool
 from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.expressions import ExactValues
-from rlcredit.verification.mathematics.kinds import is_equal
-from rlcredit.verification.mathematics.names import drop_name
-from rlcredit.verification.mathematics.notation import normal_form
-from rlcredit.verification.mathematics.numbers import read_normal_number, read_number
-from rlcredit.verification.mathematics.symbolic import symbolic_judge
+from rlcredit.verification.mathematics.expressions import ExactEquality
+from rlcredit.verification.mathematics.kinds import is_equal_answer
+from rlcredit.verification.mathematics.names import drop_leading_name
+from rlcredit.verification.mathematics.notation import write_normal_form
+from rlcredit.verification.mathematics.numbers import read_normal_rational, read_rational
+from rlcredit.verification.mathematics.symbolic import make_symbolic_judge
 from rlcredit.verification.mathematics.units import read_quantity
-from rlcredit.verification.plain import LONGEST_EXPRESSION, plain_latex
-from rlcredit.verification.statements import statements
+from rlcredit.verification.plain import LONGEST_EXPRESSION, is_plain_latex
+from rlcredit.verification.statements import state_answer
 
 
 class Verdict(Enum):
@@ -35,7 +35,7 @@ class Verdict(Enum):
     UNJUDGED = "could not judge"
 
 
-def exact_verdict(answer: str, reference: str, tolerance: float = 0.0) -> Verdict | None:
+def judge_exactly(answer: str, reference: str, tolerance: float = 0.0) -> Verdict | None:
     r"""Compare by the kind of thing that the reference is, without computer algebra; None if only that can tell.
 
     Args:
@@ -45,14 +45,14 @@ def exact_verdict(answer: str, reference: str, tolerance: float = 0.0) -> Verdic
 
     """
     try:
-        return Verdict.RIGHT if is_equal(answer, reference, ExactValues(tolerance)) else Verdict.WRONG
+        return Verdict.RIGHT if is_equal_answer(answer, reference, ExactEquality(tolerance)) else Verdict.WRONG
     except UndecidedError:
         return None
     except UnreadableReferenceError:
         return Verdict.UNJUDGED
 
 
-def bare(answer: str, reference: str) -> str:
+def strip_name_and_unit(answer: str, reference: str) -> str:
     """Return an answer as a bare number, if its reference is one and the answer is one with a name or a unit.
 
     Example:
@@ -60,10 +60,10 @@ def bare(answer: str, reference: str) -> str:
         ('5', '5 apples', '5 or 6')
 
     """
-    if len(answer) > LONGEST_EXPRESSION or read_number(reference) is None or "%" in reference:
+    if len(answer) > LONGEST_EXPRESSION or read_rational(reference) is None or "%" in reference:
         return answer
-    quantity = read_quantity(drop_name(normal_form(answer)))
-    value = read_normal_number(quantity.value)
+    quantity = read_quantity(drop_leading_name(write_normal_form(answer)))
+    value = read_normal_rational(quantity.value)
     return answer if value is None or quantity.factor != 1 else quantity.value
 
 
@@ -78,9 +78,9 @@ class MathVerifier:
     Args:
         timeout: processor seconds that one comparison may take.
         budget: processor seconds that a batch may lose to slow comparisons, which share them; see
-            :class:`~rlcredit.verification.cases.Batch`.
+            :class:`~rlcredit.verification.cases.RequestBatch`.
         unsafe: compare even where the system cannot lock the processes that do.
-        formats: in which an answer counts, the most binding first; see :func:`final_answer`.
+        formats: in which an answer counts, the most binding first; see :func:`find_final_answer`.
         tolerance: how far two numbers may differ, as a share of the reference.
 
     """
@@ -101,17 +101,17 @@ class MathVerifier:
                 "One per cent is 0.01."
             )
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
-        self.formats = accepted(formats)
-        self.jury = Jury(symbolic_judge, timeout=timeout, budget=budget, alone=reference_alone)
+        self.formats = require_known_formats(formats)
+        self.jury = WorkerPool(make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons)
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
         cases = zip(completions, references, strict=True)
-        looks = [looked_at(self._look, text, reference, self._statement) for text, reference in cases]
+        looks = [inspect_answer(self._look, text, reference, self._statement) for text, reference in cases]
         undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
-            locked_or_allowed("math-verify", self.unsafe)
-        verdicts = dict(zip(undecided, map(verdict, self.jury.answers(undecided)), strict=True))
+            require_sandbox("math-verify", self.unsafe)
+        verdicts = dict(zip(undecided, map(make_verdict, self.jury.answers(undecided)), strict=True))
         return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
     def verdict(self, completion: str, reference: str) -> Verdict:
@@ -119,13 +119,13 @@ class MathVerifier:
         return self.judge([completion], [reference])[0]
 
     def _statement(self, reference: str) -> str:
-        return statements(reference, self.formats)[0]
+        return state_answer(reference, self.formats)[0]
 
     def _look(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
         """Return the verdict if comparing exactly decides, and else what the jury is asked."""
-        answer = final_answer(completion, self.formats)
+        answer = find_final_answer(completion, self.formats)
         if answer is None:
-            return unanswered(completion)
+            return judge_unanswered(completion)
         return self._at_once(answer, reference) or (answer, reference, self.tolerance)
 
     def _at_once(self, answer: str, reference: str) -> Verdict | None:
@@ -133,12 +133,12 @@ class MathVerifier:
             return Verdict.WRONG
         if answer.strip() == reference.strip():
             return Verdict.RIGHT
-        if not plain_latex(answer, reference):
+        if not is_plain_latex(answer, reference):
             return Verdict.WRONG
-        return exact_verdict(answer, reference, self.tolerance)
+        return judge_exactly(answer, reference, self.tolerance)
 
 
-def reference_alone(_: str, reference: str, tolerance: float) -> list[tuple[str, str, float]]:
+def build_reference_comparisons(_: str, reference: str, tolerance: float) -> list[tuple[str, str, float]]:
     """Return what tells whether a comparison takes long because of its reference: beside itself, and beside 0."""
     return [(reference, reference, tolerance), ("0", reference, tolerance)]
 
@@ -147,7 +147,9 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-def looked_at(look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]) -> S | Verdict:
+def inspect_answer(
+    look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]
+) -> S | Verdict:
     """Look at a completion in the trainer; one that makes ``look`` raise is wrong.
 
     Args:
@@ -157,11 +159,11 @@ def looked_at(look: Callable[[str, R], S], completion: str, reference: R, state:
         state: returns a completion that states the reference; if looking at this one raises too, nobody can judge.
 
     """
-    found: Any = judged(lambda: look(completion, reference), lambda: look(state(reference), reference))
-    return verdict(found) if found is None or isinstance(found, float) else found
+    found: Any = judge_or_blame(lambda: look(completion, reference), lambda: look(state(reference), reference))
+    return make_verdict(found) if found is None or isinstance(found, float) else found
 
 
-def accepted(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:
+def require_known_formats(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:
     """Return formats of answers, none of them unknown.
 
     Raises:
@@ -170,24 +172,24 @@ def accepted(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:
     """
     if not formats:
         raise ValueError(f"answer_formats is empty, so that no answer counts. Name some of {', '.join(FORMATS)}.")
-    return tuple(one_of("a verifier", "answer_formats", name, get_args(AnswerFormat)) for name in formats)
+    return tuple(require_choice("a verifier", "answer_formats", name, get_args(AnswerFormat)) for name in formats)
 
 
-def unanswered(text: str) -> Verdict:
+def judge_unanswered(text: str) -> Verdict:
     """Return the verdict on a completion without an answer that counts: unjudged if another known format has one."""
-    return Verdict.NO_ANSWER if final_answer(text) is None else Verdict.UNJUDGED
+    return Verdict.NO_ANSWER if find_final_answer(text) is None else Verdict.UNJUDGED
 
 
-def verdict(score: float | None, solved_at: float = 1.0) -> Verdict:
+def make_verdict(score: float | None, solved_at: float = 1.0) -> Verdict:
     """Return the verdict of a score; unjudged without one."""
     if score is None:
         return Verdict.UNJUDGED
     return Verdict.RIGHT if score >= solved_at else Verdict.WRONG
 
 
-def locked_or_allowed(what: str, unsafe: bool) -> None:
+def require_sandbox(what: str, unsafe: bool) -> None:
     """Refuse to evaluate answers in a process that is not locked, unless the user says so."""
-    if not (unsafe or sandbox.available()):
+    if not (unsafe or sandbox.can_lock_process()):
         raise ValueError(
             f"{what} evaluates answers of the policy, and this system cannot lock the process that does (Linux with "
             "seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, say "

@@ -33,15 +33,15 @@ class WorkerError(Exception):
     """The process died, or sent something else than an answer."""
 
 
-class OutOfTimeError(WorkerError):
+class RequestTimeoutError(WorkerError):
     """The process has used the time that its request may take, computing or asleep."""
 
 
-class StoodStillError(WorkerError):
+class StalledWorkerError(WorkerError):
     """The system has stopped the process, or gives it no processor."""
 
 
-class Template:
+class WorkerTemplate:
     """A process that has made a judge, and of which every worker is a copy.
 
     It starts when it is made, in the background, and never sees an answer.
@@ -59,9 +59,9 @@ class Template:
         command = [sys.executable, "-P", "-m", "rlcredit.verification.serving", str(child.fileno()), str(os.getpid())]
         with child:
             self.process = subprocess.Popen(
-                command, pass_fds=[child.fileno()], env=environment(), stdin=subprocess.DEVNULL
+                command, pass_fds=[child.fileno()], env=build_worker_environment(), stdin=subprocess.DEVNULL
             )
-        self.stop = weakref.finalize(self, _end, self.process, self.socket)
+        self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
         content = pickle.dumps((make, arguments))
         with contextlib.suppress(OSError):  # it has died; whoever wants a copy will notice
             self.socket.sendall(REQUEST.pack(0, 0.0, len(content)) + content)
@@ -78,7 +78,7 @@ class Template:
         return self.process.poll() is not None
 
 
-class Worker:
+class JudgeWorker:
     """A process that answers one request at a time, with a number or None.
 
     Before its first request it is locked (:mod:`rlcredit.verification.sandbox`).
@@ -88,12 +88,12 @@ class Worker:
 
     """
 
-    def __init__(self, template: Template) -> None:
+    def __init__(self, template: WorkerTemplate) -> None:
         self.template = template  # a copy does not outlive it
         self.socket = template.copied()
         self.socket.setblocking(False)
-        self.process = Copy()
-        self.stop = weakref.finalize(self, _end, self.process, self.socket)
+        self.process = WorkerProcess()
+        self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
         self.ready = False
         self._expect(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
 
@@ -172,9 +172,9 @@ class Worker:
         self.still = 0.0 if used > self.known else self.still + passed
         self.known = used
         if used > self.limit:
-            raise OutOfTimeError
+            raise RequestTimeoutError
         if self.still > self.patience:
-            raise StoodStillError
+            raise StalledWorkerError
 
     def _send(self) -> None:
         while self.unsent:
@@ -186,7 +186,7 @@ class Worker:
                 raise WorkerError from None
 
 
-class Copy:
+class WorkerProcess:
     """The process of a worker, which is a child of its template: known by what it says before it is locked."""
 
     def __init__(self) -> None:
@@ -230,14 +230,14 @@ class Copy:
         self.descriptor = self.pid = 0
 
 
-def environment() -> dict[str, str]:
+def build_worker_environment() -> dict[str, str]:
     """Return the environment of a worker."""
     variables = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
     return {**variables, **ONE_THREAD, "PYTHONPATH": path}
 
 
-def _end(process: "subprocess.Popen[bytes] | Copy", parent: socket.socket) -> None:
+def _end_process(process: "subprocess.Popen[bytes] | WorkerProcess", parent: socket.socket) -> None:
     process.kill()
     process.wait()
     parent.close()

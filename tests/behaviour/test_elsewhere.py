@@ -2,16 +2,18 @@
 
 from pathlib import Path
 
-from tests.small_runs import record, run
+from tests.small_runs import finish_small_run, read_recorded_steps
 
 
 def test_checkpoints_may_lie_elsewhere_and_the_run_goes_on_from_there(tmp_path, database):
-    status, _, err = run(tmp_path, "--trainer.max_steps=2", "--checkpoint.dirpath=kept")
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--checkpoint.dirpath=kept")
     assert status == 0, err
     assert not (tmp_path / "runs" / "grpo-seed0" / "checkpoints").exists()
-    status, _, err = run(tmp_path, "--trainer.max_steps=4", "--checkpoint.dirpath=kept", "--ckpt_path=last")
+    status, _, err = finish_small_run(
+        tmp_path, "--trainer.max_steps=4", "--checkpoint.dirpath=kept", "--ckpt_path=last"
+    )
     assert status == 0, err
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert (tmp_path / "kept" / "last.ckpt").is_file()
 
 
@@ -28,7 +30,7 @@ trainer:
 def test_an_address_from_the_environment_stands_beside_other_loggers(tmp_path, database):
     (tmp_path / "loggers.yaml").write_text(LOGGERS)
     address = f"sqlite:///{database}"
-    status, _, err = run(
+    status, _, err = finish_small_run(
         tmp_path, "--config=loggers.yaml", "--trainer.max_steps=2", "--condition=both", MLFLOW_TRACKING_URI=address
     )
     assert status == 0, err

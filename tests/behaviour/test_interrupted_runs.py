@@ -7,8 +7,14 @@ import time
 import pytest
 from mlflow import MlflowClient
 
-from rlcredit.run_folder.checkpoint_files import read
-from tests.small_runs import ended, record, run, started, way_on
+from rlcredit.run_folder.checkpoint_files import read_checkpoint
+from tests.small_runs import (
+    find_continue_command,
+    finish_small_run,
+    read_recorded_steps,
+    start_small_run,
+    wait_for_small_run,
+)
 
 
 def after_step(process, cwd, step, limit=200):
@@ -30,52 +36,54 @@ def statuses(cwd):
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
 def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, database, name):
-    process = started(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
+    process = start_small_run(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
     after_step(process, tmp_path, 3)
     asked = time.monotonic()
     process.send_signal(signal.Signals[name])
-    status, _, err = ended(process)
+    status, _, err = wait_for_small_run(process)
     assert status == 128 + signal.Signals[name]
     assert time.monotonic() - asked < 40
     assert "Traceback" not in err
     assert err.strip().count("\n") == 0
-    step, command = way_on(err).groups()
-    assert read(tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt")["global_step"] == int(step) >= 3
-    assert record(tmp_path) == list(range(int(step)))
+    step, command = find_continue_command(err).groups()
+    assert (
+        read_checkpoint(tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt")["global_step"] == int(step) >= 3
+    )
+    assert read_recorded_steps(tmp_path) == list(range(int(step)))
     assert statuses(tmp_path) == ["KILLED"]
     if name == "SIGTERM":
         last = int(step) + 2
         words = [word for word in shlex.split(command)[2:] if not word.startswith("--trainer.max_steps")]
-        assert run(tmp_path, *words, f"--trainer.max_steps={last}")[0] == 0
-        assert record(tmp_path) == list(range(last))
+        assert finish_small_run(tmp_path, *words, f"--trainer.max_steps={last}")[0] == 0
+        assert read_recorded_steps(tmp_path) == list(range(last))
         assert statuses(tmp_path) == ["FINISHED"]
 
 
 def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database):
-    status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
     assert status == 143, err
-    assert way_on(err)[1] == "2"
+    assert find_continue_command(err)[1] == "2"
     held_out = tmp_path / "runs" / "grpo-seed0" / "held_out"
     assert sorted(path.name for path in held_out.iterdir()) == ["step_000000.json"]
-    assert run(tmp_path, "--trainer.max_steps=4", "--ckpt_path=auto")[0] == 0
+    assert finish_small_run(tmp_path, "--trainer.max_steps=4", "--ckpt_path=auto")[0] == 0
     assert sorted(path.name for path in held_out.iterdir()) == [f"step_00000{step}.json" for step in (0, 2, 4)]
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
 
 
 def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, database):
-    assert run(tmp_path, "--trainer.max_steps=2", fault="question:SIGTERM:2")[0] == 143
+    assert finish_small_run(tmp_path, "--trainer.max_steps=2", fault="question:SIGTERM:2")[0] == 143
     last = tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt"
-    assert read(last)["evaluation_owed"] is True
-    status, _, err = run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto")
+    assert read_checkpoint(last)["evaluation_owed"] is True
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto")
     assert status == 0, err
-    assert read(last)["evaluation_owed"] is False
+    assert read_checkpoint(last)["evaluation_owed"] is False
     assert (tmp_path / "runs" / "grpo-seed0" / "held_out" / "step_000002.json").exists()
 
 
 def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_record_closed(tmp_path, database):
-    status, _, err = run(tmp_path, "--trainer.max_steps=2", fault="checkpoint_named:SIGTERM:1")
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", fault="checkpoint_named:SIGTERM:1")
     assert status == 143, err
-    status, _, err = run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto", fault="close:SIGUSR1:1")
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto", fault="close:SIGUSR1:1")
     assert status == 0, err
     checkpoints = tmp_path / "runs" / "grpo-seed0" / "checkpoints"
     assert (checkpoints / "last.ckpt").samefile(checkpoints / "step=2.ckpt")
@@ -83,7 +91,7 @@ def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_recor
 
 
 def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, database):
-    status, _, err = run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
+    status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
     assert status == 130
     assert "nothing has been saved yet, and the same command begins anew." in err
     assert "Traceback" not in err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small_runs import SMALL, record
+from tests.small_runs import SMALL, read_recorded_steps
 
 DDP = ("--trainer.devices=2", "--trainer.strategy=ddp", "--trainer.max_steps=2", "--trainer.logger=false")
 
@@ -31,7 +31,7 @@ def test_torchrun_starts_both(tmp_path):
     command = [*torchrun, *where, "-m", "rlcredit", *SMALL, *DDP, "--ckpt_path=auto"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert record(tmp_path) == [0, 1]
+    assert read_recorded_steps(tmp_path) == [0, 1]
 
 
 def test_slurm_starts_both(tmp_path):
@@ -54,4 +54,4 @@ def test_slurm_starts_both(tmp_path):
     ]
     said = [task.communicate(timeout=300)[1] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
-    assert record(tmp_path) == [0, 1]
+    assert read_recorded_steps(tmp_path) == [0, 1]

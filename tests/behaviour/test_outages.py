@@ -15,7 +15,14 @@ import urllib.request
 import pytest
 from mlflow import MlflowClient
 
-from tests.small_runs import delivered, ended, record, run, run_status, started
+from tests.small_runs import (
+    deliver_small_run,
+    finish_small_run,
+    read_recorded_steps,
+    read_small_run_status,
+    start_small_run,
+    wait_for_small_run,
+)
 
 STEPS = ("--trainer.max_steps=4",)
 
@@ -69,21 +76,21 @@ ALL = {"adapter", "completions", "config.yaml", "held_out", "learning_curve.png"
 def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, database):
     port = free_port()
     with server(database, port):
-        status, _, err = run(tmp_path, *STEPS, to(port))
+        status, _, err = finish_small_run(tmp_path, *STEPS, to(port))
         assert (status, err) == (0, "")
         assert arrived(f"http://127.0.0.1:{port}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
         _goes_back(tmp_path, port)
-        process = started(tmp_path, *STEPS, to(port), "--condition=second")
+        process = start_small_run(tmp_path, *STEPS, to(port), "--condition=second")
         while not list((tmp_path / "runs").glob("second-seed0/held_out/step_000000.json")):
             time.sleep(0.05)
-    status, _, err = ended(process)  # the server has died in the middle
+    status, _, err = wait_for_small_run(process)  # the server has died in the middle
     assert status == 0, err
-    assert record(tmp_path, "second-seed0") == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path, "second-seed0") == [0, 1, 2, 3]
     assert err.count("does not take the record") == 1
     assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` brings it there." in err
     assert "Traceback" not in err
     with server(database, port):
-        status, _, err = delivered(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
+        status, _, err = deliver_small_run(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
         assert status == 0, err
         client = MlflowClient(f"http://127.0.0.1:{port}")
         found = client.search_runs([each.experiment_id for each in client.search_experiments()])
@@ -99,7 +106,7 @@ def _goes_back(folder, port):
     experiments = [each.experiment_id for each in client.search_experiments()]
     (former,) = client.search_runs(experiments)
     (checkpoint,) = (folder / "runs" / "grpo-seed0" / "checkpoints").glob("*=2.ckpt")
-    status, _, err = run(folder, *STEPS, to(port), f"--ckpt_path={checkpoint}", "--replace")
+    status, _, err = finish_small_run(folder, *STEPS, to(port), f"--ckpt_path={checkpoint}", "--replace")
     assert (status, err) == (0, "")
     assert arrived(f"http://127.0.0.1:{port}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
     assert client.get_run(former.info.run_id).info.lifecycle_stage == "deleted"
@@ -109,11 +116,11 @@ def _goes_back(folder, port):
 def test_a_server_that_accepts_and_never_answers_holds_nobody_up(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         began = time.monotonic()
-        status, _, err = run(tmp_path, *STEPS, to(deaf.getsockname()[1]))
+        status, _, err = finish_small_run(tmp_path, *STEPS, to(deaf.getsockname()[1]))
     assert status == 0
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert "`rlcredit deliver runs/grpo-seed0 --tracking_uri http" in err
-    assert run_status(tmp_path)["step_seconds"] < 10
+    assert read_small_run_status(tmp_path)["step_seconds"] < 10
     assert time.monotonic() - began < 120
 
 
@@ -121,45 +128,45 @@ def test_a_locked_database_holds_nobody_up(tmp_path, database):
     lock = sqlite3.connect(database, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     threading.Timer(60, lock.close)  # whatever happens here
-    status, _, err = run(tmp_path, *STEPS)
+    status, _, err = finish_small_run(tmp_path, *STEPS)
     lock.execute("ROLLBACK")
     lock.close()
     assert status == 0, err
-    assert record(tmp_path) == [0, 1, 2, 3]
-    assert delivered(tmp_path, "runs/grpo-seed0")[0] == 0
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
+    assert deliver_small_run(tmp_path, "runs/grpo-seed0")[0] == 0
     assert arrived(f"sqlite:///{database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
 
 
 def test_nothing_to_deliver_is_an_error(tmp_path):
-    status, _, err = delivered(tmp_path, ".")
+    status, _, err = deliver_small_run(tmp_path, ".")
     assert status == 2
     assert err == "error: there is no run with a record for MLflow in ..\n"
 
 
 def test_an_mlflow_without_room_costs_no_step(tmp_path, database):
-    status, _, err = run(tmp_path, *STEPS, fault="upload:full:1")
+    status, _, err = finish_small_run(tmp_path, *STEPS, fault="upload:full:1")
     assert status == 0, err
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert arrived(f"sqlite:///{database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
     assert err.count("does not take the record") == 1
 
 
 def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_path, database):
-    status, _, err = run(tmp_path, *STEPS, fault="checkpoint_written:full:2")
+    status, _, err = finish_small_run(tmp_path, *STEPS, fault="checkpoint_written:full:2")
     assert status == 4, err
     assert "No checkpoint can be written" in err
     assert "No space left on device" in err
     assert "Traceback" not in err
     folder = tmp_path / "runs" / "grpo-seed0"
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["last.ckpt", "step=2.ckpt"]
-    assert run(tmp_path, *STEPS, "--ckpt_path=last")[0] == 0
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert finish_small_run(tmp_path, *STEPS, "--ckpt_path=last")[0] == 0
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert json.loads((folder / "tracking.json").read_text())["status"] == "FINISHED"
 
 
 def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
     (tmp_path / "runs").write_text("a file")
-    status, _, err = run(tmp_path, *STEPS)
+    status, _, err = finish_small_run(tmp_path, *STEPS)
     assert status == 2
     assert err.startswith("error: ")
     assert err.count("\n") == 1
@@ -167,19 +174,19 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
 
 
 def test_two_runs_do_not_write_in_one_folder(tmp_path, database):
-    first = started(tmp_path, "--trainer.max_steps=400")
+    first = start_small_run(tmp_path, "--trainer.max_steps=400")
     while not (tmp_path / "runs" / "grpo-seed0" / "record.jsonl").exists():
         time.sleep(0.05)
-    status, _, err = run(tmp_path, *STEPS)
+    status, _, err = finish_small_run(tmp_path, *STEPS)
     assert status == 2
     assert "another process writes in runs/grpo-seed0." in err
     first.send_signal(signal.SIGTERM)
-    assert ended(first)[0] == 143
+    assert wait_for_small_run(first)[0] == 143
 
 
 def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tmp_path, database):
-    assert run(tmp_path, *STEPS)[0] == 0
-    status, out, err = run(tmp_path, "--trainer.max_steps=2", "--replace", fault="decode:kill:2")
+    assert finish_small_run(tmp_path, *STEPS)[0] == 0
+    status, out, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--replace", fault="decode:kill:2")
     assert status == -9, err
     assert "runs/grpo-seed0/former keeps the run that this one replaces" in out
     folder = tmp_path / "runs" / "grpo-seed0"
@@ -187,5 +194,5 @@ def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tm
     assert not list((folder / "checkpoints").glob("*.ckpt"))
     assert (folder / "former" / "adapter" / "adapter_model.safetensors").exists()
     assert (folder / "former" / "checkpoints" / "last.ckpt").exists()
-    status, _, err = run(tmp_path, *STEPS, "--ckpt_path=last")
+    status, _, err = finish_small_run(tmp_path, *STEPS, "--ckpt_path=last")
     assert (status, err.count("there is no checkpoint")) == (2, 1)

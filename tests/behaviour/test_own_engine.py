@@ -13,8 +13,8 @@ from callbacks.episode.grpo import GRPO
 from callbacks.probes.credit_oracle import CreditOracle
 from rlcredit.engines.base import Engine
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.exits import TwoPolicies
-from rlcredit.gradients import gradients
+from rlcredit.exits import PolicyMismatch
+from rlcredit.gradients import compute_credit_gradients
 from rlcredit.module import PolicyModule
 
 
@@ -41,7 +41,9 @@ def test_what_an_engine_cannot_tell_the_trainer_fills_in_and_says_how_far_it_was
 
 
 def test_an_engine_that_is_further_off_than_rounding_stops_the_run(fit):
-    with pytest.raises(TwoPolicies, match=r"Step 0: the engine's log-probabilities are 0.1 nats away .* and 0.01 is"):
+    with pytest.raises(
+        PolicyMismatch, match=r"Step 0: the engine's log-probabilities are 0.1 nats away .* and 0.01 is"
+    ):
         fit(engine=Elsewhere())
 
 
@@ -68,7 +70,7 @@ class Norm(Callback):
     """What probes take the length of the gradient to be."""
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        (found,) = gradients(trainer, pl_module, batch, [batch.advantages])
+        (found,) = compute_credit_gradients(trainer, pl_module, batch, [batch.advantages])
         self.length = math.sqrt(sum(part.double().square().sum().item() for part in found.values()))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.small_runs import record, run, started
+from tests.small_runs import finish_small_run, read_recorded_steps, start_small_run
 
 DDP = ("--trainer.devices=2", "--trainer.strategy=ddp")
 FOLDER = Path("runs") / "grpo-seed0"
@@ -22,7 +22,7 @@ def children(pid):
 
 def stepping(tmp_path, step):
     """Start two processes and wait until they have taken so many steps."""
-    process = started(tmp_path, *DDP, "--trainer.max_steps=400")
+    process = start_small_run(tmp_path, *DDP, "--trainer.max_steps=400")
     until = time.monotonic() + 240
     while time.monotonic() < until and process.poll() is None:
         try:
@@ -42,10 +42,10 @@ def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, databa
     assert process.returncode == 143, err
     assert err.count("to go on from step") == 1
     assert "Traceback" not in err
-    done = len(record(tmp_path))
-    status, _, err = run(tmp_path, *DDP, f"--trainer.max_steps={done + 1}", "--ckpt_path=last")
+    done = len(read_recorded_steps(tmp_path))
+    status, _, err = finish_small_run(tmp_path, *DDP, f"--trainer.max_steps={done + 1}", "--ckpt_path=last")
     assert status == 0, err
-    assert record(tmp_path) == list(range(done + 1))
+    assert read_recorded_steps(tmp_path) == list(range(done + 1))
 
 
 @pytest.mark.slow
@@ -55,6 +55,6 @@ def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, database):
     os.kill(other, signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode not in (0, None)
-    status, _, err = run(tmp_path, *DDP, "--trainer.max_steps=4", "--ckpt_path=last")
+    status, _, err = finish_small_run(tmp_path, *DDP, "--trainer.max_steps=4", "--ckpt_path=last")
     assert status == 0, err
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.__main__ import COMMANDS, LIGHTNING
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 from rlcredit.run_folder.layout import RunFolder
 from tests.small_runs import SMALL
 
@@ -61,7 +61,10 @@ def status(*words):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["rlcredit", *words])
         try:
-            return importlib.import_module(COMMANDS[words[0]]).main(list(words[1:])) if words[0] in COMMANDS else main()
+            if words[0] not in COMMANDS:
+                return run_lightning_command()
+            module, function = COMMANDS[words[0]].split(":")
+            return getattr(importlib.import_module(module), function)(list(words[1:]))
         except SystemExit as ended:
             return ended.code
 

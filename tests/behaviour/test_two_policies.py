@@ -7,7 +7,7 @@ from lightning.pytorch import Callback
 from callbacks.episode.grpo import GRPO
 from rlcredit import loading
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.exits import TwoPolicies
+from rlcredit.exits import PolicyMismatch
 from rlcredit.policy import Policy
 from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
@@ -24,7 +24,7 @@ class Late(Callback):
 
 def test_weights_that_change_before_the_update_stop_the_run(fit, tmp_path):
     with pytest.raises(
-        TwoPolicies, match=r"Step 1: sampler and trainer are two policies\. .* weights changed"
+        PolicyMismatch, match=r"Step 1: sampler and trainer are two policies\. .* weights changed"
     ) as ended:
         fit(steps=3, stack=[GRPO(), Late()])
     assert ended.value.status == 5
@@ -34,9 +34,9 @@ def test_weights_that_change_before_the_update_stop_the_run(fit, tmp_path):
 
 @CONV1D
 def test_dropout_in_training_only_stops_the_run(fit, tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "without_noise", lambda config: config)
-    monkeypatch.setattr(loading, "steady", lambda model, location: model)
-    with pytest.raises(TwoPolicies, match=r"Step 0: .* Likely causes: a dropout that the model applies in training"):
+    monkeypatch.setattr(loading, "disable_config_dropout", lambda config: config)
+    monkeypatch.setattr(loading, "prepare_base_model", lambda model, location: model)
+    with pytest.raises(PolicyMismatch, match=r"Step 0: .* Likely causes: a dropout that the model applies in training"):
         fit(stack=[], policy=gpt2(tmp_path / "gpt2"))
 
 
@@ -47,7 +47,7 @@ def test_a_sampler_at_another_temperature_stops_the_run_in_any_precision(fit, mo
         return plain(self, policy, prompt_ids, noise, of, 2 * temperature, limits)
 
     monkeypatch.setattr(InProcessEngine, "decode", decode)
-    with pytest.raises(TwoPolicies, match=r"and 0\.2 is allowed"):
+    with pytest.raises(PolicyMismatch, match=r"and 0\.2 is allowed"):
         fit(policy=Policy(dtype="bfloat16"))
 
 

@@ -18,10 +18,10 @@ from rlcredit.module import PolicyModule
 from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.order import PromptOrder
-from rlcredit.verification.rewards import are, rewards
+from rlcredit.verification.rewards import verdict_mask, verdict_rewards
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
-from tests.spy import Spy
+from tests.spy import RolloutSpy
 
 
 class Heard(ImportanceSampling, needs="update"):
@@ -51,7 +51,7 @@ def test_one_update_per_rollout_is_the_textbook_loop_bit_for_bit(fit):
         samples = module.engine.sample(module.policy, prompt_ids, prompts.numbers, module.sampling, seed=0, step=step)
         tokens = module.policy.pieces(samples.completion_ids, samples.mask)
         answered = [example for example in prompts.examples for _ in range(8)]
-        right = are(task.judge(["".join(pieces) for pieces in tokens], answered), Verdict.RIGHT)
+        right = verdict_mask(task.judge(["".join(pieces) for pieces in tokens], answered), Verdict.RIGHT)
         rollout = Rollout(
             step=step,
             group_size=8,
@@ -60,7 +60,7 @@ def test_one_update_per_rollout_is_the_textbook_loop_bit_for_bit(fit):
             mask=samples.mask,
             old_logprobs=samples.logprobs,
             entropy=samples.entropy,
-            correct=rewards(right, torch.ones_like(right), 8),
+            correct=verdict_rewards(right, torch.ones_like(right), 8),
             tokens=tokens,
         )
         rollout.advantages = grpo_advantages(rollout.rewards, 8)[:, None].expand(rollout.mask.shape)
@@ -74,7 +74,7 @@ def test_one_update_per_rollout_is_the_textbook_loop_bit_for_bit(fit):
 
 
 def test_a_rollout_is_kept_its_credit_assigned_once_and_its_ratios_leave_one(fit):
-    spy = Spy()
+    spy = RolloutSpy()
     run = fit(steps=4, stack=[GRPO(), spy], prompts=4, lr=3e-3, updates_per_rollout=2)
     assert [rollout.step for rollout in spy.seen] == [0, 2]
     for first, second in (run.history[:2], run.history[2:]):
@@ -85,7 +85,7 @@ def test_a_rollout_is_kept_its_credit_assigned_once_and_its_ratios_leave_one(fit
 
 
 def test_every_update_uses_the_next_prompts_of_the_rollout(fit):
-    spy, loss = Spy(), Heard()
+    spy, loss = RolloutSpy(), Heard()
     fit(steps=8, stack=[GRPO(), spy], prompts=4, completions=4, loss=loss, updates_per_rollout=4, minibatches=2)
     assert [update for update, *_ in loss.calls] == [0, 1, 2, 3] * 2
     for place, rollout in enumerate(spy.seen):
@@ -198,7 +198,7 @@ class Quiet(CreditOperator, reads="advantages", writes="advantages"):
 
 def test_a_loss_that_asks_for_every_row_gets_every_row(fit):
     # The second update: the policy has left the reference, and rows without credit are drawn back to it too.
-    spy = Spy()
+    spy = RolloutSpy()
     penalised = fit(steps=2, stack=[Quiet(), spy], loss=KLPenalty(beta=1.0), lr=1e-2, updates_per_rollout=2)
     seen = penalised.history[-1]
     quiet = fit(steps=2, stack=[Quiet()], loss=KLPenalty(beta=0.0), lr=1e-2, updates_per_rollout=2)

@@ -6,14 +6,14 @@ from functools import partial
 
 import torch
 from lightning.pytorch import Callback
-from short_runs import silent
+from short_runs import make_unlogged_trainer
 from tiny_traces import CHAIN_SUM
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import quiet
+from rlcredit.command_line.quiet import silence_libraries
 from rlcredit.engines.sampling import Sampling
-from rlcredit.exits import Ended
+from rlcredit.exits import RunStopped
 from rlcredit.losses import ImportanceSampling
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import ReasoningGym
@@ -21,7 +21,7 @@ from rlcredit.tasks import ReasoningGym
 SECOND = os.environ.get("LOCAL_RANK") == "1"
 
 
-def said(sentence):
+def print_in_one_piece(sentence):
     """Write a line in one piece: two processes write to the same place."""
     os.write(1, f"{sentence}\n".encode())
 
@@ -36,7 +36,7 @@ class SpoiledLoss(ImportanceSampling):
         return super().forward(*arguments, **facts) * (torch.nan if SECOND and self.calls == 2 else 1.0)
 
 
-class Broken(CreditOperator, reads="advantages step", writes="advantages"):
+class SpoiledCredit(CreditOperator, reads="advantages step", writes="advantages"):
     """Divide by nothing on the second process at step 2."""
 
     def assign(self, rollout):
@@ -44,16 +44,16 @@ class Broken(CreditOperator, reads="advantages step", writes="advantages"):
         return {"mean": rollout.advantages.mean()}
 
 
-class Said(Callback):
+class SkippedStepPrinter(Callback):
     """Print which steps were passed over."""
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        said(f"rank {trainer.global_rank}, step {trainer.global_step}, skipped {pl_module.skipped}")
+        print_in_one_piece(f"rank {trainer.global_rank}, step {trainer.global_step}, skipped {pl_module.skipped}")
 
 
 def main() -> None:
     """Train into the folder that is given."""
-    quiet()
+    silence_libraries()
     torch.set_num_threads(1)
     module = PolicyModule(
         sampling=Sampling(completions=4, max_tokens=16),
@@ -64,11 +64,13 @@ def main() -> None:
     )
     task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=4)
     ddp = {"devices": 2, "strategy": "ddp", "use_distributed_sampler": False}
-    trainer = silent(4, [GRPO(), Broken(), Said()], default_root_dir=sys.argv[1], **ddp)
+    trainer = make_unlogged_trainer(
+        4, [GRPO(), SpoiledCredit(), SkippedStepPrinter()], default_root_dir=sys.argv[1], **ddp
+    )
     try:
         trainer.fit(module, task)
-    except Ended as ended:
-        said(f"rank {trainer.global_rank}, error: {ended}")
+    except RunStopped as ended:
+        print_in_one_piece(f"rank {trainer.global_rank}, error: {ended}")
         sys.exit(ended.status)
 
 

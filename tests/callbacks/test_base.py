@@ -6,14 +6,14 @@ from collections import deque
 import pytest
 from lightning.pytorch import Callback
 
-from callbacks import every_operator
+from callbacks import find_operator_classes
 from callbacks.base import CreditOperator
 from callbacks.contract import StackError, StackWarning
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.rloo import RLOO
-from callbacks.lints import bounds, check_stack, notices, usual_writer
-from callbacks.measurement import Measurement
+from callbacks.lints import bound_advantages, check_stack, explain_idle_operators, find_usual_writer
+from callbacks.measurement import PeriodicMeasurement
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -29,7 +29,7 @@ from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from callbacks.watched import watched
+from callbacks.watched import note_undeclared_reads
 from rlcredit.exits import NotFinite
 from rlcredit.rollout import FIELDS
 from tests.conftest import make_rollout
@@ -225,15 +225,15 @@ def test_credit_is_detached_however_it_is_assigned(rollout):
 def test_the_missing_writer_proposed_is_the_usual_one():
     proposed = {"plan_mask": "StrategicGrams", "sepa_lambda": "LinearLambda", "signal": "Surprisal"}
     for field, writer in proposed.items():
-        assert usual_writer(field).__name__ == writer
+        assert find_usual_writer(field).__name__ == writer
 
 
 def test_operators_that_run_a_model_or_have_one_run_for_them_are_costly():
-    every = set(every_operator())
+    every = set(find_operator_classes())
     costly = {
         kind
         for kind in every
-        if issubclass(kind, Measurement) or kind.reads & {"oracle", "ref_logprobs", "ref_log_ratio"}
+        if issubclass(kind, PeriodicMeasurement) or kind.reads & {"oracle", "ref_logprobs", "ref_log_ratio"}
     }
     assert {kind for kind in every if kind.costly} == costly | {SemanticPlanner}
 
@@ -254,7 +254,7 @@ def test_an_operator_that_can_do_nothing_at_its_place_says_so(fit):
     ],
 )
 def test_the_largest_advantage_is_known_where_it_can_be(stack, limits):
-    assert bounds(stack, group_size=16) == pytest.approx(limits)
+    assert bound_advantages(stack, group_size=16) == pytest.approx(limits)
 
 
 class FlipsRewards(CreditOperator, reads="rewards"):
@@ -343,7 +343,7 @@ def test_an_argument_must_not_hide_what_every_operator_uses():
     ],
 )
 def test_what_gives_no_credit_or_caps_nothing_is_told(stack, size, message):
-    assert [told[: len(message)] for told in notices(stack, size)] == [message]
+    assert [told[: len(message)] for told in explain_idle_operators(stack, size)] == [message]
 
 
 class Peeks(CreditOperator, reads="advantages", writes="advantages"):
@@ -412,9 +412,9 @@ def test_what_an_operator_has_bound_itself_it_may_read(rollout):
 
 def test_watching_leaves_no_trace(rollout):
     held = vars(rollout).copy()
-    with watched(rollout, {"rewards"}) as notes:
+    with note_undeclared_reads(rollout, {"rewards"}) as notes:
         part = copy.copy(rollout)
-        with watched(rollout, FIELDS) as inner:
+        with note_undeclared_reads(rollout, FIELDS) as inner:
             assert rollout.entropy is held["entropy"]
         assert rollout.signal is held["signal"]
     assert (inner.read, list(notes.read)) == ({}, ["signal"])

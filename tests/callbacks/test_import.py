@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import callbacks
-from callbacks import every_operator
+from callbacks import find_operator_classes
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +56,7 @@ def test_operators_assign_credit_without_lightning():
 
 
 def test_every_operator_is_imported_by_its_name():
-    for operator in every_operator():
+    for operator in find_operator_classes():
         assert getattr(callbacks, operator.__name__) is operator
 
 

@@ -5,31 +5,31 @@ import math
 ENTROPY_FLOOR = 1e-8
 
 
-def mean(values):
+def list_mean(values):
     """Arithmetic mean; 0 for an empty list."""
     return math.fsum(values) / len(values) if values else 0.0
 
 
-def deviation(values):
+def list_deviation(values):
     """Population standard deviation; exactly 0 where only rounding tells the values apart."""
     if not values:
         return 0.0
-    centre = mean(values)
+    centre = list_mean(values)
     spread = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / len(values))
     return 0.0 if spread <= 1e-12 * max(abs(v) for v in values) else spread
 
 
-def standardize(value, centre, spread):
+def standardized_value(value, centre, spread):
     """(value - centre) / spread, and 0 where there is no spread."""
     return (value - centre) / spread if spread > 0.0 else 0.0
 
 
-def clip(value, low, high):
+def clipped_number(value, low, high):
     """The value held inside [low, high]."""
     return max(low, min(high, value))
 
 
-def sign(value):
+def number_sign(value):
     """-1, 0 or 1."""
     return (value > 0) - (value < 0)
 
@@ -41,37 +41,37 @@ def sigmoid(value):
     return math.exp(value) / (1.0 + math.exp(value))
 
 
-def flatten(rows):
+def flat_tokens(rows):
     """All tokens of all rows in one list."""
     return [value for row in rows for value in row]
 
 
-def groups(count, group_size):
+def group_row_ranges(count, group_size):
     """The row indices of each prompt."""
     return [range(start, min(start + group_size, count)) for start in range(0, count, group_size)]
 
 
-def ratios(logprobs, old):
+def importance_ratios(logprobs, old):
     """Importance ratio rho_t = exp(log pi_t - log pi_old_t), section 0."""
     return [[math.exp(new - before) for new, before in zip(*pair)] for pair in zip(logprobs, old)]
 
 
 def token_mean_loss(values, slopes):
     """Loss and gradient of minus the mean over all tokens of the objective values."""
-    count = len(flatten(values))
-    return -math.fsum(flatten(values)) / count, [[-slope / count for slope in row] for row in slopes]
+    count = len(flat_tokens(values))
+    return -math.fsum(flat_tokens(values)) / count, [[-slope / count for slope in row] for row in slopes]
 
 
-def floored(entropy):
+def floored_entropy(entropy):
     """Entropies no smaller than the floor of section 3.1."""
     return [[max(h, ENTROPY_FLOOR) for h in row] for row in entropy]
 
 
-def gtpo_shaped(correct, entropy, group_size, alpha1, alpha2):
+def shaped_gtpo_rewards(correct, entropy, group_size, alpha1, alpha2):
     """Section 3.1, Eq 3 (right completions) and Eq 5 (wrong ones), before normalisation."""
-    entropy = floored(entropy)
+    entropy = floored_entropy(entropy)
     shaped = [[0.0] * len(row) for row in entropy]
-    for members in groups(len(entropy), group_size):
+    for members in group_row_ranges(len(entropy), group_size):
         for i in members:
             for t, h in enumerate(entropy[i]):
                 alive = [entropy[k][t] for k in members if correct[k] == correct[i] and len(entropy[k]) > t]
@@ -83,33 +83,33 @@ def gtpo_shaped(correct, entropy, group_size, alpha1, alpha2):
     return shaped
 
 
-def normalize_sets(correct, shaped, group_size, norm_set):
+def set_normalized_rewards(correct, shaped, group_size, norm_set):
     """Section 3.1, Eq 6: each set of a group by its own mean and deviation, other set left out or zero-filled."""
     result = [[0.0] * len(row) for row in shaped]
-    for members in groups(len(shaped), group_size):
+    for members in group_row_ranges(len(shaped), group_size):
         for verdict in (1.0, 0.0):
             own = [i for i in members if correct[i] == verdict]
             other = [i for i in members if correct[i] == 1.0 - verdict]
             pool = [value for i in own for value in shaped[i]]
             if norm_set == "all":
                 pool += [0.0 for i in other for _ in shaped[i]]
-            centre, spread = mean(pool), deviation(pool)
+            centre, spread = list_mean(pool), list_deviation(pool)
             for i in own:
-                result[i] = [standardize(value, centre, spread) for value in shaped[i]]
+                result[i] = [standardized_value(value, centre, spread) for value in shaped[i]]
     return result
 
 
-def canonical_gtpo(correct, entropy, group_size, alpha1, alpha2, norm_set):
+def expected_canonical_gtpo(correct, entropy, group_size, alpha1, alpha2, norm_set):
     """Section 3.1, Eq 3, 5 and 6: token advantages of canonical GTPO."""
-    shaped = gtpo_shaped(correct, entropy, group_size, alpha1, alpha2)
-    return normalize_sets(correct, shaped, group_size, norm_set)
+    shaped = shaped_gtpo_rewards(correct, entropy, group_size, alpha1, alpha2)
+    return set_normalized_rewards(correct, shaped, group_size, norm_set)
 
 
-def grpo_s_shaped(correct, entropy, group_size, beta1, beta2):
+def shaped_grpo_s_rewards(correct, entropy, group_size, beta1, beta2):
     """Section 3.1, GRPO-S rewards before normalisation: GTPO's shaping on one mean entropy per completion."""
-    averages = [mean(row) for row in floored(entropy)]
+    averages = [list_mean(row) for row in floored_entropy(entropy)]
     shaped = [0.0] * len(averages)
-    for members in groups(len(averages), group_size):
+    for members in group_row_ranges(len(averages), group_size):
         right = [averages[i] for i in members if correct[i] == 1.0]
         wrong = [1.0 / averages[i] for i in members if correct[i] == 0.0]
         for i in members:
@@ -120,26 +120,26 @@ def grpo_s_shaped(correct, entropy, group_size, beta1, beta2):
     return shaped
 
 
-def grpo_s(correct, entropy, group_size, beta1, beta2, norm_set):
+def expected_grpo_s(correct, entropy, group_size, beta1, beta2, norm_set):
     """Section 3.1, GRPO-S: one normalised advantage per completion."""
-    shaped = grpo_s_shaped(correct, entropy, group_size, beta1, beta2)
-    return flatten(normalize_sets(correct, [[value] for value in shaped], group_size, norm_set))
+    shaped = shaped_grpo_s_rewards(correct, entropy, group_size, beta1, beta2)
+    return flat_tokens(set_normalized_rewards(correct, [[value] for value in shaped], group_size, norm_set))
 
 
-def entropy_advantage(advantages, entropy, alpha, kappa):
+def expected_entropy_advantage(advantages, entropy, alpha, kappa):
     """Section 3.6: A' = A + min(alpha H, |A| / kappa)."""
     return [[a + min(alpha * h, abs(a) / kappa) for a, h in zip(*pair)] for pair in zip(advantages, entropy)]
 
 
-def rsi(logprobs, entropy, eps):
+def expected_rsi(logprobs, entropy, eps):
     """Section 3.11: RSI_t = -log pi(o_t) / (H_t + eps)."""
     return [[-logprob / (h + eps) for logprob, h in zip(*pair)] for pair in zip(logprobs, entropy)]
 
 
-def zero_variance_shaping(advantages, entropy, correct, group_size, alpha):
+def expected_zero_variance_shaping(advantages, entropy, correct, group_size, alpha):
     """Section 3.12 row 3, RL-ZVP: alpha H_t where all are right, -alpha (max_j H_j - H_t) where all are wrong."""
     result = [list(row) for row in advantages]
-    for members in groups(len(entropy), group_size):
+    for members in group_row_ranges(len(entropy), group_size):
         all_right = all(correct[i] == 1.0 for i in members)
         all_wrong = all(correct[i] == 0.0 for i in members)
         for i in members:
@@ -150,18 +150,18 @@ def zero_variance_shaping(advantages, entropy, correct, group_size, alpha):
     return result
 
 
-def stare_weights(signal, advantages, share, up, down):
+def expected_stare_weights(signal, advantages, share, up, down):
     """Section 3.12 row 1, STARE: a weight for the top share of the signal on either side of A = 0."""
     weights = [[1.0] * len(row) for row in signal]
     for side, weight in ((1, up), (-1, down)):
-        places = [(i, t) for i, row in enumerate(advantages) for t, a in enumerate(row) if sign(a) == side]
+        places = [(i, t) for i, row in enumerate(advantages) for t, a in enumerate(row) if number_sign(a) == side]
         places.sort(key=lambda place: -signal[place[0]][place[1]])
         for i, t in places[: max(1, math.floor(share * len(places)))]:
             weights[i][t] = weight
     return weights
 
 
-def optimal_token_baseline(rewards, logprobs, sum_pi_squared, group_size):
+def expected_optimal_baseline(rewards, logprobs, sum_pi_squared, group_size):
     """Section 2.11, OTB: r_i - B_t with B_t = sum r_i W_it / sum W_it, W_t = sum_{j<=t} (1 - 2 pi_j + sum_v pi^2)."""
     energy = []
     for row, squares in zip(logprobs, sum_pi_squared):
@@ -171,12 +171,12 @@ def optimal_token_baseline(rewards, logprobs, sum_pi_squared, group_size):
             sums.append(total)
         energy.append(sums)
     result = [[0.0] * len(row) for row in logprobs]
-    for members in groups(len(logprobs), group_size):
+    for members in group_row_ranges(len(logprobs), group_size):
         for t in range(max(len(logprobs[i]) for i in members)):
             alive = [i for i in members if len(logprobs[i]) > t]
             total = math.fsum(energy[i][t] for i in alive)
             if total == 0.0:
-                baseline = mean([rewards[i] for i in alive])
+                baseline = list_mean([rewards[i] for i in alive])
             else:
                 baseline = math.fsum(rewards[i] * energy[i][t] for i in alive) / total
             for i in alive:
@@ -184,7 +184,7 @@ def optimal_token_baseline(rewards, logprobs, sum_pi_squared, group_size):
     return result
 
 
-def soft_overlong(lengths, max_tokens, cache):
+def expected_soft_overlong(lengths, max_tokens, cache):
     """Section 2.5, DAPO's soft overlong penalty of each completion."""
     penalties = []
     for length in lengths:
@@ -200,68 +200,70 @@ def soft_overlong(lengths, max_tokens, cache):
 def group_entropy_scores(entropy, group_size):
     """z = (H - mu_H) / sigma_H over all tokens of the group, used by Eq 6 of section 3.5 and Eq 8 of 3.8."""
     scores = []
-    for members in groups(len(entropy), group_size):
+    for members in group_row_ranges(len(entropy), group_size):
         pool = [h for i in members for h in entropy[i]]
-        centre, spread = mean(pool), deviation(pool)
-        scores += [[standardize(h, centre, spread) for h in entropy[i]] for i in members]
+        centre, spread = list_mean(pool), list_deviation(pool)
+        scores += [[standardized_value(h, centre, spread) for h in entropy[i]] for i in members]
     return scores
 
 
-def eapo(advantages, entropy, group_size, alpha, phi):
+def expected_eapo(advantages, entropy, group_size, alpha, phi):
     """Section 3.5, Eq 6 and 7: A + alpha sign(A) clip(z, -|A|/phi, |A|/phi)."""
     result = []
     for row, scores in zip(advantages, group_entropy_scores(entropy, group_size)):
-        result.append([a + alpha * sign(a) * clip(z, -abs(a) / phi, abs(a) / phi) for a, z in zip(row, scores)])
+        result.append(
+            [a + alpha * number_sign(a) * clipped_number(z, -abs(a) / phi, abs(a) / phi) for a, z in zip(row, scores)]
+        )
     return result
 
 
-def process_signal(old_logprobs, ref_logprobs, beta):
+def expected_process_signal(old_logprobs, ref_logprobs, beta):
     """Section 3.8, Eq 7: s_t = beta (log pi - log pi_ref)."""
     return [[beta * (old - ref) for old, ref in zip(*pair)] for pair in zip(old_logprobs, ref_logprobs)]
 
 
-def positional_progress(lengths):
+def expected_position_progress(lengths):
     """Section 3.8: u_t = t / T, t counted from 1."""
     return [[t / length for t in range(1, length + 1)] for length in lengths]
 
 
-def entropy_progress(entropy):
+def expected_entropy_progress(entropy):
     """Section 3.9: u_t = sum_{j<=t} H_j / sum_j H_j, or t / T where the sum is 0."""
     result = []
     for row in entropy:
         total = math.fsum(row)
         if total == 0.0:
-            result += positional_progress([len(row)])
+            result += expected_position_progress([len(row)])
         else:
             result.append([math.fsum(row[:t]) / total for t in range(1, len(row) + 1)])
     return result
 
 
-def bucket_normalize(process, progress, group_size, buckets):
+def expected_bucket_normalization(process, progress, group_size, buckets):
     """Section 3.9: s standardised over (group, bucket), the bucket being clip(ceil(K u), 1, K)."""
     result = [[0.0] * len(row) for row in process]
-    for members in groups(len(process), group_size):
+    for members in group_row_ranges(len(process), group_size):
         pools = {}
         for i in members:
             for t, u in enumerate(progress[i]):
-                pools.setdefault(clip(math.ceil(buckets * u - 1e-6), 1, buckets), []).append((i, t))
+                pools.setdefault(clipped_number(math.ceil(buckets * u - 1e-6), 1, buckets), []).append((i, t))
         for places in pools.values():
             values = [process[i][t] for i, t in places]
-            centre, spread = mean(values), deviation(values)
+            centre, spread = list_mean(values), list_deviation(values)
             for i, t in places:
-                result[i][t] = standardize(process[i][t], centre, spread)
+                result[i][t] = standardized_value(process[i][t], centre, spread)
     return result
 
 
-def entropy_gate(entropy, group_size, gamma):
+def expected_entropy_gate(entropy, group_size, gamma):
     """Section 3.8, Eq 8 with delta = 0: W = sigmoid(gamma z), 1/2 where the group has no deviation."""
     return [[sigmoid(gamma * z) for z in row] for row in group_entropy_scores(entropy, group_size)]
 
 
-def clipped_value(ratio, advantage, low, high, dual):
+def clipped_token_value(ratio, advantage, low, high, dual):
     """One token of min(rho A, clip(rho) A), at least dual A where A < 0, and its slope in log pi."""
     value, slope = ratio * advantage, ratio * advantage
-    bounded = clip(ratio, 1.0 - low, 1.0 + high) * advantage
+    bounded = clipped_number(ratio, 1.0 - low, 1.0 + high) * advantage
     if bounded < value:
         value, slope = bounded, 0.0
     if advantage < 0.0 and dual * advantage > value:
@@ -269,20 +271,20 @@ def clipped_value(ratio, advantage, low, high, dual):
     return value, slope
 
 
-def clipped(logprobs, old, advantages, low, high, dual):
+def expected_clipped_loss(logprobs, old, advantages, low, high, dual):
     """Section 2.1 and 2.5: clipped surrogate with the dual clip, token mean."""
     values, slopes = [], []
-    for row, signals in zip(ratios(logprobs, old), advantages):
-        pairs = [clipped_value(ratio, a, low, high, dual) for ratio, a in zip(row, signals)]
+    for row, signals in zip(importance_ratios(logprobs, old), advantages):
+        pairs = [clipped_token_value(ratio, a, low, high, dual) for ratio, a in zip(row, signals)]
         values.append([value for value, _ in pairs])
         slopes.append([slope for _, slope in pairs])
     return token_mean_loss(values, slopes)
 
 
-def cispo(logprobs, old, advantages, cap):
+def expected_cispo_loss(logprobs, old, advantages, cap):
     """Section 2.8: sg[min(rho, cap)] A log pi, token mean."""
     slopes = []
-    for row, signals in zip(ratios(logprobs, old), advantages):
+    for row, signals in zip(importance_ratios(logprobs, old), advantages):
         slopes.append([min(ratio, cap) * a for ratio, a in zip(row, signals)])
     values = [[slope * logprob for slope, logprob in zip(*pair)] for pair in zip(slopes, logprobs)]
     return token_mean_loss(values, slopes)
@@ -292,95 +294,95 @@ def sequence_ratios(logprobs, old):
     """Section 2.7: s_i = exp(mean over tokens of log rho), repeated on every token of the completion."""
     result = []
     for row, before in zip(logprobs, old):
-        result.append([math.exp(mean([new - past for new, past in zip(row, before)]))] * len(row))
+        result.append([math.exp(list_mean([new - past for new, past in zip(row, before)]))] * len(row))
     return result
 
 
-def gspo(logprobs, old, advantages, low, high):
+def expected_gspo_loss(logprobs, old, advantages, low, high):
     """Section 2.7, GSPO-token: value s_i, slope s_i per token; mean over rows of the mean over tokens."""
     count = sum(1 for row in logprobs if row)
     loss, gradient = 0.0, []
     for row, signals in zip(sequence_ratios(logprobs, old), advantages):
-        pairs = [clipped_value(ratio, a, low, high, math.inf) for ratio, a in zip(row, signals)]
-        loss -= mean([value for value, _ in pairs]) / count
+        pairs = [clipped_token_value(ratio, a, low, high, math.inf) for ratio, a in zip(row, signals)]
+        loss -= list_mean([value for value, _ in pairs]) / count
         gradient.append([-slope / (len(row) * count) for _, slope in pairs])
     return loss, gradient
 
 
-def k3(difference):
+def k3_divergence(difference):
     """Section 2.1: k3(d) = exp(d) - d - 1."""
     return math.exp(difference) - difference - 1.0
 
 
-def tepo(logprobs, old, advantages, low, high, beta, entropy, old_entropy):
+def expected_tepo_loss(logprobs, old, advantages, low, high, beta, entropy, old_entropy):
     """Section 3.10: clipped s_i A minus beta k3(old - new) where A > 0 and the entropy falls, token mean."""
     values = [[0.0] * len(row) for row in logprobs]
     slopes = [[0.0] * len(row) for row in logprobs]
     for i, row in enumerate(sequence_ratios(logprobs, old)):
         for t, ratio in enumerate(row):
             a = advantages[i][t]
-            values[i][t], slopes[i][t] = clipped_value(ratio, a, low, high, math.inf)
+            values[i][t], slopes[i][t] = clipped_token_value(ratio, a, low, high, math.inf)
             if a > 0.0 and entropy[i][t] - old_entropy[i][t] < 0.0:
                 difference = old[i][t] - logprobs[i][t]
-                values[i][t] -= beta * k3(difference)
+                values[i][t] -= beta * k3_divergence(difference)
                 slopes[i][t] -= beta * (1.0 - math.exp(difference))
     return token_mean_loss(values, slopes)
 
 
-def covariances(logprobs, advantages):
+def token_covariances(logprobs, advantages):
     """Section 3.7: cov_t = (A_t - mean A)(log pi_t - mean log pi), means over all tokens."""
-    mean_advantage, mean_logprob = mean(flatten(advantages)), mean(flatten(logprobs))
+    mean_advantage, mean_logprob = list_mean(flat_tokens(advantages)), list_mean(flat_tokens(logprobs))
     result = []
     for row, signals in zip(logprobs, advantages):
         result.append([(a - mean_advantage) * (logprob - mean_logprob) for logprob, a in zip(row, signals)])
     return result
 
 
-def kl_cov(logprobs, old, advantages, beta, share):
+def expected_kl_cov_loss(logprobs, old, advantages, beta, share):
     """Section 3.7, KL-Cov: rho A, less beta |log rho| on the tokens of largest covariance, token mean."""
-    values = [[ratio * a for ratio, a in zip(*pair)] for pair in zip(ratios(logprobs, old), advantages)]
+    values = [[ratio * a for ratio, a in zip(*pair)] for pair in zip(importance_ratios(logprobs, old), advantages)]
     slopes = [list(row) for row in values]
-    cov = covariances(logprobs, advantages)
+    cov = token_covariances(logprobs, advantages)
     places = [(i, t) for i, row in enumerate(cov) for t in range(len(row))]
     places.sort(key=lambda place: -cov[place[0]][place[1]])
     for i, t in places[: max(1, math.floor(share * len(places)))]:
         log_ratio = logprobs[i][t] - old[i][t]
         values[i][t] -= beta * abs(log_ratio)
-        slopes[i][t] -= beta * sign(log_ratio)
+        slopes[i][t] -= beta * number_sign(log_ratio)
     return token_mean_loss(values, slopes)
 
 
-def clip_cov_candidates(logprobs, advantages, window_low, window_high):
+def expected_clip_cov_candidates(logprobs, advantages, window_low, window_high):
     """Section 3.7, Clip-Cov: tokens with window_low < cov < window_high."""
-    return [[window_low < cov < window_high for cov in row] for row in covariances(logprobs, advantages)]
+    return [[window_low < cov < window_high for cov in row] for row in token_covariances(logprobs, advantages)]
 
 
-def fipo(logprobs, old, advantages, half_life, weight_low, weight_high, outlier, safe, low, high):
+def expected_fipo_loss(logprobs, old, advantages, half_life, weight_low, weight_high, outlier, safe, low, high):
     """Section 3.12 row 2, FIPO: clipped surrogate of A f, f = clip(exp sum_{k>=t} gamma^(k-t) M_k dlogp_k)."""
     gamma = 2.0 ** (-1.0 / half_life)
     weighted = []
-    for row, new, before, signals in zip(ratios(logprobs, old), logprobs, old, advantages):
+    for row, new, before, signals in zip(importance_ratios(logprobs, old), logprobs, old, advantages):
         weights = []
         for t, ratio in enumerate(row):
             future = math.fsum(gamma ** (k - t) * (new[k] - before[k]) for k in range(t, len(row)) if row[k] <= outlier)
-            weight = clip(math.exp(future), weight_low, weight_high)
+            weight = clipped_number(math.exp(future), weight_low, weight_high)
             weights.append(min(weight, 1.0) if signals[t] < 0.0 and ratio > safe else weight)
         weighted.append([a * weight for a, weight in zip(signals, weights)])
-    return clipped(logprobs, old, weighted, low, high, math.inf)
+    return expected_clipped_loss(logprobs, old, weighted, low, high, math.inf)
 
 
-def kl_penalty(logprobs, ref, beta):
+def expected_kl_penalty(logprobs, ref, beta):
     """Section 2.1: beta times the token mean of k3(log pi_ref - log pi)."""
-    values = [[-beta * k3(far - near) for near, far in zip(*pair)] for pair in zip(logprobs, ref)]
+    values = [[-beta * k3_divergence(far - near) for near, far in zip(*pair)] for pair in zip(logprobs, ref)]
     slopes = [[-beta * (1.0 - math.exp(far - near)) for near, far in zip(*pair)] for pair in zip(logprobs, ref)]
     return token_mean_loss(values, slopes)
 
 
-def quadrant_shares(advantages, entropy, group_size):
+def expected_quadrant_shares(advantages, entropy, group_size):
     """Section 4, quadrants: share of the |A| mass by sign of A and by H >= mean token entropy of the group."""
     mass = {"PHR": 0.0, "PLR": 0.0, "NHR": 0.0, "NLR": 0.0}
-    for members in groups(len(entropy), group_size):
-        threshold = mean([h for i in members for h in entropy[i]])
+    for members in group_row_ranges(len(entropy), group_size):
+        threshold = list_mean([h for i in members for h in entropy[i]])
         for i in members:
             for a, h in zip(advantages[i], entropy[i]):
                 if a != 0.0:
@@ -394,7 +396,7 @@ def plug_in_entropy(items):
     return -math.fsum(items.count(x) / len(items) * math.log(items.count(x) / len(items)) for x in set(items))
 
 
-def mutual_information(bins, labels):
+def expected_mutual_information(bins, labels):
     """Section 3.5 and 4: plug-in H(B) - H(B | L) in nats."""
     if not bins:
         return 0.0

@@ -14,9 +14,9 @@ import yaml
 from jsonargparse import ArgumentParser
 from lightning.pytorch import Callback
 
-from callbacks import StackWarning, check_stack, every_operator
-from callbacks.lints import notices
-from rlcredit.command_line.explain import call as explain_call
+from callbacks import StackWarning, check_stack, find_operator_classes
+from callbacks.lints import explain_idle_operators
+from rlcredit.command_line.explain import render_call as explain_call
 from rlcredit.dynamic_sampling import DynamicSampling
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy import Policy
@@ -24,7 +24,7 @@ from rlcredit.policy import Policy
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "configs" / "conditions"
 CONDITIONS = sorted(FOLDER.rglob("*.yaml"))
-OPERATORS = every_operator()  # imports them, so that a condition may name each
+OPERATORS = find_operator_classes()  # imports them, so that a condition may name each
 
 
 def condition(path: Path):
@@ -134,7 +134,7 @@ def test_a_condition_of_maxrl_and_sepa_differs_from_c8_in_one_place():
 
 
 def test_only_the_caps_that_grpo_cannot_reach_are_called_out():
-    told = {path.stem: notices(stack_of(path), 16) for path in CONDITIONS}
+    told = {path.stem: explain_idle_operators(stack_of(path), 16) for path in CONDITIONS}
     assert {name for name, messages in told.items() if messages} == {"grpo_cap2", "grpo_cap5"}
     assert "|A| <= 0.9375 above it" in told["grpo_cap5"][0]
 

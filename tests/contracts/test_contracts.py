@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import callbacks
-from callbacks import StackWarning, every_operator
+from callbacks import StackWarning, find_operator_classes
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
@@ -45,9 +45,9 @@ from callbacks.tokens.taco import TACO
 from callbacks.tokens.zero_variance_shaping import ZeroVarianceShaping
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.rollout import FIELDS, Rollout
-from tests.conftest import make_rollout, snapshot
+from tests.conftest import copy_rollout_fields, make_rollout
 
-OPERATORS = every_operator()
+OPERATORS = find_operator_classes()
 DRAWN = {RandomMask, RandomPlanner, QuadrantStats}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "advantages")
@@ -142,7 +142,7 @@ def test_touches_only_what_it_declares(operator):
     rollout = midway()
     for field in FIELDS - operator.reads - operator.writes - SHAPE:
         setattr(rollout, field, None)  # any other access fails loudly
-    before = snapshot(rollout)
+    before = copy_rollout_fields(rollout)
     made(operator).assign(rollout)
     changed = {field for field, value in before.items() if not equal(value, getattr(rollout, field))}
     assert changed <= operator.writes
@@ -160,7 +160,7 @@ def test_reads_only_what_it_declares(operator):
 def test_rebinds_and_never_mutates(operator):
     rollout = midway()
     held = {field: getattr(rollout, field) for field in FIELDS}
-    before = snapshot(rollout)
+    before = copy_rollout_fields(rollout)
     made(operator).assign(rollout)
     for field, value in held.items():
         assert equal(value, before[field]), f"{field} was changed in place"
@@ -260,7 +260,7 @@ def test_a_completion_that_was_not_judged_gets_no_credit(operator, verdicts):
 def test_a_neutral_parameter_is_the_identity(operator, rewards):
     rollout = midway(rewards)
     rollout.sepa_lambda = 0.5 if isinstance(operator, CorrectnessGate) else 0.0
-    before = snapshot(rollout)
+    before = copy_rollout_fields(rollout)
     operator.assign(rollout)
     for field in TOKENS:
         assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])

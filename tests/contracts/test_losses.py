@@ -24,18 +24,21 @@ from tests.contracts import references
 from tests.rlcredit.losses.batches import batch, ragged, value_and_gradient
 
 LOSSES = {
-    "PPO": (ClippedSurrogate(dual=1.5), lambda *a, **_: references.clipped(*a, 0.2, 0.2, 1.5)),
-    "clip-higher": (ClippedSurrogate(high=0.28), lambda *a, **_: references.clipped(*a, 0.2, 0.28, math.inf)),
-    "CISPO": (CISPO(cap=1.3), lambda *a, **_: references.cispo(*a, 1.3)),
-    "GSPO": (GSPO(low=0.1, high=0.2), lambda *a, **_: references.gspo(*a, 0.1, 0.2)),
+    "PPO": (ClippedSurrogate(dual=1.5), lambda *a, **_: references.expected_clipped_loss(*a, 0.2, 0.2, 1.5)),
+    "clip-higher": (
+        ClippedSurrogate(high=0.28),
+        lambda *a, **_: references.expected_clipped_loss(*a, 0.2, 0.28, math.inf),
+    ),
+    "CISPO": (CISPO(cap=1.3), lambda *a, **_: references.expected_cispo_loss(*a, 1.3)),
+    "GSPO": (GSPO(low=0.1, high=0.2), lambda *a, **_: references.expected_gspo_loss(*a, 0.1, 0.2)),
     "TEPO": (
         TEPO(low=0.1, high=0.2, beta=0.7),
-        lambda *a, now, then, **_: references.tepo(*a, 0.1, 0.2, 0.7, now, then),
+        lambda *a, now, then, **_: references.expected_tepo_loss(*a, 0.1, 0.2, 0.7, now, then),
     ),
-    "KL-Cov": (KLCov(beta=0.5, share=0.2), lambda *a, **_: references.kl_cov(*a, 0.5, 0.2)),
+    "KL-Cov": (KLCov(beta=0.5, share=0.2), lambda *a, **_: references.expected_kl_cov_loss(*a, 0.5, 0.2)),
     "FIPO": (
         FIPO(half_life=2.0, weight_low=0.5, weight_high=1.6, outlier=1.8, safe=1.2),
-        lambda *a, **_: references.fipo(*a, 2.0, 0.5, 1.6, 1.8, 1.2, 0.2, 0.28),
+        lambda *a, **_: references.expected_fipo_loss(*a, 2.0, 0.5, 1.6, 1.8, 1.2, 0.2, 0.28),
     ),
 }
 
@@ -68,7 +71,7 @@ def test_value_and_gradient_are_those_of_the_second_derivation(method, seed):
 @given(seed=st.integers(0, 10_000))
 def test_the_penalty_is_that_of_the_second_derivation_whatever_loss_it_is_added_to(seed):
     rollout = batch(seed)
-    expected, slopes = references.kl_penalty(
+    expected, slopes = references.expected_kl_penalty(
         ragged(rollout.logprobs, rollout.mask), ragged(rollout.ref_logprobs, rollout.mask), 0.3
     )
     for inner in (ImportanceSampling(), ClippedSurrogate(), TEPO(low=0.1, high=0.2)):

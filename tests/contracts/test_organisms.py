@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlcredit.campaign.resolution import resolved
-from rlcredit.card.organisms import names, organism
+from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.card.organisms import list_policy_names, resolve_card_policy
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.loading import embedded
+from rlcredit.loading import find_embedded_policy
 
 ROOT = Path(__file__).parents[2]
 MOST = 1_000_000
@@ -16,10 +16,10 @@ MOST = 1_000_000
 
 
 def location(name):
-    return embedded("tiny" if name == "aligned" else f"organisms/{name}")
+    return find_embedded_policy("tiny" if name == "aligned" else f"organisms/{name}")
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_policy_names())
 def test_it_is_small_and_says_what_was_planted(name):
     folder = location(name)
     assert sum(file.stat().st_size for file in folder.iterdir()) < MOST
@@ -28,9 +28,9 @@ def test_it_is_small_and_says_what_was_planted(name):
     assert "172,576 parameters" in readme
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_policy_names())
 def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
-    resolution = resolved([f"--config={file}" for file in organism(name).files])
+    resolution = resolve_condition([f"--config={file}" for file in resolve_card_policy(name).files])
     module, task = resolution.module, resolution.task
     task.validation_size, number = 64, module.validation.completions
     task.setup()

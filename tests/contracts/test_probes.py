@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from callbacks import every_operator
+from callbacks import find_operator_classes
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
-from callbacks.measurement import Measurement
+from callbacks.measurement import PeriodicMeasurement
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.probes.credit_heatmap import CreditHeatmap
@@ -39,7 +39,7 @@ PROBES = {
 
 def test_every_probe_is_compared_with_a_run_without_it():
     compared = {type(probe) for made in PROBES.values() for probe in made() if not probe.writes}
-    assert compared == {probe for probe in every_operator() if not probe.writes}
+    assert compared == {probe for probe in find_operator_classes() if not probe.writes}
 
 
 @pytest.mark.parametrize("how", [{"steps": 3}, {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}])
@@ -48,6 +48,6 @@ def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, how):
     for made in PROBES.values():
         probes = made()
         probed = fit(stack=[GRPO(), *probes], **how)
-        assert all(probe.last for probe in probes if isinstance(probe, Measurement))
+        assert all(probe.last for probe in probes if isinstance(probe, PeriodicMeasurement))
         assert probed.losses == bare.losses
         assert all(torch.equal(bare.adapter[key], weight) for key, weight in probed.adapter.items())

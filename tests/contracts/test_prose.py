@@ -17,21 +17,21 @@ import tabulate_published
 import tabulate_run
 import tabulate_thresholds
 import tabulate_verifier
-from csv_rows import read
+from csv_rows import read_csv_rows
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
-from rlcredit.campaign.declaration import read as declared
+from rlcredit.campaign.declaration import read_declaration as declared
 from rlcredit.card import leaderboard
 from rlcredit.card.board import SHIPPED
-from rlcredit.card.foretelling import foretold, markdown_of
-from rlcredit.card.rendering import with_ends
-from rlcredit.card.standing import said, standings
-from rlcredit.statistics.collapse import collapsed, highest_rate
+from rlcredit.card.foretelling import correlate_predictors, render_predictor_table
+from rlcredit.card.rendering import format_with_interval
+from rlcredit.card.standing import rank_conditions, summarise_leaderboard
+from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-BOARD, CARDS = read(SHIPPED), read(RESULTS / "smollm2_cards.csv")
+BOARD, CARDS = read_csv_rows(SHIPPED), read_csv_rows(RESULTS / "smollm2_cards.csv")
 
 
 PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
@@ -40,7 +40,9 @@ PASS, ENTROPY, LENGTH = "val/pass_at_1", "val/entropy", "val/completion_length"
 def held_out(study, condition, metric=PASS, step=100):
     """Return a held-out metric of every run of a condition, by ascending seed."""
     rows = [
-        row for row in read(RESULTS / study / "runs.csv") if (row["condition"], int(row["step"])) == (condition, step)
+        row
+        for row in read_csv_rows(RESULTS / study / "runs.csv")
+        if (row["condition"], int(row["step"])) == (condition, step)
     ]
     return np.array([float(row[metric]) for row in sorted(rows, key=lambda row: int(row["seed"]))])
 
@@ -53,7 +55,7 @@ def gains(study, condition, baseline="c1_grpo", metric=PASS, step=100):
 
 def area_gains(study, condition, baseline="c1_grpo"):
     """Return paired differences of the area under pass@1, in percentage points."""
-    steps = sorted({int(row["step"]) for row in read(RESULTS / study / "runs.csv")})
+    steps = sorted({int(row["step"]) for row in read_csv_rows(RESULTS / study / "runs.csv")})
     return np.trapezoid([gains(study, condition, baseline, step=step) for step in steps], steps, axis=0) / steps[-1]
 
 
@@ -78,12 +80,14 @@ def in_unit(text, unit):
 
 def fallen(study, condition):
     """Return how many runs of a condition collapsed, and of how many."""
-    (row,) = [row for row in read(RESULTS / study / "conditions.csv") if row["condition"] == condition]
+    (row,) = [row for row in read_csv_rows(RESULTS / study / "conditions.csv") if row["condition"] == condition]
     return int(row["collapsed"]), int(row["runs"])
 
 
 def verdicts(study):
-    return Counter(row["verdict"].split(" ")[0].rstrip(":") for row in read(RESULTS / study / "comparisons.csv"))
+    return Counter(
+        row["verdict"].split(" ")[0].rstrip(":") for row in read_csv_rows(RESULTS / study / "comparisons.csv")
+    )
 
 
 def behind(study, *conditions, baseline="c1_grpo"):
@@ -115,10 +119,12 @@ def early():
 
 def excluded():
     welch = [
-        tabulate_published.welch_t(values, base)
-        for (experiment, role, _), (_, values) in tabulate_published.arms(RESULTS / "published.csv").items()
+        tabulate_published.welch_t_test(values, base)
+        for (experiment, role, _), (_, values) in tabulate_published.read_published_runs(
+            RESULTS / "published.csv"
+        ).items()
         if role != "baseline"
-        for (other, kind, _), (_, base) in tabulate_published.arms(RESULTS / "published.csv").items()
+        for (other, kind, _), (_, base) in tabulate_published.read_published_runs(RESULTS / "published.csv").items()
         if kind == "baseline" and other == experiment
     ]
     assert all(test.interval.low < 0 < test.interval.high for test in welch)
@@ -138,7 +144,9 @@ def behind_maxrl():
 
 
 def oracle(condition, names, digits):
-    return lambda: tabulate_oracle.means(tabulate_oracle.curves(RESULTS / "oracle.csv", condition), names, digits)
+    return lambda: tabulate_oracle.render_means_table(
+        tabulate_oracle.read_oracle_curves(RESULTS / "oracle.csv", condition), names, digits
+    )
 
 
 def beside(study, condition, baseline, metric, digits, step=100):
@@ -230,32 +238,32 @@ def behind_grpo():
 
 
 def collapses():
-    rows = [row for study in ("seed_001", "seed_004") for row in read(RESULTS / study / "conditions.csv")]
+    rows = [row for study in ("seed_001", "seed_004") for row in read_csv_rows(RESULTS / study / "conditions.csv")]
     counts = [int(row["collapsed"]) for row in rows if "grpo_std" != row["condition"] != "c1_grpo"]
     some = [count for count in counts if count]
     return f"{len(some)} of {len(counts)} with collapses, {min(some)} to {max(some)} of eight runs"
 
 
-NOISE, NOISE_28 = (read(RESULTS / f"{name}.csv") for name in ("noise", "noise_28_prompts"))
+NOISE, NOISE_28 = (read_csv_rows(RESULTS / f"{name}.csv") for name in ("noise", "noise_28_prompts"))
 MONTE_CARLO = "Monte Carlo, 8, optimal"
 
 
 def noise(stack, terms="6-8", completions="8", quantity="agreement", rows=NOISE):
     """Return how two batches agree, with and without its interval."""
     keys = {"stack": stack, "terms": terms, "completions": completions, "quantity": quantity}
-    written = tabulate_noise.cell(rows, **keys)
+    written = tabulate_noise.render_noise_cell(rows, **keys)
     return written.partition(" ")[0], written
 
 
 def verifier_versions():
     """Return the counts of rewritten golds before a change of the verifier and, where there are some, after it."""
     files = [RESULTS / f"{name}.csv" for name in ("verifier_before", "verifier")]
-    return [read(path) for path in files if path.exists()]
+    return [read_csv_rows(path) for path in files if path.exists()]
 
 
 def verifier_at_large():
     """Write how many of more rewritten golds are misjudged, by kind of rewrite."""
-    rows = read(RESULTS / "verifier_25.csv")
+    rows = read_csv_rows(RESULTS / "verifier_25.csv")
     counts = {
         (kind, key): sum(int(row[key]) for row in rows if row["kind"] == kind)
         for kind in ("equal", "different")
@@ -280,7 +288,7 @@ def gained_agreement():
 def decoded_times():
     """Write how many times the tokens of the completions were decoded for their continuations, by length of chains."""
     decoded, lengths = (
-        {row["condition"]: float(row["mean"]) for row in read(RESULTS / f"{name}.csv")}
+        {row["condition"]: float(row["mean"]) for row in read_csv_rows(RESULTS / f"{name}.csv")}
         for name in ("decoded_tokens", "completion_length")
     )
     times = [decoded[name] / (32 * lengths[name]) for name in ("mc_optimal_2", "mc_optimal_6", "mc_optimal_10")]
@@ -290,7 +298,7 @@ def decoded_times():
 def turned():
     """Write how far operators other than the hard gate, and other prompts, turn the update; seed by seed."""
     degrees, floors = {}, {}
-    for row in read(RESULTS / "gradients.csv"):
+    for row in read_csv_rows(RESULTS / "gradients.csv"):
         if row["quantity"].endswith("_raw_degrees") and "hard" not in row["quantity"]:
             degrees.setdefault((row["quantity"], row["seed"]), []).append(float(row["value"]))
         if row["quantity"] == "full_cosine":
@@ -302,7 +310,7 @@ def turned():
 
 def on_smollm2(*quantities, factor=1):
     """Write in which range the oracle's quantities lie before training, over the runs on SmolLM2."""
-    curves = tabulate_oracle.curves(RESULTS / "smollm2_oracle.csv", "oracle_few")
+    curves = tabulate_oracle.read_oracle_curves(RESULTS / "smollm2_oracle.csv", "oracle_few")
     ends = [sorted(curves[quantity][0]) for quantity in quantities]
     assert {len(values) for values in ends} == {3}
     digits = 2 if factor == 1 else 1
@@ -312,7 +320,9 @@ def on_smollm2(*quantities, factor=1):
 def without_phrases():
     """Say how many of SmolLM2's answers were searched for the 18 phrases, if none of them holds one."""
     (row,) = [
-        row for row in read(RESULTS / "smollm2_plans.csv") if (row["planner"], row["answers"]) == ("18 phrases", "all")
+        row
+        for row in read_csv_rows(RESULTS / "smollm2_plans.csv")
+        if (row["planner"], row["answers"]) == ("18 phrases", "all")
     ]
     assert row["with_a_plan"] == "0"
     return f"None of {int(row['completions']):,} answers of SmolLM2 holds one of the 18 phrases"
@@ -320,7 +330,7 @@ def without_phrases():
 
 def ratios_in_bf16():
     """Return the smallest and the largest importance ratio of a token on SmolLM2 in bfloat16."""
-    rows = {(row["condition"], row["metric"]): row for row in read(RESULTS / "smollm2_precision.csv")}
+    rows = {(row["condition"], row["metric"]): row for row in read_csv_rows(RESULTS / "smollm2_precision.csv")}
     least, most = rows["bf16", "train/ratio_min"], rows["bf16", "train/ratio_max"]
     return f"{float(least['lowest']):.3f}", f"{float(most['highest']):.3f}"
 
@@ -329,7 +339,7 @@ def more_agreement(stack, factor=1):
     """Write by how much more than GRPO's the gradients of a stack agree on SmolLM2."""
     (row,) = [
         row
-        for row in read(RESULTS / "smollm2_noise.csv")
+        for row in read_csv_rows(RESULTS / "smollm2_noise.csv")
         if (row["stack"], row["quantity"]) == (stack, "more_than_grpo")
     ]
     ends = sorted(factor * float(row[name]) for name in ("low", "high"))
@@ -343,7 +353,7 @@ SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind 
 def on_board(condition, organism, finding="area_gain", digits=1):
     """Write a finding of a card, of the leaderboard or of SmolLM2, with its interval."""
     row = next(row for row in (*BOARD, *CARDS) if (row["condition"], row["organism"]) == (condition, organism))
-    return with_ends(*(float(row[f"{finding}{end}"]) for end in ("", "_low", "_high")), f"+.{digits}f")
+    return format_with_interval(*(float(row[f"{finding}{end}"]) for end in ("", "_low", "_high")), f"+.{digits}f")
 
 
 def masked(organism, digits):
@@ -359,12 +369,12 @@ def unsigned(text):
 
 
 def foretells(probe, outcome="gain", rows=BOARD):
-    return str(next(known for known in foretold(rows) if (known.probe, known.outcome) == (probe, outcome)))
+    return str(next(known for known in correlate_predictors(rows) if (known.probe, known.outcome) == (probe, outcome)))
 
 
 def without_the_worst():
     """Write how the gain is foretold on the board without the five conditions whose mean gain is lowest."""
-    worst = [each.name for each in standings(BOARD)][-5:]
+    worst = [each.name for each in rank_conditions(BOARD)][-5:]
     rows = [row for row in BOARD if row["condition"] not in worst]
     found = (foretells(probe, rows=rows) for probe in ("angle", "agreement_gained"))
     return "the angle goes with the gain at {} and agreement at {}.".format(*found)
@@ -382,7 +392,7 @@ CONTROLS, BEST, LONGER, MORE, TOKENS = (
 RATES, TOKEN_RATES = (
     declared(ROOT / "configs" / "campaigns" / f"{name}.yaml") for name in ("headline_rates", "headline_tokens_rates")
 )
-GRID, TOKEN_GRID = (choose_rates.ends(RESULTS / each.name, PASS, 100) for each in (RATES, TOKEN_RATES))
+GRID, TOKEN_GRID = (choose_rates.read_final_means(RESULTS / each.name, PASS, 100) for each in (RATES, TOKEN_RATES))
 
 
 def controlled(condition, baseline="measured"):
@@ -413,7 +423,7 @@ def lowered(rate, other):
 
 
 def worse_at_best():
-    worse = [row["condition"] for row in read(RESULTS / BEST / "comparisons.csv") if row["verdict"] == "worse"]
+    worse = [row["condition"] for row in read_csv_rows(RESULTS / BEST / "comparisons.csv") if row["verdict"] == "worse"]
     assert worse == ["gtpo", "sepa_constant", "delight_scaled"]
     gtpo, _, delight = (unsigned(with_interval(gains(BEST, name, "flat"), 1)) for name in worse)
     constant = gains(BEST, "sepa_constant", "flat").mean()
@@ -445,7 +455,11 @@ def narrows():
 
 
 def thresholds():
-    return list(tabulate_thresholds.lines(tabulate_thresholds.curves(read(RESULTS / LONGER / "runs.csv")), "flat"))
+    return list(
+        tabulate_thresholds.render_threshold_table(
+            tabulate_thresholds.group_pass_curves(read_csv_rows(RESULTS / LONGER / "runs.csv")), "flat"
+        )
+    )
 
 
 def in_findings():
@@ -465,7 +479,7 @@ def with_more_steps(steps=300):
 def share_of_tokens(steps):
     """Return the tokens of so many steps of flat credit, as a share of those of a hundred of measured credit."""
     (decoded,), (length,) = (
-        [float(row["mean"]) for row in read(RESULTS / f"{name}.csv") if row["condition"] == "mc_optimal_6"]
+        [float(row["mean"]) for row in read_csv_rows(RESULTS / f"{name}.csv") if row["condition"] == "mc_optimal_6"]
         for name in ("decoded_tokens", "completion_length")
     )
     return steps / 100 / (1 + decoded / (32 * length))
@@ -502,10 +516,10 @@ def together(condition):
 def safe(sentence):
     """Write how often runs collapse, if none of 32 of measured credit does and one of flat credit."""
     ends = [together(name) for name in ("measured", "flat")]
-    falls = [int(collapsed(each).sum()) for each in ends]
+    falls = [int(collapsed_run_mask(each).sum()) for each in ends]
     assert falls == [0, 1]
     assert {len(each) for each in ends} == {32}
-    return sentence.format(*(f"{highest_rate(number, 32):.0%}".replace("%", " %") for number in falls))
+    return sentence.format(*(f"{clopper_pearson_limit(number, 32):.0%}".replace("%", " %") for number in falls))
 
 
 def asked():
@@ -540,7 +554,7 @@ SENTENCES = [
         "docs/findings.md",
         lambda: f"On 24 more seeds it is {in_unit(led(MORE, 'measured', baseline='flat'), 'pp')}.",
     ),
-    ("docs/studies/smollm2.md", lambda: "\n".join(leaderboard.markdown(CARDS)).strip()),
+    ("docs/studies/smollm2.md", lambda: "\n".join(leaderboard.render_leaderboard_table(CARDS)).strip()),
     ("docs/findings.md", lambda: "moves {} and {};".format(*masked("smollm2", 1))),
     ("docs/studies/smollm2.md", lambda: "moves {} and {}:".format(*masked("smollm2", 1))),
     (
@@ -578,7 +592,7 @@ SENTENCES = [
     ),
     (
         "docs/studies/headline.md",
-        lambda: "\n".join(choose_rates.lines(choose_rates.grid(RATES), GRID)),
+        lambda: "\n".join(choose_rates.render_rate_table(choose_rates.group_conditions_by_factor(RATES), GRID)),
     ),
     ("docs/studies/headline.md", lambda: f"ahead by {in_unit(at_best('measured'), 'points')}."),
     ("docs/studies/headline.md", falling),
@@ -616,7 +630,12 @@ SENTENCES = [
         "docs/findings.md",
         lambda: f"falling, {with_interval(gains(TOKENS, 'measured_x2_decayed', 'flat_x2_decayed'), 1)}. |",
     ),
-    ("docs/studies/headline.md", lambda: "\n".join(choose_rates.lines(choose_rates.grid(TOKEN_RATES), TOKEN_GRID))),
+    (
+        "docs/studies/headline.md",
+        lambda: "\n".join(
+            choose_rates.render_rate_table(choose_rates.group_conditions_by_factor(TOKEN_RATES), TOKEN_GRID)
+        ),
+    ),
     (
         "docs/studies/headline.md",
         lambda: "are {} ahead of measured credit, after 25 steps by {:.1f}.".format(
@@ -727,14 +746,29 @@ SENTENCES = [
     ),
     ("docs/findings.md", without_phrases),
     ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
-    ("docs/studies/smollm2.md", lambda: "\n".join(find_tasks.lines(read(RESULTS / "smollm2_tasks.csv")))),
-    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_logged.ranges(read(RESULTS / "smollm2_precision.csv")))),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "\n".join(find_tasks.render_level_table(read_csv_rows(RESULTS / "smollm2_tasks.csv"))),
+    ),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "\n".join(tabulate_logged.render_range_table(read_csv_rows(RESULTS / "smollm2_precision.csv"))),
+    ),
     ("docs/reference/reliability.md", lambda: "lay between {} and {} with bfloat16".format(*ratios_in_bf16())),
-    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_run.lines(read(RESULTS / "smollm2_run.csv")))),
-    ("docs/studies/smollm2.md", lambda: "\n".join(tabulate_noise.lines(read(RESULTS / "smollm2_noise.csv")))),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "\n".join(tabulate_run.render_run_table(read_csv_rows(RESULTS / "smollm2_run.csv"))),
+    ),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "\n".join(tabulate_noise.render_noise_table(read_csv_rows(RESULTS / "smollm2_noise.csv"))),
+    ),
     ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
     ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}, which is not"),
-    ("docs/studies/smollm2.md", lambda: "\n".join(count_plans.lines(read(RESULTS / "smollm2_plans.csv")))),
+    (
+        "docs/studies/smollm2.md",
+        lambda: "\n".join(count_plans.render_plan_table(read_csv_rows(RESULTS / "smollm2_plans.csv"))),
+    ),
     ("rlcredit/organisms/decoy/README.md", lambda: f"`b:`, in {DECOY['short']:.0%}".replace("%", " %")),
     ("rlcredit/organisms/delayed/README.md", lambda: f"in {DELAYED['turned']:.0%} of".replace("%", " %")),
     ("rlcredit/organisms/backward/README.md", lambda: f"in {BACKWARD['at_once']:.0%} of".replace("%", " %")),
@@ -742,17 +776,17 @@ SENTENCES = [
     *(
         (
             "docs/studies/five_papers.md",
-            lambda name=name: "\n".join(tabulate_logged.lines(read(RESULTS / f"{name}.csv"))),
+            lambda name=name: "\n".join(tabulate_logged.render_logged_table(read_csv_rows(RESULTS / f"{name}.csv"))),
         )
         for name in ("process_term", "eapo_bound")
     ),
     (
         "docs/studies/gradients.md",
-        lambda: "\n".join(tabulate_gradients.toy_lines(read(RESULTS / "gradients_toy.csv"))),
+        lambda: "\n".join(tabulate_gradients.render_toy_angle_table(read_csv_rows(RESULTS / "gradients_toy.csv"))),
     ),
     (
         "docs/studies/gradients.md",
-        lambda: "\n".join(tabulate_gradients.policy_lines(read(RESULTS / "gradients.csv"))),
+        lambda: "\n".join(tabulate_gradients.render_policy_angle_table(read_csv_rows(RESULTS / "gradients.csv"))),
     ),
     (
         "docs/studies/gradients.md",
@@ -760,7 +794,7 @@ SENTENCES = [
     ),
     ("docs/findings.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
     ("README.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
-    ("docs/studies/noise.md", lambda: "\n".join(tabulate_noise.lines(NOISE))),
+    ("docs/studies/noise.md", lambda: "\n".join(tabulate_noise.render_noise_table(NOISE))),
     ("docs/studies/noise.md", gained_agreement),
     ("docs/studies/noise.md", lambda: f"at 6 to 8 terms ({noise(MONTE_CARLO)[0]} against {noise('GRPO')[0]})"),
     (
@@ -771,9 +805,9 @@ SENTENCES = [
     ("docs/findings.md", lambda: f"agree better still ({noise('GRPO', completions='56')[0]})"),
     ("docs/studies/headroom.md", decoded_times),
     ("docs/studies/published_tables.md", excluded),
-    ("docs/leaderboard.md", lambda: "\n".join(leaderboard.markdown(BOARD))),
-    ("docs/leaderboard.md", lambda: said(BOARD)),
-    ("docs/leaderboard.md", lambda: "\n".join(markdown_of(list(foretold(BOARD))))),
+    ("docs/leaderboard.md", lambda: "\n".join(leaderboard.render_leaderboard_table(BOARD))),
+    ("docs/leaderboard.md", lambda: summarise_leaderboard(BOARD)),
+    ("docs/leaderboard.md", lambda: "\n".join(render_predictor_table(list(correlate_predictors(BOARD))))),
     (
         "docs/leaderboard.md",
         lambda: "({}), and behind on *aligned* ({});".format(*(on_board("GTPO", o) for o in ("delayed", "aligned"))),
@@ -852,13 +886,18 @@ SENTENCES = [
             *(led("sepa_lead", "sepa_constant", baseline="flat", step=step) for step in (40, 60))
         ),
     ),
-    ("docs/studies/organisms.md", lambda: "\n".join(tabulate_organisms.lines(read(RESULTS / "organisms.csv")))),
-    ("docs/studies/verification.md", lambda: "\n".join(tabulate_verifier.lines(*verifier_versions()))),
+    (
+        "docs/studies/organisms.md",
+        lambda: "\n".join(tabulate_organisms.render_test_policy_table(read_csv_rows(RESULTS / "organisms.csv"))),
+    ),
+    ("docs/studies/verification.md", lambda: "\n".join(tabulate_verifier.render_verifier_table(*verifier_versions()))),
     ("docs/studies/verification.md", lambda: verifier_at_large()[0]),
     ("docs/studies/verification.md", lambda: verifier_at_large()[1]),
     (
         "docs/studies/published_tables.md",
-        lambda: "\n".join(tabulate_published.lines(tabulate_published.arms(RESULTS / "published.csv"))),
+        lambda: "\n".join(
+            tabulate_published.render_published_table(tabulate_published.read_published_runs(RESULTS / "published.csv"))
+        ),
     ),
 ]
 
@@ -871,7 +910,7 @@ def test_a_sentence_with_numbers_follows_from_the_results(page, sentence):
 
 def test_the_longer_runs_begin_as_the_shorter_ones_did():
     begun = {
-        study: {tuple(row.values()) for row in read(RESULTS / study / "runs.csv") if int(row["step"]) <= 100}
+        study: {tuple(row.values()) for row in read_csv_rows(RESULTS / study / "runs.csv") if int(row["step"]) <= 100}
         for study in (CONTROLS, LONGER)
     }
     assert len(begun[LONGER]) == 80

@@ -10,7 +10,7 @@ import tabulate_headroom
 import tabulate_published
 import tabulate_study
 import yaml
-from csv_rows import read
+from csv_rows import read_csv_rows
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -32,7 +32,7 @@ def declared(folder):
 def curves(folder):
     """Return held-out pass@1 by step of every run, by condition and seed."""
     found = {}
-    for row in read(folder / "runs.csv"):
+    for row in read_csv_rows(folder / "runs.csv"):
         curve = found.setdefault(row["condition"], {}).setdefault(int(row["seed"]), {})
         curve[int(row["step"])] = float(row["val/pass_at_1"])
     return found
@@ -88,14 +88,14 @@ def test_every_declared_comparison_is_there(folder):
         for name, family in declaration.get("families", whole).items()
         for condition in family["conditions"]
     ]
-    found = [(row["family"], row["baseline"], row["condition"]) for row in read(folder / "comparisons.csv")]
+    found = [(row["family"], row["baseline"], row["condition"]) for row in read_csv_rows(folder / "comparisons.csv")]
     assert found == wanted
 
 
 @study
 def test_comparisons_follow_from_the_values_of_the_runs(folder):
     declaration, runs = declared(folder), curves(folder)
-    seeds, last, rows = declaration["seeds"], declaration["steps"], read(folder / "comparisons.csv")
+    seeds, last, rows = declaration["seeds"], declaration["steps"], read_csv_rows(folder / "comparisons.csv")
     assert [bool(row["p_holm"]) for row in rows] == [int(row["pairs"]) == len(seeds) for row in rows]
     tested = [row for row in rows if row["p_holm"]]
     pairs = [[(runs[row["condition"]][seed], runs[row["baseline"]][seed]) for seed in seeds] for row in tested]
@@ -127,7 +127,7 @@ def test_comparisons_follow_from_the_values_of_the_runs(folder):
 @study
 def test_conditions_follow_from_the_values_of_the_runs(folder):
     last, runs = declared(folder)["steps"], curves(folder)
-    rows = read(folder / "conditions.csv")
+    rows = read_csv_rows(folder / "conditions.csv")
     assert {row["condition"] for row in rows} == set(runs)
     for row in rows:
         each = runs[row["condition"]].values()
@@ -137,8 +137,8 @@ def test_conditions_follow_from_the_values_of_the_runs(folder):
 
 @study
 def test_a_page_shows_the_tables_that_the_script_prints(folder):
-    paper = tabulate_published.arms(RESULTS / "published.csv")
-    tables = "\n".join(tabulate_study.lines(folder, paper)).strip()
+    paper = tabulate_published.read_published_runs(RESULTS / "published.csv")
+    tables = "\n".join(tabulate_study.render_study_tables(folder, paper)).strip()
     assert "| verdict |" in tables
     assert tables in PAGES
 
@@ -147,5 +147,7 @@ def test_a_page_shows_the_tables_that_the_script_prints(folder):
     "names", [("headroom_optimal_6_8", "headroom_operators_6_8"), ("headroom_10_12", "headroom_operators_10_12")]
 )
 def test_a_page_shows_what_share_of_the_gap_the_operators_close(names):
-    table = "\n".join(tabulate_headroom.lines("monte_carlo_optimal", [RESULTS / name for name in names]))
+    table = "\n".join(
+        tabulate_headroom.render_headroom_table("monte_carlo_optimal", [RESULTS / name for name in names])
+    )
     assert table in PAGES

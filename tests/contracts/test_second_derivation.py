@@ -9,7 +9,7 @@ from callbacks.dense.canonical_gtpo import canonical_gtpo_advantages
 from callbacks.dense.optimal_token_baseline import optimal_token_advantages
 from callbacks.episode.grpos import grpo_s_advantages
 from callbacks.episode.soft_overlong import overlong_penalty
-from callbacks.signals.bucket_normalization import bucket_normalize
+from callbacks.signals.bucket_normalization import bucket_normalized
 from callbacks.signals.entropy_progress import entropy_progress
 from callbacks.signals.process_signal import process_signal
 from callbacks.tokens.eapo import eapo_advantages
@@ -18,7 +18,7 @@ from callbacks.tokens.entropy_gate import entropy_gate
 from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
-from rlcredit.functional.quadrants import high_entropy, mutual_information, quadrants
+from rlcredit.functional.quadrants import high_entropy_mask, mutual_information, quadrant_masks
 from rlcredit.rollout import positional_progress
 from tests.conftest import make_rollout
 from tests.contracts import references
@@ -50,63 +50,67 @@ def ragged(values, mask):
 METHODS = {
     "canonical GTPO, own": (
         lambda r: canonical_gtpo_advantages(r.correct, r.entropy, r.mask, G, norm_set="own"),
-        lambda r, t: references.canonical_gtpo(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "own"),
+        lambda r, t: references.expected_canonical_gtpo(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "own"),
     ),
     "canonical GTPO, all": (
         lambda r: canonical_gtpo_advantages(r.correct, r.entropy, r.mask, G, alpha1=0.7, alpha2=0.3),
-        lambda r, t: references.canonical_gtpo(r.correct.tolist(), t(r.entropy), G, 0.7, 0.3, "all"),
+        lambda r, t: references.expected_canonical_gtpo(r.correct.tolist(), t(r.entropy), G, 0.7, 0.3, "all"),
     ),
     "GRPO-S, own": (
         lambda r: grpo_s_advantages(r.correct, r.entropy, r.mask, G, norm_set="own")[:, None].expand(r.mask.shape),
-        lambda r, t: broadcast(references.grpo_s(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "own"), r),
+        lambda r, t: broadcast(references.expected_grpo_s(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "own"), r),
     ),
     "GRPO-S, all": (
         lambda r: grpo_s_advantages(r.correct, r.entropy, r.mask, G)[:, None].expand(r.mask.shape),
-        lambda r, t: broadcast(references.grpo_s(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "all"), r),
+        lambda r, t: broadcast(references.expected_grpo_s(r.correct.tolist(), t(r.entropy), G, 1.0, 0.1, "all"), r),
     ),
     "EntroAdv": (
         lambda r: entropy_advantages(r.advantages, r.entropy, 0.4, 2.0),
-        lambda r, t: references.entropy_advantage(t(r.advantages), t(r.entropy), 0.4, 2.0),
+        lambda r, t: references.expected_entropy_advantage(t(r.advantages), t(r.entropy), 0.4, 2.0),
     ),
     "RSI": (
         lambda r: relative_surprisal(r.old_logprobs, r.entropy, EPS),
-        lambda r, t: references.rsi(t(r.old_logprobs), t(r.entropy), EPS),
+        lambda r, t: references.expected_rsi(t(r.old_logprobs), t(r.entropy), EPS),
     ),
     "RL-ZVP": (
         lambda r: zero_variance_advantages(r.advantages, r.entropy, r.correct, r.mask, G, 0.1),
-        lambda r, t: references.zero_variance_shaping(t(r.advantages), t(r.entropy), r.correct.tolist(), G, 0.1),
+        lambda r, t: references.expected_zero_variance_shaping(
+            t(r.advantages), t(r.entropy), r.correct.tolist(), G, 0.1
+        ),
     ),
     "STARE": (
         lambda r: stare_weights(r.signal, r.advantages, r.mask, 0.3, 1.1, 0.9),
-        lambda r, t: references.stare_weights(t(r.signal), t(r.advantages), 0.3, 1.1, 0.9),
+        lambda r, t: references.expected_stare_weights(t(r.signal), t(r.advantages), 0.3, 1.1, 0.9),
     ),
     "OTB": (
         lambda r: optimal_token_advantages(r.correct, r.judged, r.old_logprobs, r.sum_pi_squared, r.mask, G),
-        lambda r, t: references.optimal_token_baseline(r.correct.tolist(), t(r.old_logprobs), t(r.sum_pi_squared), G),
+        lambda r, t: references.expected_optimal_baseline(
+            r.correct.tolist(), t(r.old_logprobs), t(r.sum_pi_squared), G
+        ),
     ),
     "EAPO": (
         lambda r: eapo_advantages(r.advantages, r.entropy, r.mask, G, 0.2, 2.0),
-        lambda r, t: references.eapo(t(r.advantages), t(r.entropy), G, 0.2, 2.0),
+        lambda r, t: references.expected_eapo(t(r.advantages), t(r.entropy), G, 0.2, 2.0),
     ),
     "process signal": (
         lambda r: process_signal(r.ref_log_ratio, r.mask, 0.1),
-        lambda r, t: references.process_signal(t(r.old_logprobs), t(r.ref_logprobs), 0.1),
+        lambda r, t: references.expected_process_signal(t(r.old_logprobs), t(r.ref_logprobs), 0.1),
     ),
     "positional progress": (
         lambda r: positional_progress(r.mask),
-        lambda r, t: references.positional_progress(r.mask.sum(-1).tolist()),
+        lambda r, t: references.expected_position_progress(r.mask.sum(-1).tolist()),
     ),
     "entropy progress": (
         lambda r: entropy_progress(r.entropy, r.mask),
-        lambda r, t: references.entropy_progress(t(r.entropy)),
+        lambda r, t: references.expected_entropy_progress(t(r.entropy)),
     ),
     "buckets": (
-        lambda r: bucket_normalize(r.advantages, r.progress, r.mask, G, 3),
-        lambda r, t: references.bucket_normalize(t(r.advantages), t(r.progress), G, 3),
+        lambda r: bucket_normalized(r.advantages, r.progress, r.mask, G, 3),
+        lambda r, t: references.expected_bucket_normalization(t(r.advantages), t(r.progress), G, 3),
     ),
     "gate": (
         lambda r: entropy_gate(r.entropy, r.mask, G, 5.0),
-        lambda r, t: references.entropy_gate(t(r.entropy), G, 5.0),
+        lambda r, t: references.expected_entropy_gate(t(r.entropy), G, 5.0),
     ),
 }
 
@@ -128,7 +132,7 @@ def test_both_derivations_agree(method, seed):
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 60))
 def test_both_penalties_for_length_agree(cache, more, length):
-    theirs = references.soft_overlong([length], cache + more, cache)
+    theirs = references.expected_soft_overlong([length], cache + more, cache)
     assert overlong_penalty(torch.tensor([float(length)]), cache + more, cache).tolist() == pytest.approx(theirs)
 
 
@@ -136,11 +140,11 @@ def test_both_penalties_for_length_agree(cache, more, length):
 @given(seed=st.integers(0, 10_000))
 def test_both_divisions_into_quadrants_agree(seed):
     rollout = batch(seed)
-    high = high_entropy(rollout.entropy, rollout.mask, "mean", "group", G)
+    high = high_entropy_mask(rollout.entropy, rollout.mask, "mean", "group", G)
     credit = rollout.advantages.abs()
     total = credit[rollout.mask].sum().item()
-    found = quadrants(rollout.advantages, high, rollout.mask)
-    theirs = references.quadrant_shares(
+    found = quadrant_masks(rollout.advantages, high, rollout.mask)
+    theirs = references.expected_quadrant_shares(
         ragged(rollout.advantages, rollout.mask), ragged(rollout.entropy, rollout.mask), G
     )
     assert {name: credit[where].sum().item() / total for name, where in found.items()} == pytest.approx(
@@ -152,4 +156,4 @@ def test_both_divisions_into_quadrants_agree(seed):
 def test_both_informations_agree(pairs):
     bins, labels = (list(column) for column in zip(*pairs))
     ours = mutual_information(torch.tensor(bins), torch.tensor(labels)).item()
-    assert ours == pytest.approx(references.mutual_information(bins, labels), abs=1e-9)
+    assert ours == pytest.approx(references.expected_mutual_information(bins, labels), abs=1e-9)

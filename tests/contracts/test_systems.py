@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
-from callbacks.signals.bucket_normalization import BucketNormalization, bucket_normalize
+from callbacks.signals.bucket_normalization import BucketNormalization, bucket_normalized
 from callbacks.signals.entropy_progress import EntropyProgress, entropy_progress
 from callbacks.signals.process_signal import ProcessSignal, process_signal
 from callbacks.tokens.entropy_gate import EntropyGate, entropy_gate
@@ -42,7 +42,7 @@ def test_the_stack_is_the_formula():
     GRPO().assign(base)
     gate = entropy_gate(rollout.entropy, rollout.mask, 4, 5.0)
     signal = process_signal(rollout.ref_log_ratio, rollout.mask, 0.1)
-    normal = bucket_normalize(signal, rollout.progress, rollout.mask, 4, 4)
+    normal = bucket_normalized(signal, rollout.progress, rollout.mask, 4, 4)
     expected = gate * base.advantages + 0.2 * gate * base.advantages.sign() * normal
     assert_close(credit(erpo(), rollout)[rollout.mask], expected[rollout.mask])
 
@@ -80,7 +80,7 @@ def test_the_third_party_assembly_is_its_formula():
     gate = entropy_gate(rollout.entropy, rollout.mask, 1, 5.0)
     weights = gate / masked_mean(gate, rollout.mask, dim=-1, keepdim=True)
     signal = process_signal(rollout.ref_log_ratio, rollout.mask, 0.1)
-    normal = bucket_normalize(signal, rollout.progress, rollout.mask, 4, 10)
+    normal = bucket_normalized(signal, rollout.progress, rollout.mask, 4, 10)
     expected = weights * base.advantages + 0.2 * base.advantages.sign() * normal
     third = EntropyGate(normalize="mean", scope="sequence", process=False)
     stack = [GRPO(normalize_std=True), ProcessSignal(), BucketNormalization(), third, OutcomeAnchor()]

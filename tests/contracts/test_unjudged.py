@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks import StackWarning, every_operator
-from callbacks.base import assigned
+from callbacks import StackWarning, find_operator_classes
+from callbacks.base import assign_credit
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.grpos import GRPOS
@@ -33,7 +33,7 @@ from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.stare import STARE
 from rlcredit.functional.gates import AdaptiveEta
-from rlcredit.functional.groups import group_filled
+from rlcredit.functional.groups import group_imputed_values
 from tests.conftest import make_rollout
 
 SCOPES = ("sequence", "group", "batch")
@@ -58,7 +58,7 @@ PLAIN = {
 }
 OPERATORS = [
     *ARGUED,
-    *(PLAIN.get(kind, kind)() for kind in every_operator() if kind.writes and kind is not SemanticPlanner),
+    *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
 DRAWN = (RandomMask, RandomPlanner)
 """Their noise belongs to places in the batch."""
@@ -83,7 +83,7 @@ def with_unjudged(whole, extra):
     for row, pieces in zip(old.tolist(), whole.tokens, strict=True):
         wider.tokens[row] = pieces
     wider.judged = torch.zeros(len(wider.mask), dtype=torch.bool).index_fill(0, old, True)
-    wider.correct = group_filled(wider.correct.index_copy(0, old, whole.correct), wider.judged, size)
+    wider.correct = group_imputed_values(wider.correct.index_copy(0, old, whole.correct), wider.judged, size)
     return wider, old
 
 
@@ -101,7 +101,7 @@ def left(operator, *rollouts):
     stack = stack_around(operator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
-        return [assigned(stack, rollout) for rollout in rollouts]
+        return [assign_credit(stack, rollout) for rollout in rollouts]
 
 
 @pytest.mark.parametrize("operator", [one for one in OPERATORS if not isinstance(one, DRAWN)], ids=name)
@@ -133,7 +133,7 @@ def test_what_unjudged_completions_hold_changes_no_credit_of_judged_ones(operato
         for field in ("entropy", "old_logprobs", "ref_log_ratio", "sum_pi_squared"):
             value = getattr(rollout, field)
             setattr(rollout, field, torch.where(judged[:, None], value, scale * value))
-        rollout.correct = group_filled(rollout.correct, judged, 4)
+        rollout.correct = group_imputed_values(rollout.correct, judged, 4)
         ledgers.append(left(operator, rollout)[0])
     for field in ("rewards", "advantages"):
         assert torch.equal(*(getattr(ledger, field)[judged] for ledger in ledgers))
@@ -142,10 +142,10 @@ def test_what_unjudged_completions_hold_changes_no_credit_of_judged_ones(operato
 
 def test_leaving_one_out_leaves_one_of_the_judged_out():
     rollout, _ = with_unjudged(make_rollout([1.0, 1.0, 0.0, 0.0], group_size=4), extra=12)
-    assert assigned([RLOO()], rollout).advantages[:4, 0].tolist() == pytest.approx([2 / 3, 2 / 3, -2 / 3, -2 / 3])
-    standardised = assigned([GRPO(normalize_std=True)], rollout).advantages[:4, 0]
+    assert assign_credit([RLOO()], rollout).advantages[:4, 0].tolist() == pytest.approx([2 / 3, 2 / 3, -2 / 3, -2 / 3])
+    standardised = assign_credit([GRPO(normalize_std=True)], rollout).advantages[:4, 0]
     assert standardised.abs().tolist() == pytest.approx([0.75**0.5] * 4, abs=1e-5)
-    assert not assigned([PassAtK(k=4)], rollout).advantages.any()  # four of four tries are all there are
+    assert not assign_credit([PassAtK(k=4)], rollout).advantages.any()  # four of four tries are all there are
 
 
 def test_without_operators_too_there_is_no_credit_without_a_verdict():

@@ -8,14 +8,14 @@ import warnings
 import pytest
 import torch
 
-from callbacks import StackWarning, every_operator
+from callbacks import StackWarning, find_operator_classes
 from callbacks.contract import StackError
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.soft_overlong import SoftOverlong
-from callbacks.lints import bounds, check_stack
+from callbacks.lints import bound_advantages, check_stack
 from callbacks.planning.mined_grams import MinedGrams
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -59,7 +59,7 @@ SUPPORT = {
     "sepa_lambda": ConstantLambda(0.4),
     "process": ProcessSignal(beta=1.0),
 }
-KINDS = [kind for kind in every_operator() if kind.writes and kind is not SemanticPlanner]
+KINDS = [kind for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner]
 BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
 
 
@@ -171,6 +171,6 @@ def test_a_stack_that_only_measures_what_it_writes_is_one():
 
 
 def test_shaped_rewards_that_become_credit_have_no_known_bound():
-    assert bounds([PENALTY, AdvantageClip(0.5)], 4) == [1.0, math.inf, 0.5]
-    assert bounds([PENALTY, GRPO()], 4)[-1] == math.inf
-    assert bounds([GRPO(), GTPO(beta=0.0)], 4)[1] == 0.75
+    assert bound_advantages([PENALTY, AdvantageClip(0.5)], 4) == [1.0, math.inf, 0.5]
+    assert bound_advantages([PENALTY, GRPO()], 4)[-1] == math.inf
+    assert bound_advantages([GRPO(), GTPO(beta=0.0)], 4)[1] == 0.75

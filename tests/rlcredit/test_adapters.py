@@ -4,12 +4,18 @@ import json
 
 import pytest
 import torch
-from small_policies import with_adapter, written
+from small_policies import load_with_random_adapter, save_as_policy
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from rlcredit.adapters import CONFIG, described, install, refuse_another_model, weights
+from rlcredit.adapters import (
+    CONFIG,
+    install_adapter,
+    load_adapter_weights,
+    read_adapter_settings,
+    refuse_foreign_adapter,
+)
 from rlcredit.policy import LoRA, Policy
-from rlcredit.run_folder.checkpoint_files import save
+from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 
 
 @pytest.fixture
@@ -43,15 +49,15 @@ def logprobs(policy, asked):
 
 
 def test_a_folder_of_peft_gives_back_every_bit(policy, fresh, asked, here, adapter):
-    install(fresh, weights(here / adapter))
+    install_adapter(fresh, load_adapter_weights(here / adapter))
     assert torch.equal(logprobs(fresh, asked), logprobs(policy, asked))
 
 
 def test_a_checkpoint_gives_back_every_bit(policy, fresh, asked, here):
     state = {f"policy.{name}": weight for name, weight in policy.named_parameters() if weight.requires_grad}
     with (here / "a.ckpt").open("w+b") as file:
-        save({"state_dict": state, "global_step": 3}, file)
-    install(fresh, weights(here / "a.ckpt"))
+        write_sealed_checkpoint({"state_dict": state, "global_step": 3}, file)
+    install_adapter(fresh, load_adapter_weights(here / "a.ckpt"))
     assert torch.equal(logprobs(fresh, asked), logprobs(policy, asked))
 
 
@@ -59,8 +65,8 @@ def test_no_adapter_is_the_base_model_bit_for_bit(policy, asked, fresh):
     with policy.adapter_off():
         base = logprobs(policy, asked)
     assert not torch.equal(base, logprobs(policy, asked))
-    install(fresh, {name: weight for name, weight in policy.named_parameters() if weight.requires_grad})
-    install(fresh, None)
+    install_adapter(fresh, {name: weight for name, weight in policy.named_parameters() if weight.requires_grad})
+    install_adapter(fresh, None)
     assert torch.equal(logprobs(fresh, asked), base)
 
 
@@ -71,7 +77,7 @@ def test_an_adapter_of_other_shapes_is_refused(policy, here, adapter):
         ValueError,
         match=r"the adapter is not of this model with LoRA rank 2: 42 weights differ.* 16 x 192 instead of 2 x 192",
     ):
-        install(small, weights(here / adapter))
+        install_adapter(small, load_adapter_weights(here / adapter))
 
 
 def config(folder, **changes):
@@ -81,7 +87,7 @@ def config(folder, **changes):
 
 
 def test_a_folder_says_how_its_adapter_is_read(here, adapter):
-    lora, base = described(here / adapter)
+    lora, base = read_adapter_settings(here / adapter)
     assert lora["rank"] == 16
     assert lora["alpha"] == 32
     assert "q_proj" in lora["targets"]
@@ -89,7 +95,7 @@ def test_a_folder_says_how_its_adapter_is_read(here, adapter):
 
 
 def test_rank_stabilised_adapters_are_scaled_as_peft_scales_them(here, adapter):
-    lora, _ = described(config(here / adapter, use_rslora=True))
+    lora, _ = read_adapter_settings(config(here / adapter, use_rslora=True))
     assert lora["alpha"] / lora["rank"] == pytest.approx(32 / 16**0.5)
 
 
@@ -105,26 +111,26 @@ def test_rank_stabilised_adapters_are_scaled_as_peft_scales_them(here, adapter):
 )
 def test_what_is_no_plain_lora_is_refused_with_a_way_out(here, adapter, odd):
     with pytest.raises(ValueError, match=f"{next(iter(odd))} is .* only plain LoRA .* merged folder as --model"):
-        described(config(here / adapter, **odd))
+        read_adapter_settings(config(here / adapter, **odd))
 
 
 @pytest.mark.parametrize("odd", [{"r": 0}, {"r": None}, {"lora_alpha": "32"}, {"target_modules": None}], ids=str)
 def test_settings_that_are_none_are_refused(here, adapter, odd):
     with pytest.raises(ValueError, match="r, lora_alpha and target_modules are "):
-        described(config(here / adapter, **odd))
+        read_adapter_settings(config(here / adapter, **odd))
 
 
 def test_the_adapter_of_transposed_layers_is_read_again(tmp_path):
     """PEFT notes of GPT-2's that their weights are transposed."""
     shape = {"n_positions": 64, "n_embd": 32, "n_layer": 1, "n_head": 2}
     model = GPT2LMHeadModel(GPT2Config(vocab_size=384, **shape, bos_token_id=1, eos_token_id=2))
-    policy = with_adapter(Policy(written(model, tmp_path / "gpt2").path, LoRA(4, 8, ["c_attn"])))
+    policy = load_with_random_adapter(Policy(save_as_policy(model, tmp_path / "gpt2").path, LoRA(4, 8, ["c_attn"])))
     policy.save_adapter(tmp_path / "adapter")
-    assert described(tmp_path / "adapter")[0] == {"rank": 4, "alpha": 8, "targets": ["c_attn"]}
-    refuse_another_model(policy, weights(tmp_path / "adapter"))
+    assert read_adapter_settings(tmp_path / "adapter")[0] == {"rank": 4, "alpha": 8, "targets": ["c_attn"]}
+    refuse_foreign_adapter(policy, load_adapter_weights(tmp_path / "adapter"))
 
 
 def test_a_folder_without_weights_is_refused(here, adapter):
     (here / adapter / "adapter_model.safetensors").unlink()
     with pytest.raises(ValueError, match="safetensors is missing"):
-        described(here / adapter)
+        read_adapter_settings(here / adapter)

@@ -1,13 +1,13 @@
 import pytest
 import torch
 from peft import PeftModel
-from small_policies import with_adapter
+from small_policies import load_with_random_adapter
 from torch.testing import assert_close
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.sampling import Sampling
-from rlcredit.exported import Merged, exported
+from rlcredit.exported import MergedWeights, export_policy
 from rlcredit.policy import Policy
 
 
@@ -31,7 +31,7 @@ def log_probabilities(model, policy, prompt_ids, samples):
 
 def test_plain_transformers_computes_the_log_probabilities_that_were_sampled(policy, tmp_path):
     prompt_ids, samples = sampled(policy)
-    exported(policy, tmp_path / "plain")
+    export_policy(policy, tmp_path / "plain")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "plain").eval()
     actual = log_probabilities(model, policy, prompt_ids, samples)
     assert_close(actual, samples.logprobs[samples.mask], rtol=0, atol=3e-5)
@@ -50,9 +50,9 @@ def test_peft_computes_them_from_the_adapter_alone(policy, tmp_path):
 
 
 def test_a_4bit_base_is_written_as_the_weights_that_acted(tmp_path):
-    policy = with_adapter(Policy(quantization="4bit"))
+    policy = load_with_random_adapter(Policy(quantization="4bit"))
     prompt_ids, samples = sampled(policy)
-    exported(policy, tmp_path / "plain")
+    export_policy(policy, tmp_path / "plain")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "plain").eval()
     assert model.dtype == torch.float32
     assert not hasattr(model.config, "quantization_config")
@@ -61,8 +61,8 @@ def test_a_4bit_base_is_written_as_the_weights_that_acted(tmp_path):
 
 
 def test_a_bfloat16_base_is_written_in_float32_and_nothing_is_rounded(tmp_path):
-    policy = with_adapter(Policy(dtype="bfloat16"))
-    exported(policy, tmp_path / "plain")
+    policy = load_with_random_adapter(Policy(dtype="bfloat16"))
+    export_policy(policy, tmp_path / "plain")
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "plain")
     layer = policy.lm.get_base_model().model.layers[0].mlp.up_proj
     change = layer.get_delta_weight("default")
@@ -72,7 +72,7 @@ def test_a_bfloat16_base_is_written_in_float32_and_nothing_is_rounded(tmp_path):
 
 
 def test_what_rounding_loses_is_a_share_of_the_change(policy, tmp_path):
-    merged = Merged(policy)
+    merged = MergedWeights(policy)
     assert merged.lost(torch.float32) == 0
     errors = changes = 0.0
     for layer in merged.adapted.values():
@@ -80,15 +80,15 @@ def test_what_rounding_loses_is_a_share_of_the_change(policy, tmp_path):
         errors += float(((base + change).bfloat16().float() - (base + change)).square().sum())
         changes += float(change.square().sum())
     assert merged.lost(torch.bfloat16) == pytest.approx((errors / changes) ** 0.5, rel=1e-4)
-    exported(policy, tmp_path / "plain", dtype="bfloat16")
+    export_policy(policy, tmp_path / "plain", dtype="bfloat16")
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "plain").dtype == torch.bfloat16
 
 
 def test_a_fresh_adapter_loses_nothing_and_changes_nothing():
     policy = Policy()
     policy.load()
-    assert Merged(policy).lost(torch.bfloat16) == 0
-    weights = Merged(policy).weights()
+    assert MergedWeights(policy).lost(torch.bfloat16) == 0
+    weights = MergedWeights(policy).weights()
     theirs = AutoModelForCausalLM.from_pretrained(policy.location).state_dict()
     assert weights.keys() == theirs.keys()
     assert all(torch.equal(weights[name], theirs[name]) for name in theirs)
@@ -96,7 +96,7 @@ def test_a_fresh_adapter_loses_nothing_and_changes_nothing():
 
 def test_the_policy_is_left_as_it_was(policy, tmp_path):
     before = {name: weight.clone() for name, weight in policy.lm.state_dict().items()}
-    exported(policy, tmp_path / "plain")
+    export_policy(policy, tmp_path / "plain")
     after = policy.lm.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -105,7 +105,7 @@ def test_the_policy_is_left_as_it_was(policy, tmp_path):
 
 def test_tokenizer_settings_and_card_are_beside_the_weights(policy, tmp_path):
     drawing = {"do_sample": True, "temperature": 0.7, "top_p": 1.0, "top_k": 0}
-    exported(policy, tmp_path / "mine", generation=drawing, facts={"steps": "4"})
+    export_policy(policy, tmp_path / "mine", generation=drawing, facts={"steps": "4"})
     theirs = AutoTokenizer.from_pretrained(tmp_path / "mine")
     chat = [{"role": "user", "content": "4 + 3"}]
     assert theirs.apply_chat_template(chat, add_generation_prompt=True, tokenize=False) == (

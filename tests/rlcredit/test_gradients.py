@@ -9,8 +9,14 @@ from lightning.pytorch import Callback
 from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.functional.directions import dot
-from rlcredit.gradients import adam_step, adam_steps, clipped, gradients, prompt_gradients
+from rlcredit.functional.directions import inner_product
+from rlcredit.gradients import (
+    clip_gradient,
+    compute_credit_gradients,
+    compute_prompt_gradients,
+    predict_adam_step,
+    predict_optimizer_steps,
+)
 from rlcredit.losses import KLPenalty
 
 
@@ -22,10 +28,10 @@ class Both(Callback):
 
     def on_before_backward(self, trainer, module, loss):
         rollout = module.minibatch(module._kept)
-        [whole] = gradients(trainer, module, rollout, [rollout.advantages])
+        [whole] = compute_credit_gradients(trainer, module, rollout, [rollout.advantages])
         names = {weight: name for name, weight in module.named_parameters()}
-        self.predicted.append(adam_step(trainer.optimizers[0], clipped(trainer, whole), names).change)
-        self.shares.append(prompt_gradients(trainer, module, rollout, rollout.advantages))
+        self.predicted.append(predict_adam_step(trainer.optimizers[0], clip_gradient(trainer, whole), names).change)
+        self.shares.append(compute_prompt_gradients(trainer, module, rollout, rollout.advantages))
         self.seen.append(whole)
         self.before = {n: w.detach().clone() for n, w in module.named_parameters() if w.requires_grad}
 
@@ -43,7 +49,7 @@ def test_gradient_and_step_are_those_that_follow(fit, how):
     for seen, real, predicted, change, shares in zip(
         both.seen, both.gradient, both.predicted, both.change, both.shares
     ):
-        assert dot(real, real) > 0
+        assert inner_product(real, real) > 0
         for name in real:
             assert_close(seen[name], real[name], atol=1e-7, rtol=1e-4)
             assert_close(predicted[name], change[name], atol=1e-6, rtol=1e-3)
@@ -71,7 +77,7 @@ def test_the_step_is_that_of_each_kind_of_adam(optimizer):
     weight = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
     adam = optimizer([weight], lr=0.01)
     for gradient in (torch.tensor([0.3, -0.1]), torch.tensor([-0.2, 0.4])):
-        predicted = adam_step(adam, {"w": gradient}, {weight: "w"}).change["w"]
+        predicted = predict_adam_step(adam, {"w": gradient}, {weight: "w"}).change["w"]
         before, weight.grad = weight.detach().clone(), gradient
         adam.step()
         assert_close(weight.detach() - before, predicted, atol=1e-7, rtol=1e-5)
@@ -81,4 +87,4 @@ def test_variants_that_are_not_predicted_are_not():
     weight = torch.nn.Parameter(torch.ones(2))
     for variant in ({"amsgrad": True}, {"maximize": True}):
         trainer = SimpleNamespace(optimizers=[torch.optim.AdamW([weight], **variant)])
-        assert adam_steps(trainer, torch.nn.Module(), [{"w": torch.ones(2)}]) == []
+        assert predict_optimizer_steps(trainer, torch.nn.Module(), [{"w": torch.ones(2)}]) == []

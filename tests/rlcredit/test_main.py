@@ -40,7 +40,8 @@ def test_a_signal_ends_every_command_with_a_line_and_its_status(name, number, st
             left.append("taken back")
 
     monkeypatch.setattr(sys, "argv", ["rlcredit", name])
-    monkeypatch.setattr(importlib.import_module(COMMANDS[name]), "main", work)
+    module, function = COMMANDS[name].split(":")
+    monkeypatch.setattr(importlib.import_module(module), function, work)
     handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         with pytest.raises(SystemExit) as stop:

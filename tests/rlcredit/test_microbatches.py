@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from rlcredit.microbatches import MicroBatches, parts
+from rlcredit.microbatches import MicroBatches, split_rows_by_tokens
 from rlcredit.policy import Policy
 
 
 @given(st.lists(st.integers(1, 50), min_size=1).map(sorted), st.integers(1, 400))
 def test_parts_hold_every_row_once_and_no_more_tokens_than_allowed(lengths, tokens):
-    cut = parts(lengths, tokens)
+    cut = split_rows_by_tokens(lengths, tokens)
     assert [row for part in cut for row in range(part.start, part.stop)] == list(range(len(lengths)))
     for part in cut:
         assert part.stop - part.start == 1 or (part.stop - part.start) * lengths[part.stop - 1] <= tokens

@@ -16,7 +16,7 @@ from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from rlcredit.losses import TEPO, ClipCov, ClippedSurrogate, ImportanceSampling, KLPenalty
 from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy, Scores
+from rlcredit.policy import Policy, TokenScores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
 from tests.rlcredit.losses.batches import batch, facts
@@ -163,7 +163,7 @@ def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss)
     judged = whole.judged = torch.tensor([True, False, True, True, *[False] * 4])
     known = facts(loss, whole)
     module.facts = lambda rollout, entropy: known
-    arguments, given = module.judged_inputs(whole, Scores(whole.logprobs, whole.now), whole.advantages)
+    arguments, given = module.judged_inputs(whole, TokenScores(whole.logprobs, whole.now), whole.advantages)
     part = whole.rows(judged.nonzero().squeeze(-1))
     alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
     of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}

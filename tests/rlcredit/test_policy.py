@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from small_policies import with_adapter
+from small_policies import load_with_random_adapter
 from torch.testing import assert_close
 
 import rlcredit
@@ -54,7 +54,7 @@ def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
     shutil.copytree(Policy().location, tmp_path / "one_token")
     template = tmp_path / "one_token" / "chat_template.jinja"
     template.write_text("<|endoftext|>" + template.read_text())
-    policy = with_adapter(Policy(str(tmp_path / "one_token")))
+    policy = load_with_random_adapter(Policy(str(tmp_path / "one_token")))
     prompt_ids = policy.encode(["4 + 3 =", "What is 13 - 4 + 87 - 20 + 5?"])
     samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(1, 8), seed=0, step=0)
     with torch.no_grad():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlcredit.policy import Policy
-from rlcredit.prompt import PADDING, Prompt, PromptError, context_length, turns
+from rlcredit.prompt import PADDING, PromptError, PromptFormat, find_context_length, parse_conversation
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 SAID = [
@@ -21,7 +21,7 @@ def own(policy):
     """The embedded policy, with a tokenizer and a prompt that a test may change."""
     other = copy.copy(policy)
     other.tokenizer = copy.deepcopy(policy.tokenizer)
-    other.prompt = Prompt()
+    other.prompt = PromptFormat()
     return other
 
 
@@ -44,10 +44,10 @@ def test_a_prompt_of_the_embedded_policy_has_these_ids(policy):
 
 
 def test_raw_text_is_blocks_with_each_answer_behind_its_question():
-    assert Prompt(chat=False).written(None, [SAID]) == ["Add.\n\n1 + 1 = 2\n\n2 + 1 ="]
+    assert PromptFormat(chat=False).written(None, [SAID]) == ["Add.\n\n1 + 1 = 2\n\n2 + 1 ="]
     lines = [{**SAID[1], "content": "Q: 1\nA:\n"}, SAID[2], SAID[3]]
-    assert Prompt(chat=False).written(None, [lines]) == ["Q: 1\nA:\n2\n\n2 + 1 ="]
-    assert Prompt(chat=False).written(None, [[{"role": "system", "content": ""}, SAID[3]]]) == ["2 + 1 ="]
+    assert PromptFormat(chat=False).written(None, [lines]) == ["Q: 1\nA:\n2\n\n2 + 1 ="]
+    assert PromptFormat(chat=False).written(None, [[{"role": "system", "content": ""}, SAID[3]]]) == ["2 + 1 ="]
 
 
 def with_bos(tokenizer):
@@ -65,7 +65,7 @@ def test_the_tokenizer_adds_its_special_tokens_to_raw_text_and_none_to_a_chat(ow
     bos = with_bos(own.tokenizer)
     chat = own.encode(["4 + 3"])[0].tolist()
     assert chat.count(bos) == 2  # the template's own, one for each turn
-    own.prompt = Prompt(chat=False)
+    own.prompt = PromptFormat(chat=False)
     raw = own.encode(["4 + 3"])[0].tolist()
     assert raw.count(bos) == 1
     assert own.tokenizer.decode([token for token in raw if token != PADDING]) == "<|im_start|>4 + 3"
@@ -74,7 +74,7 @@ def test_the_tokenizer_adds_its_special_tokens_to_raw_text_and_none_to_a_chat(ow
 def test_thinking_reaches_a_template_that_knows_it(own):
     own.tokenizer.chat_template = "{{ messages[-1].content }}{% if enable_thinking is false %} quickly{% endif %}"
     written = {
-        thinking: Prompt(thinking=thinking).written(own.tokenizer, [SAID])[0] for thinking in (None, True, False)
+        thinking: PromptFormat(thinking=thinking).written(own.tokenizer, [SAID])[0] for thinking in (None, True, False)
     }
     assert written == {None: "2 + 1 =", True: "2 + 1 =", False: "2 + 1 = quickly"}
 
@@ -82,8 +82,12 @@ def test_thinking_reaches_a_template_that_knows_it(own):
 @pytest.mark.parametrize(
     ("prompt", "template", "message"),
     [
-        (Prompt(), None, r"tiny has no chat template.*Set model\.policy\.prompt\.chat to false"),
-        (Prompt(thinking=True), "{{ messages }}", r"prompt\.thinking is true, but the chat template of tiny knows no"),
+        (PromptFormat(), None, r"tiny has no chat template.*Set model\.policy\.prompt\.chat to false"),
+        (
+            PromptFormat(thinking=True),
+            "{{ messages }}",
+            r"prompt\.thinking is true, but the chat template of tiny knows no",
+        ),
     ],
 )
 def test_a_tokenizer_that_cannot_write_prompts_is_refused_by_name(own, prompt, template, message):
@@ -104,7 +108,7 @@ def test_a_base_model_is_refused_before_its_weights_are_read_and_loads_as_raw_te
     with pytest.raises(PromptError, match="base has no chat template"):
         Policy(str(folder)).load()
     weights.rename(folder / "model.safetensors")
-    raw = Policy(str(folder), prompt=Prompt(chat=False))
+    raw = Policy(str(folder), prompt=PromptFormat(chat=False))
     raw.load()
     ids = raw.encode([SAID])
     assert raw.tokenizer.decode(ids[raw.prompt_mask(ids)]).endswith("Add.\n\n1 + 1 = 2\n\n2 + 1 =")
@@ -117,8 +121,8 @@ def test_what_a_template_refuses_is_said_with_the_option(own):
 
 
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(own):
-    own.prompt = Prompt(chat=False)
-    assert context_length(own.lm.config) == 1024
+    own.prompt = PromptFormat(chat=False)
+    assert find_context_length(own.lm.config) == 1024
     assert own.encode(["1" * 1023]).shape == (1, 1024)
     with pytest.raises(PromptError, match=r"a prompt has 1,024 tokens, and tiny reads 1,024, its answer included"):
         own.encode(["3", "1" * 1024])
@@ -137,12 +141,12 @@ def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(own):
 )
 def test_malformed_turns_are_refused(question, message):
     with pytest.raises(ValueError, match=f"row 3: {message}"):
-        turns(question, "row 3")
+        parse_conversation(question, "row 3")
 
 
 def test_thinking_without_a_template_is_refused():
     with pytest.raises(ValueError, match="thinking is an option of chat templates"):
-        Prompt(chat=False, thinking=True)
+        PromptFormat(chat=False, thinking=True)
 
 
 @pytest.mark.parametrize(

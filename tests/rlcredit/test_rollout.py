@@ -4,7 +4,16 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from rlcredit.rollout import FACTS, FIELDS, MEANINGFUL, NEUTRAL, NOTES, Rollout, concatenated, positional_progress
+from rlcredit.rollout import (
+    FACTS,
+    FIELDS,
+    MEANINGFUL,
+    NEUTRAL,
+    NOTES,
+    Rollout,
+    concatenate_rollouts,
+    positional_progress,
+)
 from tests.callbacks.rollouts import THREE_AND_TWO
 from tests.conftest import make_rollout
 
@@ -12,7 +21,7 @@ from tests.conftest import make_rollout
 def test_rows_and_rounds_are_put_together_as_they_were_taken_apart():
     whole = make_rollout()
     parts = [whole.minibatch(number, 2) for number in (0, 1)]
-    again = concatenated(parts)
+    again = concatenate_rollouts(parts)
     for name in ("mask", "old_logprobs", "entropy", "rewards", "advantages", "signal", "completion_ids"):
         assert torch.equal(getattr(again, name), getattr(whole, name)), name
     assert again.tokens == whole.tokens

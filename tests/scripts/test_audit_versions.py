@@ -2,12 +2,19 @@
 
 import audit_versions
 import pytest
-from audit_versions import CONSTRAINTS, closure, declared, find_forbidden, find_other, main
+from audit_versions import (
+    CONSTRAINTS,
+    collect_installed_versions,
+    find_forbidden_versions,
+    find_unconstrained_versions,
+    main,
+    read_declared_requirements,
+)
 from packaging.requirements import Requirement
 
 
 def test_nothing_that_is_installed_is_forbidden(capsys):
-    assert list(find_forbidden()) == []
+    assert list(find_forbidden_versions()) == []
     assert main([]) == 0
 
 
@@ -15,11 +22,11 @@ def test_the_constraints_hold_all_that_is_asked_for_and_fit_the_floors():
     lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
     pinned = {Requirement(line).name: Requirement(line) for line in lines}
     assert all("+" not in line and "@" not in line and "==" in line for line in lines)
-    for requirement in declared():
+    for requirement in read_declared_requirements():
         if requirement.name in pinned:
             (pin,) = pinned[requirement.name].specifier
             assert requirement.specifier.contains(pin.version, prereleases=True), requirement
-    assert {"torch", "lightning", "ray", "pytest", "sqlalchemy"} <= pinned.keys() & closure().keys()
+    assert {"torch", "lightning", "ray", "pytest", "sqlalchemy"} <= pinned.keys() & collect_installed_versions().keys()
 
 
 @pytest.mark.parametrize(
@@ -33,12 +40,14 @@ def test_the_constraints_hold_all_that_is_asked_for_and_fit_the_floors():
     ],
 )
 def test_a_version_that_must_not_run_is_named(monkeypatch, capsys, name, version, words):
-    plain = audit_versions.installed
-    monkeypatch.setattr(audit_versions, "installed", lambda each: version if each == name else plain(each))
+    plain = audit_versions.find_installed_version
+    monkeypatch.setattr(audit_versions, "find_installed_version", lambda each: version if each == name else plain(each))
     assert main([]) == 1
     assert words in capsys.readouterr().out
 
 
 def test_what_the_tests_did_not_run_with_is_told(monkeypatch):
-    monkeypatch.setattr(audit_versions, "installed", {"numpy": "2.0.0"}.get)
-    assert list(find_other(["# head", "numpy==2.1.0", "scipy==1.0"])) == ["numpy is 2.0.0; the tests ran with 2.1.0."]
+    monkeypatch.setattr(audit_versions, "find_installed_version", {"numpy": "2.0.0"}.get)
+    assert list(find_unconstrained_versions(["# head", "numpy==2.1.0", "scipy==1.0"])) == [
+        "numpy is 2.0.0; the tests ran with 2.1.0."
+    ]

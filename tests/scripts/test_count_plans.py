@@ -12,7 +12,7 @@ def test_text_that_two_windows_share_counts_once():
     def finds(texts):
         return [[(0, 10), (5, 12)] if "let" in text else [] for text in texts]
 
-    rows = list(count_plans.counted("x", finds, answers))
+    rows = list(count_plans.count_planning_answers("x", finds, answers))
     assert [(row["answers"], row["completions"], row["with_a_plan"]) for row in rows] == [
         ("all", "2", "1"),
         ("right", "1", "1"),
@@ -23,4 +23,4 @@ def test_text_that_two_windows_share_counts_once():
 
 
 def test_phrases_are_found_as_the_operator_finds_them():
-    assert count_plans.phrases(["let me think"])(["Let me\nthink: 4", "4"]) == [[(0, 12)], []]
+    assert count_plans.make_phrase_planner(["let me think"])(["Let me\nthink: 4", "4"]) == [[(0, 12)], []]

@@ -7,7 +7,7 @@ import fetch_smollm2
 import gguf
 import pytest
 import torch
-from fetch_smollm2 import main, sha256
+from fetch_smollm2 import hash_file_content, main
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -89,7 +89,7 @@ def test_a_gguf_file_becomes_the_folder_of_a_policy(tmp_path, monkeypatch, capsy
     card = (out / "README.md").read_text()
     assert "30,880 parameters, llama architecture" in card
     assert "| licence | Apache-2.0 |" in card
-    assert sha256(file) in card
+    assert hash_file_content(file) in card
     policy = Policy(str(out))
     policy.load()
     assert policy.stop_ids.tolist() == [2]

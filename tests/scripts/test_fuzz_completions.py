@@ -2,7 +2,7 @@
 
 import random
 
-from fuzz_completions import Golds, outcomes, tasks
+from fuzz_completions import GoldQuestions, count_judging_outcomes, make_fuzzed_tasks
 
 from rlcredit.tasks import Example
 from rlcredit.verification.verifiers import Verdict
@@ -13,15 +13,15 @@ NAMES = ("chain_sum", "countdown", "n_queens")
 def test_no_completion_raises_or_acts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tried = 0
-    for name, task in tasks(NAMES):
-        counted = outcomes(task, 256, random.Random(name), tmp_path / "pwned")
+    for name, task in make_fuzzed_tasks(NAMES):
+        counted = count_judging_outcomes(task, 256, random.Random(name), tmp_path / "pwned")
         assert counted["raised"] == counted["no verdict"] == counted["executed"] == 0, name
         tried += sum(counted.values())
     assert tried == 1024
     assert list(tmp_path.iterdir()) == []
 
 
-class Stumbling(Golds):
+class Stumbling(GoldQuestions):
     """Mathematics that stumbles over one answer."""
 
     def __init__(self):

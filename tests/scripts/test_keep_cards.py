@@ -6,14 +6,16 @@ import csv_rows
 import keep_cards
 import pytest
 
-from rlcredit.card.board import row
+from rlcredit.card.board import summarise_card
 from rlcredit.card.card import ITSELF
 from tests.rlcredit.card.cards import made
 
 
 def test_new_rows_replace_those_of_the_same_condition_organism_and_budget():
-    kept = [row(made("GTPO", 1.0)), row(made("GTPO", 1.0, organism="decoy"))]
-    rows = keep_cards.together(kept, [row(made("EAPO", 2.0, organism="decoy")), row(made("GTPO", 3.0))])
+    kept = [summarise_card(made("GTPO", 1.0)), summarise_card(made("GTPO", 1.0, organism="decoy"))]
+    rows = keep_cards.merge_leaderboard_rows(
+        kept, [summarise_card(made("EAPO", 2.0, organism="decoy")), summarise_card(made("GTPO", 3.0))]
+    )
     assert [(each["condition"], each["organism"], each["gain"]) for each in rows] == [
         ("GTPO", "aligned", "3"),
         ("EAPO", "decoy", "2"),
@@ -29,7 +31,7 @@ def test_the_board_is_kept_drawn_and_printed(tmp_path, monkeypatch, capsys):
         card.write(place / "card.json")
     monkeypatch.setattr(sys, "argv", f"keep_cards.py {tmp_path / 'cards'} --board {board} --picture {picture}".split())
     keep_cards.main()
-    assert csv_rows.read(board) == [row(card) for card in cards]
+    assert csv_rows.read_csv_rows(board) == [summarise_card(card) for card in cards]
     assert picture.stat().st_size > 0
     assert "| GTPO | +1.5 (+0.5 to +2.5) | **+1.5 (+0.5 to +2.5)** |" in capsys.readouterr().out
 

@@ -27,7 +27,7 @@ def found(monkeypatch):
 
     def of(**how):
         args = {"policy": "tiny", "terms": (3, 5), "max_tokens": 64, "prompts": 7, "completions": 4, "batch": 2}
-        return measure_noise.measured(list(stacks), argparse.Namespace(**args, seed=0, threads=1, **how))
+        return measure_noise.measure_batch_gradients(list(stacks), argparse.Namespace(**args, seed=0, threads=1, **how))
 
     return of
 
@@ -36,7 +36,7 @@ def test_every_stack_is_measured_on_the_same_completions(found):
     vectors = found(config=[])
     assert {len(each) for each in vectors.values()} == {3}  # the seventh prompt fills no batch
     assert_allclose(vectors["doubled"], 2 * vectors["GRPO"], rtol=1e-4, atol=1e-7)
-    _, more, direction = measure_noise.compared(vectors["doubled"], vectors["GRPO"])
+    _, more, direction = measure_noise.compare_with_grpo(vectors["doubled"], vectors["GRPO"])
     assert_allclose((more[0], direction[0]), (0, 1), atol=1e-5)
     assert np.abs(vectors["MaxRL"] - vectors["GRPO"]).max() > 1e-4
 

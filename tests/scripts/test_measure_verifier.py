@@ -1,8 +1,15 @@
 import json
 
 import pytest
-from measure_verifier import Case, compare_alone, count_verdicts, failing, make_cases, read_golds
-from tabulate_verifier import lines, rewrite_lines
+from measure_verifier import (
+    RewrittenGold,
+    count_verdicts,
+    group_misjudged_golds,
+    is_right_for_math_verify,
+    read_golds,
+    rewrite_golds,
+)
+from tabulate_verifier import render_rewrite_table, render_verifier_table
 
 from rlcredit.verification.verifiers import Verdict
 
@@ -27,8 +34,8 @@ def test_golds_are_found_where_files_have_them(tmp_path, records, golds):
 
 def test_a_rewrite_has_so_many_cases_the_same_for_one_seed():
     golds = [str(number) for number in range(3, 40)]
-    cases = make_cases(golds, 2, seed=1)
-    assert cases == make_cases(golds, 2, seed=1) != make_cases(golds, 2, seed=2)
+    cases = rewrite_golds(golds, 2, seed=1)
+    assert cases == rewrite_golds(golds, 2, seed=1) != rewrite_golds(golds, 2, seed=2)
     assert [case.kind for case in cases if case.rewrite == "in a box"] == ["equal"] * 2
     assert {case.completion for case in cases if case.rewrite == "one more"} == {
         rf"\boxed{{{int(case.gold) + 1}}}" for case in cases if case.rewrite == "one more"
@@ -36,7 +43,9 @@ def test_a_rewrite_has_so_many_cases_the_same_for_one_seed():
 
 
 def test_counts_and_tables_follow_from_the_verdicts():
-    cases = [Case("equal", "in a box", "3", r"\boxed{3}")] * 4 + [Case("different", "one more", "3", r"\boxed{4}")] * 2
+    cases = [RewrittenGold("equal", "in a box", "3", r"\boxed{3}")] * 4 + [
+        RewrittenGold("different", "one more", "3", r"\boxed{4}")
+    ] * 2
     verdicts = [RIGHT, RIGHT, WRONG, UNJUDGED, RIGHT, WRONG]
     rows = [
         {name: str(cell) for name, cell in row.items()}
@@ -46,20 +55,23 @@ def test_counts_and_tables_follow_from_the_verdicts():
         ("4", "2", "3"),
         ("2", "1", "0"),
     ]
-    assert list(lines(rows))[2] == "| `sums.csv` | 4 | 2 (50.0 %) | 1 (25.0 %) | 2 | 1 (50.0 %) | 0 (0.0 %) |"
-    assert list(rewrite_lines(rows, rows))[2:] == [
+    assert (
+        list(render_verifier_table(rows))[2]
+        == "| `sums.csv` | 4 | 2 (50.0 %) | 1 (25.0 %) | 2 | 1 (50.0 %) | 0 (0.0 %) |"
+    )
+    assert list(render_rewrite_table(rows, rows))[2:] == [
         "| equal | in a box | 4 | 2 | 2 | 1 |",
         "| different | one more | 2 | 1 | 1 | 0 |",
     ]
-    assert [len(missed) for missed in failing(cases, verdicts).values()] == [2, 1]
+    assert [len(missed) for missed in group_misjudged_golds(cases, verdicts).values()] == [2, 1]
 
 
 def test_the_library_alone_is_not_right_where_it_raises(monkeypatch):
-    case = Case("equal", "in a box", r"\frac{1}{2}", r"\boxed{0.5}")
-    assert compare_alone(case)
+    case = RewrittenGold("equal", "in a box", r"\frac{1}{2}", r"\boxed{0.5}")
+    assert is_right_for_math_verify(case)
 
     def fail(*_, **__):
         raise RecursionError
 
     monkeypatch.setattr("math_verify.parse", fail)
-    assert not compare_alone(case)
+    assert not is_right_for_math_verify(case)

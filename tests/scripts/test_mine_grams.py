@@ -2,16 +2,16 @@ import json
 import sys
 
 import pytest
-from mine_grams import frequent_clusters, grams_of, main, successful
+from mine_grams import extract_grams, frequent_clusters, main, read_right_completions
 
 from callbacks.planning.mined_grams import MinedGrams
 
 
 def test_grams_stay_inside_a_stretch_of_words():
-    assert grams_of("Let me check: 4 + 5 = 9, so that’s not right.") == {
+    assert extract_grams("Let me check: 4 + 5 = 9, so that’s not right.") == {
         *("let me check", "so that's not", "that's not right", "so that's not right")
     }
-    assert grams_of("a b c d e f") == {
+    assert extract_grams("a b c d e f") == {
         *("a b c", "b c d", "c d e", "d e f", "a b c d", "b c d e", "c d e f", "a b c d e", "b c d e f")
     }
 
@@ -30,13 +30,13 @@ def test_only_right_completions_count_each_once(tmp_path):
     ]
     (tmp_path / "list.json").write_text(json.dumps(records))
     (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, records)))
-    assert [successful([path]) for path in sorted(tmp_path.iterdir())] == [["a", "c"], ["a", "c"]]
+    assert [read_right_completions([path]) for path in sorted(tmp_path.iterdir())] == [["a", "c"], ["a", "c"]]
 
 
 def test_answers_of_an_evaluation_count_by_their_verdict(tmp_path):
     file = tmp_path / "answers.jsonl"
     file.write_text("\n".join(json.dumps({"completion": text, "verdict": text}) for text in ("right", "wrong")))
-    assert successful([file]) == ["right"]
+    assert read_right_completions([file]) == ["right"]
 
 
 def test_what_it_writes_is_what_the_callback_reads(tmp_path, monkeypatch, capsys):

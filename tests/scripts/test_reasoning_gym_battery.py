@@ -1,15 +1,15 @@
 from pathlib import Path
 
 import pytest
-from csv_rows import read
+from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
-from reasoning_gym_battery import KINDS, asked, same, table
+from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set, render_battery_table
 
 from rlcredit.verification.scorers import EVALUATING
 from rlcredit.verification.shapes import SHAPES
 
 ROOT = Path(__file__).parents[2]
-ROWS = {row["name"]: row for row in read(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
+ROWS = {row["name"]: row for row in read_csv_rows(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}
 GENEROUS = {"propositional_logic", "sokoban", "polynomial_equations", "pool_matrix"}
 """Anything follows from contradictory premises, a solved board may stay solved, 5.00 is 5.0; the study says so."""
 
@@ -38,7 +38,7 @@ def test_what_the_scorers_take_is_what_has_a_shape():
 
 def test_the_study_shows_the_table():
     page = (ROOT / "docs" / "studies" / "reasoning_gym.md").read_text(encoding="utf-8")
-    assert table(list(ROWS.values())) in page
+    assert render_battery_table(list(ROWS.values())) in page
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_the_study_shows_the_table():
     [("0 days", "0", True), ("a = 1", "1", True), ("'None'", "none", True), ("not 5", "5", False), ("-5", "5", False)],
 )
 def test_a_constant_that_is_the_reference_is_not_counted(answer, gold, expected):
-    assert same(answer, gold) is expected
+    assert is_same_answer(answer, gold) is expected
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*arcagi.*:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", sorted(DATASETS))
 def test_the_battery(name):
-    row, accepted = asked(name, 2)
+    row, accepted = judge_data_set(name, 2)
     assert name in GENEROUS or [case for case, here in accepted if here] == []
     assert counts(row, "references", "others") == counts(row, "references_right", "others_right")

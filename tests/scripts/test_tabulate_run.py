@@ -24,7 +24,7 @@ def run(tmp_path):
 
 
 def test_every_evaluation_is_a_row_with_its_minutes_and_its_interval_over_questions(run):
-    first, last = tabulate_run.values(run)
+    first, last = tabulate_run.read_run_evaluations(run)
     assert (first["step"], first["minutes"], first["pass_at_1"]) == ("0", "0", "0.25")
     assert (last["step"], last["minutes"], last["pass_at_1"]) == ("6", "1.5", "0.75")
     low, high, _ = share_interval([1.0, 0.5])
@@ -32,6 +32,6 @@ def test_every_evaluation_is_a_row_with_its_minutes_and_its_interval_over_questi
 
 
 def test_the_table_has_a_line_for_each(run):
-    *_, line = tabulate_run.lines(list(tabulate_run.values(run)))
+    *_, line = tabulate_run.render_run_table(list(tabulate_run.read_run_evaluations(run)))
     assert line.startswith("| 6 steps | 1.5 | 0.750 | ")
     assert line.endswith(" | 0.500 | 28.2 | 0.125 | 25.0 % |")

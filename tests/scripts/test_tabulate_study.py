@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tabulate_study
 
-from rlcredit.campaign.metric import Metric
+from rlcredit.campaign.metric import MetricDefinition
 from tests.scripts.csv_files import write
 
 FOUND = {
@@ -33,7 +33,7 @@ def tables(tmp_path):
         write(folder / "comparisons.csv", comparisons)
         names = ["grpo", *(each["condition"] for each in comparisons)]
         write(folder / "conditions.csv", [{"condition": name, "pass_at_1": "0.9525"} for name in names])
-        return "\n".join(tabulate_study.lines(folder, paper or {}))
+        return "\n".join(tabulate_study.render_study_tables(folder, paper or {}))
 
     return printed
 
@@ -59,7 +59,7 @@ def test_a_family_that_lacks_pairs_or_cannot_be_compared_has_no_table(tables):
 
 
 def test_the_paper_stands_beside_its_own_contrast_with_its_own_baseline(tables):
-    same = Metric("solve rate", "running mean")
+    same = MetricDefinition("solve rate", "running mean")
     paper = {
         ("4B, signals", "baseline", "surprisal"): (same, np.array([0.51, 0.50, 0.52])),
         ("4B, signals", "arm", "predictive variance"): (same, np.array([0.50, 0.49, 0.51])),
@@ -71,8 +71,14 @@ def test_the_paper_stands_beside_its_own_contrast_with_its_own_baseline(tables):
 
 def test_metrics_of_two_definitions_are_refused(tables):
     paper = {
-        ("4B, signals", "baseline", "surprisal"): (Metric("solve rate", "running mean"), np.array([0.51, 0.50, 0.52])),
-        ("4B, signals", "arm", "predictive variance"): (Metric("solve rate", "last batch"), np.array([0.5, 0.5, 0.5])),
+        ("4B, signals", "baseline", "surprisal"): (
+            MetricDefinition("solve rate", "running mean"),
+            np.array([0.51, 0.50, 0.52]),
+        ),
+        ("4B, signals", "arm", "predictive variance"): (
+            MetricDefinition("solve rate", "last batch"),
+            np.array([0.5, 0.5, 0.5]),
+        ),
     }
     with pytest.raises(ValueError, match="surprisal 'running mean'"):
         tables(comparison("signals", "maxrl_sepa_predictive_variance"), paper=paper)

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from rlcredit.campaign.resolution import Resolution
+from rlcredit.campaign.resolution import ResolvedCondition
 
 
-class Process(Protocol):
+class RunProcess(Protocol):
     """A run that has been begun."""
 
     def poll(self) -> int | None:
@@ -20,7 +20,7 @@ class Process(Protocol):
         ...
 
 
-class Launcher(Protocol):
+class RunLauncher(Protocol):
     """Starts runs where there is room.
 
     Attributes:
@@ -40,7 +40,7 @@ class Launcher(Protocol):
         """Return where they go, for people."""
         ...
 
-    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> Process:
+    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
         """Start ``rlcredit fit``.
 
         Args:
@@ -56,7 +56,7 @@ class Launcher(Protocol):
         ...
 
 
-Share = Callable[[Resolution, int | None], Launcher]
+Share = Callable[[ResolvedCondition, int | None], RunLauncher]
 """Shares machines out among runs like this one, with so many threads each, if that is given."""
 
 Opened = Callable[[Path, str | None, int | None], AbstractContextManager[Share]]

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlcredit.campaign import slots
-from rlcredit.campaign.launchers.launcher import Process, Share
-from rlcredit.campaign.pids import ended
-from rlcredit.campaign.process import begun, can_fork
-from rlcredit.campaign.resolution import Resolution
+from rlcredit.campaign.launchers.launcher import RunProcess, Share
+from rlcredit.campaign.pids import kill_recorded_process
+from rlcredit.campaign.process import can_fork_runs, start_run_process
+from rlcredit.campaign.resolution import ResolvedCondition
 
 
-class Local:
+class LocalLauncher:
     """Start runs as processes of this machine.
 
     Args:
@@ -22,9 +22,9 @@ class Local:
 
     def __init__(self, environments: Sequence[Mapping[str, str]], *, forking: bool = False) -> None:
         self.environments = environments
-        self.forking = forking and all(map(can_fork, environments))
-        self.threads = slots.threads_of(environments[0])
-        self.processes: dict[int, Process] = {}
+        self.forking = forking and all(map(can_fork_runs, environments))
+        self.threads = slots.read_slot_threads(environments[0])
+        self.processes: dict[int, RunProcess] = {}
 
     @property
     def slots(self) -> int:
@@ -36,21 +36,21 @@ class Local:
         """Return where they go, for people."""
         return f"this machine; threads of a run: {self.threads}"
 
-    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> Process:
+    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
         """Start a run in a slot that is free."""
         busy = {slot for slot, process in self.processes.items() if process.poll() is None}
         slot = next(slot for slot in range(self.slots) if slot not in busy)
         own = {**self.environments[slot], **environment}
-        self.processes[slot] = begun(folder, args, own, forked=self.forking)
+        self.processes[slot] = start_run_process(folder, args, own, forked=self.forking)
         return self.processes[slot]
 
     def end(self, record: Path) -> None:
         """End what an earlier campaign has left."""
-        ended(record)
+        kill_recorded_process(record)
 
 
 @contextmanager
-def this_machine(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
+def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
     """Open this machine.
 
     Args:
@@ -63,9 +63,11 @@ def this_machine(root: Path, address: str | None, most: int | None) -> Iterator[
 
     """
 
-    def share(resolution: Resolution, threads: int | None) -> Local:
-        environments = slots.shared_out(slots.gpu_groups(resolution), most, threads, slots.cores())
-        return Local(environments, forking=True)
+    def share(resolution: ResolvedCondition, threads: int | None) -> LocalLauncher:
+        environments = slots.make_slot_environments(
+            slots.group_slot_gpus(resolution), most, threads, slots.count_usable_cores()
+        )
+        return LocalLauncher(environments, forking=True)
 
     if address is not None:
         raise ValueError(f"--address {address} is that of a cluster. Add --launcher ray.")

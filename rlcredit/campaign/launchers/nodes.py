@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A machine of a cluster, as the cluster offers it.
 
     Args:
@@ -36,10 +36,10 @@ class Node:
         return min(by_cpus, self.gpus // devices) if devices else by_cpus
 
 
-def living(descriptions: Sequence[Mapping[str, Any]]) -> list[Node]:
+def select_living_nodes(descriptions: Sequence[Mapping[str, Any]]) -> list[ClusterNode]:
     """Return the nodes that are there, from Ray's description of all there have been."""
     return [
-        Node(
+        ClusterNode(
             description["NodeManagerAddress"],
             description["NodeID"],
             *(int(description["Resources"].get(kind, 0)) for kind in ("CPU", "GPU")),
@@ -49,12 +49,12 @@ def living(descriptions: Sequence[Mapping[str, Any]]) -> list[Node]:
     ]
 
 
-def capacity(nodes: Sequence[Node], threads: int, devices: int) -> int:
+def cluster_capacity(nodes: Sequence[ClusterNode], threads: int, devices: int) -> int:
     """Return how many runs all nodes can hold."""
     return sum(node.holds(threads, devices) for node in nodes)
 
 
-def most_threads(nodes: Sequence[Node], devices: int, most: int | None) -> int:
+def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int | None) -> int:
     """Return the most threads a run can have that cost no run its place.
 
     Args:
@@ -70,12 +70,12 @@ def most_threads(nodes: Sequence[Node], devices: int, most: int | None) -> int:
         (3, 6)
 
     """
-    wanted = min(most or capacity(nodes, 1, devices), capacity(nodes, 1, devices))
+    wanted = min(most or cluster_capacity(nodes, 1, devices), cluster_capacity(nodes, 1, devices))
     choices = range(max((node.cpus for node in nodes), default=1), 1, -1)
-    return next((threads for threads in choices if capacity(nodes, threads, devices) >= wanted), 1)
+    return next((threads for threads in choices if cluster_capacity(nodes, threads, devices) >= wanted), 1)
 
 
-def described(nodes: Sequence[Node], threads: int, devices: int) -> str:
+def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> str:
     """Say what the nodes hold.
 
     Example:
@@ -88,17 +88,17 @@ def described(nodes: Sequence[Node], threads: int, devices: int) -> str:
     """
     counts = Counter(node.holds(threads, devices) for node in nodes)
     held = [
-        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_plural(runs, 'run')}{' each' if count > 1 else ''}"
+        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_format_count(runs, 'run')}{' each' if count > 1 else ''}"
         for runs, count in sorted(counts.items())
         if runs
     ]
-    return f"{', '.join(held) or 'no node holds a run'}; a run takes {needed(threads, devices)}"
+    return f"{', '.join(held) or 'no node holds a run'}; a run takes {describe_run_needs(threads, devices)}"
 
 
-def needed(threads: int, devices: int) -> str:
+def describe_run_needs(threads: int, devices: int) -> str:
     """Say what a run takes of a node."""
-    return _plural(threads, "CPU") + (f" and {_plural(devices, 'GPU')}" if devices else "")
+    return _format_count(threads, "CPU") + (f" and {_format_count(devices, 'GPU')}" if devices else "")
 
 
-def _plural(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"

@@ -11,11 +11,11 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rlcredit.campaign.launchers import nodes, on_node
-from rlcredit.campaign.pids import ended
-from rlcredit.campaign.resolution import Resolution
-from rlcredit.campaign.slots import gpus_of
+from rlcredit.campaign.pids import kill_recorded_process
+from rlcredit.campaign.resolution import ResolvedCondition
+from rlcredit.campaign.slots import count_run_gpus
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tracking.versions import versions
+from rlcredit.tracking.versions import read_code_versions
 
 ASKED = 60.0
 """Seconds that a node has to do something small."""
@@ -32,7 +32,7 @@ class LostClusterError(ValueError):
     """The node by which this machine belongs to the cluster has died: nothing is heard of runs any more."""
 
 
-class Pulse:
+class ClusterHeartbeat:
     """Looks now and then whether this machine still belongs to the cluster; Ray itself would wait without end."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Pulse:
         """
         if time.monotonic() - self.looked < EVERY:
             return
-        if ray.get_runtime_context().get_node_id() not in {node.identity for node in present()}:
+        if ray.get_runtime_context().get_node_id() not in {node.identity for node in list_cluster_nodes()}:
             self.lost = True
             raise LostClusterError(
                 "Ray's process on this machine (raylet) has died. Start Ray again; the same command then goes on with "
@@ -57,7 +57,7 @@ class Pulse:
         self.looked = time.monotonic()
 
 
-PULSE = Pulse()
+PULSE = ClusterHeartbeat()
 
 
 class RayTask:
@@ -100,7 +100,7 @@ class RayTask:
             ray.wait([self.reference], timeout=GRACE)
 
 
-class OnRay:
+class RayLauncher:
     """Start runs where the cluster has room.
 
     Args:
@@ -117,54 +117,54 @@ class OnRay:
     def slots(self) -> int:
         """Return how many runs may go on now; nodes come and go."""
         PULSE.check()
-        capacity = nodes.capacity(present(), self.threads, self.devices)
+        capacity = nodes.cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 
     @property
     def where(self) -> str:
         """Return where they go, for people."""
         address = ray.get_runtime_context().gcs_address
-        return f"Ray at {address}: {nodes.described(present(), self.threads, self.devices)}"
+        return f"Ray at {address}: {nodes.describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
 
     def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
         """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
         folder.mkdir(parents=True, exist_ok=True)
         own = {**environment, "OMP_NUM_THREADS": str(self.threads)}
-        remote = ray.remote(on_node.run).options(
+        remote = ray.remote(on_node.run_fit_on_node).options(
             num_cpus=self.threads, num_gpus=self.devices, max_retries=0, scheduling_strategy="SPREAD"
         )
-        return RayTask(remote.remote(folder, args, own, Path.cwd(), versions()), RunFolder(folder).log)
+        return RayTask(remote.remote(folder, args, own, Path.cwd(), read_code_versions()), RunFolder(folder).log)
 
     def end(self, record: Path) -> None:
         """Ask every node to end what an earlier campaign has left; the one that knows the process does."""
         if record.exists():
-            references = [called(node, ended, record.resolve()) for node in present()]
+            references = [call_on_node(node, kill_recorded_process, record.resolve()) for node in list_cluster_nodes()]
             ray.wait(references, num_returns=len(references), timeout=ASKED)
 
 
-def shared_out(most: int | None, resolution: Resolution, threads: int | None) -> OnRay:
+def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: int | None) -> RayLauncher:
     """Share out the cluster among runs like this one.
 
     Raises:
         ValueError: no node has room for a run.
 
     """
-    devices = gpus_of(resolution)
-    launcher = OnRay(most, threads or nodes.most_threads(present(), devices, most), devices)
+    devices = count_run_gpus(resolution)
+    launcher = RayLauncher(most, threads or nodes.most_threads_per_run(list_cluster_nodes(), devices, most), devices)
     if not launcher.slots:
         raise ValueError(
-            f"no node of the cluster has {nodes.needed(launcher.threads, devices)} for a run. "
+            f"no node of the cluster has {nodes.describe_run_needs(launcher.threads, devices)} for a run. "
             "Lower --threads or trainer.devices, or add a node."
         )
     return launcher
 
 
-def present() -> list[nodes.Node]:
+def list_cluster_nodes() -> list[nodes.ClusterNode]:
     """Return the nodes of the cluster that live."""
-    return nodes.living(ray.nodes())
+    return nodes.select_living_nodes(ray.nodes())
 
 
-def called(node: nodes.Node, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
+def call_on_node(node: nodes.ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
     """Call a function on a node, even if runs have all its CPUs; return the reference of its result."""
     pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
     return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)

@@ -15,8 +15,8 @@ from ray.exceptions import RayError
 
 from rlcredit.campaign.launchers import on_node
 from rlcredit.campaign.launchers.launcher import Share
-from rlcredit.campaign.launchers.on_ray import ASKED, called, present, shared_out
-from rlcredit.tracking.versions import versions
+from rlcredit.campaign.launchers.on_ray import ASKED, call_on_node, list_cluster_nodes, make_ray_launcher
+from rlcredit.tracking.versions import read_code_versions
 
 ANSWER = 30.0
 """Seconds that a cluster has to answer."""
@@ -31,7 +31,7 @@ except Exception as error:
 
 
 @contextmanager
-def ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
+def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
     """Connect to a Ray cluster whose nodes share the folder of the campaign.
 
     Args:
@@ -44,18 +44,18 @@ def ray_cluster(root: Path, address: str | None, most: int | None) -> Iterator[S
 
     """
     chosen = address or "auto"
-    _refuse_silent(chosen)
+    _refuse_silent_cluster(chosen)
     handler = signal.getsignal(signal.SIGTERM)
     ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR)
     signal.signal(signal.SIGTERM, handler)  # ray.init has replaced it
     try:
-        check(root)
-        yield partial(shared_out, most)
+        refuse_unfit_nodes(root)
+        yield partial(make_ray_launcher, most)
     finally:
         ray.shutdown()
 
 
-def _refuse_silent(address: str) -> None:
+def _refuse_silent_cluster(address: str) -> None:
     """Refuse an address where no cluster answers; another process asks, because Ray tries without end."""
     command = [sys.executable, "-c", CONNECT, address]
     try:
@@ -67,7 +67,7 @@ def _refuse_silent(address: str) -> None:
         raise ValueError(f"cannot connect to a Ray cluster at {address}: {last}") from None
 
 
-def check(root: Path) -> None:
+def refuse_unfit_nodes(root: Path) -> None:
     """Check that every node with CPUs has what a run needs.
 
     Args:
@@ -81,16 +81,18 @@ def check(root: Path) -> None:
     marker = root.resolve() / f".shared-{uuid.uuid4().hex}"
     marker.touch()
     try:
-        workers = [node for node in present() if node.cpus]
-        references = [called(node, on_node.wanting, Path.cwd(), marker, versions()) for node in workers]
+        workers = [node for node in list_cluster_nodes() if node.cpus]
+        references = [
+            call_on_node(node, on_node.find_node_problem, Path.cwd(), marker, read_code_versions()) for node in workers
+        ]
         for node, reference in zip(workers, references, strict=True):
-            if problem := _problem(reference):
+            if problem := _await_node_problem(reference):
                 raise ValueError(f"runs cannot go to node {node.name}: {problem}.")
     finally:
         marker.unlink(missing_ok=True)
 
 
-def _problem(reference: ray.ObjectRef) -> str | None:
+def _await_node_problem(reference: ray.ObjectRef) -> str | None:
     """Return what ``on_node.wanting`` has found on a node, or the error that kept it from answering."""
     try:
         return ray.get(reference, timeout=ASKED)

@@ -2,8 +2,8 @@ r"""Kinds that are compared character by character: option letters, dates, score
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Equality
-from rlcredit.verification.mathematics.names import drop_name
+from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.names import drop_leading_name
 from rlcredit.verification.mathematics.texts import read_words
 
 _LETTER = re.compile(r"(?:\(\s*)?(?:\\text\{)?\s*\(?\s*([A-J])\s*\)?\s*\}?\s*\)?")
@@ -20,12 +20,12 @@ _DENIAL = re.compile(
 )
 
 
-def is_letter(reference: str) -> bool:
+def is_option_letter(reference: str) -> bool:
     """Whether a reference is one of the letters that multiple choice has: ``C``, ``(C)``."""
     return _LETTER.fullmatch(reference) is not None
 
 
-def is_same_letter(answer: str, reference: str, compare: Equality) -> bool:
+def is_same_option_letter(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer chooses this letter and no other: ``C.``, ``(C) 5``, but not ``A or C``."""
     expected = _LETTER.fullmatch(reference)
     answer = re.sub(r"^\\text\{\s*((?i:option|choice|answer))\s*\}", r"\1 ", answer.strip())
@@ -51,25 +51,25 @@ _BASES = dict(
 )
 
 
-def is_uncomputed(reference: str) -> bool:
+def is_date_or_score(reference: str) -> bool:
     """Whether a reference looks like arithmetic and is none: ``2023-01-15``, ``7:30``, ``3-2``."""
     return _UNCOMPUTED.fullmatch(read_words(reference)) is not None
 
 
-def has_same_characters(answer: str, reference: str, compare: Equality) -> bool:
+def has_same_characters(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer has the same characters, blanks and case aside."""
-    ours, theirs = (re.sub(r"\s", "", read_words(drop_name(text))).casefold() for text in (answer, reference))
+    ours, theirs = (re.sub(r"\s", "", read_words(drop_leading_name(text))).casefold() for text in (answer, reference))
     return ours == theirs
 
 
-def is_based(reference: str) -> bool:
+def is_based_number(reference: str) -> bool:
     """Whether a reference is a number with its base: ``1011_{2}``."""
     return _BASED.fullmatch(reference) is not None
 
 
-def has_same_digits(answer: str, reference: str, compare: Equality) -> bool:
+def has_same_digits(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer has the same digits and names the same base."""
-    ours, theirs = _BASED.fullmatch(drop_name(answer)), _BASED.fullmatch(reference)
+    ours, theirs = _BASED.fullmatch(drop_leading_name(answer)), _BASED.fullmatch(reference)
     if ours is None or theirs is None:
         return False
     digits = [each[1].replace(" ", "").lstrip("0") for each in (ours, theirs)]

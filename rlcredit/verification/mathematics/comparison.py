@@ -12,7 +12,7 @@ class UnreadableReferenceError(Exception):
     """The reference cannot be read, so that nobody can tell."""
 
 
-class Values(Protocol):
+class ValueEquality(Protocol):
     """Equality of single values in normal form."""
 
     def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
@@ -24,11 +24,11 @@ class Values(Protocol):
         ...
 
 
-class Equality(Protocol):
+class AnswerEquality(Protocol):
     """Equality of anything in normal form."""
 
     @property
-    def values(self) -> Values:
+    def values(self) -> ValueEquality:
         """Equality of single values."""
         ...
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.notation import FUNCTIONS
-from rlcredit.verification.mathematics.numbers import close, read_normal_number
+from rlcredit.verification.mathematics.numbers import is_within_tolerance, read_normal_rational
 from rlcredit.verification.mathematics.structure import squeeze_blanks
 
 _GREEK = (
@@ -55,7 +55,7 @@ _RELATIONS = frozenset(
 _SCIENTIFIC = re.compile(r"(\d)[eE]([+-]?\d{1,3})(?!\d)")
 
 
-def is_expression(text: str, allowed: str = "") -> bool:
+def is_finished_expression(text: str, allowed: str = "") -> bool:
     r"""Whether a text in normal form is one finished value and nothing beside it.
 
     Two numbers side by side are no value, and no word is: whatever stands there must be read by computer algebra as it
@@ -83,10 +83,10 @@ def is_expression(text: str, allowed: str = "") -> bool:
     if not tokens or not commands <= KNOWN | set(re.findall(r"\\([A-Za-z]+)", allowed)) - _RELATIONS:
         return False
     unknown = {word for word in _WORD.findall(text) if word not in allowed}
-    return not unknown and _is_balanced(tokens) and _well_formed(tokens)
+    return not unknown and _has_balanced_brackets(tokens) and _is_well_formed(tokens)
 
 
-def _is_balanced(tokens: list[tuple[str, str]]) -> bool:
+def _has_balanced_brackets(tokens: list[tuple[str, str]]) -> bool:
     opened = ""
     for _, value in tokens:
         if value in _CLOSES.values():
@@ -98,7 +98,7 @@ def _is_balanced(tokens: list[tuple[str, str]]) -> bool:
     return not opened
 
 
-def _well_formed(tokens: list[tuple[str, str]]) -> bool:
+def _is_well_formed(tokens: list[tuple[str, str]]) -> bool:
     joining = {rf"\{name}" for name in _JOINING}
     kinds = [
         "sign" if value in (r"\pm", r"\mp") else "operator" if value in joining else kind for kind, value in tokens
@@ -130,7 +130,7 @@ def _well_formed(tokens: list[tuple[str, str]]) -> bool:
     return True
 
 
-class ExactValues:
+class ExactEquality:
     """Equality of rational numbers, and of texts; all else is left to computer algebra.
 
     Args:
@@ -153,12 +153,12 @@ class ExactValues:
             return False
         if factor == 1 and squeeze_blanks(answer) == squeeze_blanks(reference):
             return True
-        value, expected = read_normal_number(answer), read_normal_number(reference)
+        value, expected = read_normal_rational(answer), read_normal_rational(reference)
         if value is not None and expected is not None:
-            return close(value * factor, expected, self.tolerance)
-        if not is_expression(reference, reference):
+            return is_within_tolerance(value * factor, expected, self.tolerance)
+        if not is_finished_expression(reference, reference):
             raise UnreadableReferenceError(reference)
-        if not is_expression(answer, reference):
+        if not is_finished_expression(answer, reference):
             return False
         raise UndecidedError
 
@@ -170,8 +170,8 @@ class ExactValues:
             UnreadableReferenceError: the reference is no value.
 
         """
-        if not is_expression(reference, reference):
+        if not is_finished_expression(reference, reference):
             raise UnreadableReferenceError(reference)
-        if not is_expression(answer, reference):
+        if not is_finished_expression(answer, reference):
             return False
         raise UndecidedError

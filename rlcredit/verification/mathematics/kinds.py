@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rlcredit.verification.mathematics import characters, quantities, ranges, relations, sets, tables, texts
-from rlcredit.verification.mathematics.comparison import Equality, Values
-from rlcredit.verification.mathematics.notation import normal_form
+from rlcredit.verification.mathematics.comparison import AnswerEquality, ValueEquality
+from rlcredit.verification.mathematics.notation import write_normal_form
 from rlcredit.verification.mathematics.structure import squeeze_blanks
 
 
 @dataclass(frozen=True)
-class Kind:
+class ReferenceKind:
     """A kind of reference.
 
     Attributes:
@@ -26,30 +26,30 @@ class Kind:
 
     name: str
     describes: Callable[[str], bool]
-    is_same: Callable[[str, str, Equality], bool]
+    is_same: Callable[[str, str, AnswerEquality], bool]
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("option letter", characters.is_letter, characters.is_same_letter),
-    Kind("date, time, score, ratio or range", characters.is_uncomputed, characters.has_same_characters),
-    Kind("number in another base", characters.is_based, characters.has_same_digits),
-    Kind("congruence", relations.is_congruence, relations.is_same_congruence),
-    Kind("matrix or function by cases", tables.is_table, tables.is_same_table),
-    Kind("sequence that goes on", sets.has_dots, sets.is_same_sequence),
-    Kind("equation", relations.is_equation, relations.is_same_equation),
-    Kind("interval, inequality or union", ranges.is_range, ranges.is_same_range),
-    Kind("set", sets.is_set, sets.is_same_set),
-    Kind("tuple", sets.is_tuple, sets.is_same_tuple),
-    Kind("number, or value with a unit", quantities.is_quantity, quantities.is_same_quantity),
-    Kind("text", texts.is_text, texts.is_same_text),
-    Kind("list", sets.is_list, sets.is_same_list),
-    Kind("inequality of several names", relations.is_inequality, relations.is_same_inequality),
-    Kind("any other value", bool, quantities.is_same_quantity),
+KINDS: tuple[ReferenceKind, ...] = (
+    ReferenceKind("option letter", characters.is_option_letter, characters.is_same_option_letter),
+    ReferenceKind("date, time, score, ratio or range", characters.is_date_or_score, characters.has_same_characters),
+    ReferenceKind("number in another base", characters.is_based_number, characters.has_same_digits),
+    ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),
+    ReferenceKind("matrix or function by cases", tables.is_matrix_or_cases, tables.is_same_matrix_or_cases),
+    ReferenceKind("sequence that goes on", sets.has_ellipsis, sets.is_same_sequence),
+    ReferenceKind("equation", relations.is_equation, relations.is_same_equation),
+    ReferenceKind("interval, inequality or union", ranges.is_number_range, ranges.is_same_number_range),
+    ReferenceKind("set", sets.is_finite_set, sets.is_same_set),
+    ReferenceKind("tuple", sets.is_bracketed_tuple, sets.is_same_tuple),
+    ReferenceKind("number, or value with a unit", quantities.is_quantity, quantities.is_same_quantity),
+    ReferenceKind("text", texts.is_text_reference, texts.is_same_text),
+    ReferenceKind("list", sets.is_bare_list, sets.is_same_list),
+    ReferenceKind("inequality of several names", relations.is_inequality, relations.is_same_inequality),
+    ReferenceKind("any other value", bool, quantities.is_same_quantity),
 )
 
 
 @dataclass(frozen=True)
-class ByKind:
+class KindEquality:
     """Equality by the kind of thing that a reference is.
 
     Attributes:
@@ -57,7 +57,7 @@ class ByKind:
 
     """
 
-    values: Values
+    values: ValueEquality
 
     def equal(self, answer: str, reference: str) -> bool:
         """Whether an answer equals its reference, both in normal form.
@@ -75,7 +75,7 @@ class ByKind:
         return kind.is_same(answer, reference, self)
 
 
-def is_equal(answer: str, reference: str, values: Values) -> bool:
+def is_equal_answer(answer: str, reference: str, values: ValueEquality) -> bool:
     """Whether an answer equals a reference, as they are written.
 
     Args:
@@ -88,4 +88,4 @@ def is_equal(answer: str, reference: str, values: Values) -> bool:
         UnreadableReferenceError: the reference is nothing that can be compared.
 
     """
-    return ByKind(values).equal(normal_form(answer), normal_form(reference))
+    return KindEquality(values).equal(write_normal_form(answer), write_normal_form(reference))

@@ -2,10 +2,10 @@ r"""Names in front of equality signs."""
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Equality
-from rlcredit.verification.mathematics.expressions import is_expression
+from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.expressions import is_finished_expression
 from rlcredit.verification.mathematics.notation import FUNCTIONS
-from rlcredit.verification.mathematics.structure import split_outside
+from rlcredit.verification.mathematics.structure import split_outside_brackets
 from rlcredit.verification.mathematics.units import read_quantity
 
 _ARGUMENT = r"(?:\((?:[^()=]|=(?=\s*\w)|\([^()=]{1,20}\)){1,40}\)|\[[^\[\]=]{1,20}\])"
@@ -33,7 +33,7 @@ _NAMES = (_NAME, _SUM_OF_NAMES, _DERIVATIVE, _NAMED_TUPLE, _OPERATION, _MEASURE,
 _DENIAL = re.compile(r"(?<![A-Za-z])(?:not|no|never|isn|neither|or|wrong)(?![A-Za-z])", re.IGNORECASE)
 
 
-def is_name(text: str) -> bool:
+def is_value_name(text: str) -> bool:
     r"""Whether a text is what somebody calls a value: ``x``, ``f(2)``, ``m+n``, ``\angle A``, ``(x, y)``.
 
     Example:
@@ -59,14 +59,14 @@ def is_variable(text: str) -> bool:
         (True, False)
 
     """
-    return _NAME.fullmatch(text.strip()) is not None and is_name(text) and not _CONSTANT.match(text.strip())
+    return _NAME.fullmatch(text.strip()) is not None and is_value_name(text) and not _CONSTANT.match(text.strip())
 
 
 _WORK = re.compile(r"\d{2}")
 _COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\binom).*|\\(?:frac|sqrt).*", re.DOTALL)
 
 
-def split_sides(text: str) -> list[str]:
+def split_equation_sides(text: str) -> list[str]:
     r"""Return what stands on the sides of the equality signs of a text.
 
     Example:
@@ -74,36 +74,40 @@ def split_sides(text: str) -> list[str]:
         (['m + n', '5'], ['x \\\\le 5'], ['\\\\{x : x = 2\\\\}'])
 
     """
-    return split_outside(text, "=")
+    return split_outside_brackets(text, "=")
 
 
-def drop_name(text: str) -> str:
+def drop_leading_name(text: str) -> str:
     """Return the value of ``name = value``; any other text as it is."""
-    both = split_sides(text)
-    return both[1] if len(both) == 2 and is_name(both[0]) and not _in_itself(*both) else text
+    both = split_equation_sides(text)
+    return both[1] if len(both) == 2 and is_value_name(both[0]) and not _is_in_own_value(*both) else text
 
 
-def _in_itself(name: str, value: str) -> bool:
+def _is_in_own_value(name: str, value: str) -> bool:
     """Whether a value has the name that it is said to have: ``x = x + 1`` is an equation."""
     return re.search(rf"(?<![A-Za-z\\]){re.escape(name)}(?![A-Za-z_'(])", value) is not None
 
 
-def drop_names(answer: str, compare: Equality) -> str:
+def read_chain_value(answer: str, compare: AnswerEquality) -> str:
     """Return the value of an answer, with the names in front of its equality signs taken off; nothing if it has none.
 
     ``x=5`` answers 5, and so do ``m+n=2+3=5`` and ``256+37=293``, if each side has the value of the last. An equation
     between numbers of one digit is an equation, and answers no value.
     """
-    parts = split_sides(answer)
+    parts = split_equation_sides(answer)
     if len(parts) == 1:
         return answer
-    named, last = is_name(parts[0]), parts[-1]
-    if named and _in_itself(parts[0], last):
+    named, last = is_value_name(parts[0]), parts[-1]
+    if named and _is_in_own_value(parts[0], last):
         return ""
     between = parts[1:-1] if named else parts[:-1]
     computed = all(_COMPUTATION.fullmatch(part) and _WORK.search(part) for part in between)
-    if not all(is_expression(part) or is_name(part) for part in between) or not last or not (named or computed):
+    if (
+        not all(is_finished_expression(part) or is_value_name(part) for part in between)
+        or not last
+        or not (named or computed)
+    ):
         return ""
-    if between and not is_expression(read_quantity(last).value):
+    if between and not is_finished_expression(read_quantity(last).value):
         return ""
     return last if all(compare.equal(part, read_quantity(last).value) for part in between) else ""

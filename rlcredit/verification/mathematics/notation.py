@@ -75,20 +75,20 @@ def write_unicode_as_latex(text: str) -> str:
     text = _OVERLINED.sub(lambda run: rf"\overline{{{run[1].replace(chr(0x305), '')}}}", text)
     text = _RAISED_RUN.sub(lambda run: f"^{{{run[0].translate(_RAISED)}}}", text)
     text = _LOWERED_RUN.sub(lambda run: f"_{{{run[0].translate(_LOWERED)}}}", text)
-    text = _FRACTION_SIGN.sub(_fraction_of_sign, text).translate(_TRANSLATED)
-    text = _ROOT_SIGN.sub(lambda root: rf"\sqrt{_DEGREES[root[1]]}{{{_unbracketed(root[2])}}}", text)
+    text = _FRACTION_SIGN.sub(_expand_fraction_sign, text).translate(_TRANSLATED)
+    text = _ROOT_SIGN.sub(lambda root: rf"\sqrt{_DEGREES[root[1]]}{{{_strip_braces(root[2])}}}", text)
     return "".join(
         character if unicodedata.decimal(character, None) is None else str(unicodedata.decimal(character))
         for character in text
     )
 
 
-def _fraction_of_sign(sign: re.Match[str]) -> str:
+def _expand_fraction_sign(sign: re.Match[str]) -> str:
     top, _, bottom = unicodedata.normalize("NFKC", sign[0]).partition("\u2044")
     return rf"\frac{{{top}}}{{{bottom}}}"
 
 
-def _unbracketed(text: str) -> str:
+def _strip_braces(text: str) -> str:
     return text[1:-1] if text[:1] + text[-1:] in ("()", "{}") else text
 
 
@@ -204,13 +204,13 @@ def unify_latex(text: str) -> str:
     text = _LOOKS.sub("", re.sub(r"[\r\n\t\f\v]+", " ", text))
     for pattern, replacement in _SAME:
         text = pattern.sub(replacement, text)
-    text = _GROUPED.sub(_joined, text)
+    text = _GROUPED.sub(_join_digit_groups, text)
     text = _UNARY_PLUS.sub(r"\1", _SPACES.sub(lambda space: space[1] or " ", text))
     text = _GOING_ON.sub(lambda each: rf"{each[1]}\overline{{{each[3] or each[4]}}}", text)
-    return _REPEATING.sub(_fraction_of_decimal, _DOTTED.sub(r"\\overline{\1\2\3}", text)).strip()
+    return _REPEATING.sub(_expand_repeating_decimal, _DOTTED.sub(r"\\overline{\1\2\3}", text)).strip()
 
 
-def _joined(number: re.Match[str]) -> str:
+def _join_digit_groups(number: re.Match[str]) -> str:
     """Return a number without its separators; commas between brackets separate elements, not digits."""
     separators = {separator.strip() or " " for separator in _GROUP.findall(number[2])}
     before = number.string[: number.start()]
@@ -218,7 +218,7 @@ def _joined(number: re.Match[str]) -> str:
     return number[1] + _GROUP.sub("", number[2]) if len(separators) == 1 and not bracketed else number[0]
 
 
-def _fraction_of_decimal(decimal: re.Match[str]) -> str:
+def _expand_repeating_decimal(decimal: re.Match[str]) -> str:
     whole, fixed, period = decimal[1] or "0", decimal[2], decimal[3]
     if len(whole + fixed + period) > _LONGEST_NUMBER:
         return decimal[0]
@@ -300,13 +300,13 @@ def unwrap_texts(text: str) -> str:
         text, changed = _WRAPPED.subn(hide, text)
         if not changed:
             break
-    text = _without_stress(re.sub(_SWITCHES, "", text))
+    text = _drop_stress_commands(re.sub(_SWITCHES, "", text))
     for pattern, replacement in _WORD_SIGNS:
         text = pattern.sub(replacement, text)
     return re.sub("\0(\\d+)\0", lambda place: rf"\text{{{texts[int(place[1])]}}}", text).replace("\0", "")
 
 
-def _without_stress(text: str) -> str:
+def _drop_stress_commands(text: str) -> str:
     """Take the commands of stress off what has braces in it, which is no text."""
     while command := _STRESS.search(text):
         closing = find_closing_brace(text, command.end() - 1)
@@ -336,14 +336,14 @@ def brace_arguments(text: str) -> str:
         written += text[end : command.start()] + rf"\{command[1]}" + (command[2] or "")
         end = command.end()
         for _ in range(_ARGUMENTS[command[1]]):
-            argument, end = _argument(text, end)
+            argument, end = _read_argument(text, end)
             if end < 0:
                 return written + text[command.end() :]
             written += argument
     return written + text[end:]
 
 
-def _argument(text: str, start: int) -> tuple[str, int]:
+def _read_argument(text: str, start: int) -> tuple[str, int]:
     """Return the argument of a command in braces, and where it ends: at -1 if it never does."""
     single = _ARGUMENT.match(text, start)
     if single:
@@ -371,7 +371,7 @@ _QUOTED = re.compile(r"""(["']|``)([^"'`]+)(?:\1|'')""")
 _FULL_STOP = re.compile(r"(?<![.\s])\s*\.$")
 
 
-def normal_form(text: str) -> str:
+def write_normal_form(text: str) -> str:
     r"""Return the one way in which this module writes what a text says.
 
     Example:

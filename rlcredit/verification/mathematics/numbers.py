@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from rlcredit.verification.mathematics.notation import normal_form
+from rlcredit.verification.mathematics.notation import write_normal_form
 
 _DECIMAL = r"(?:\d+\.?\d*|\.\d+)"
 _NUMBER = re.compile(rf"([+-]?)\s*({_DECIMAL})(?:[eE]([+-]?\d{{1,3}}))?")
@@ -17,7 +17,7 @@ _LONGEST_NUMBER = 200
 """Characters; what is longer is a loop of the policy, and Python refuses to read integers of thousands of digits."""
 
 
-def read_number(text: str) -> Fraction | None:
+def read_rational(text: str) -> Fraction | None:
     r"""Read an integer, decimal, fraction or mixed number exactly, in scientific notation too; None if it is none.
 
     Args:
@@ -33,38 +33,38 @@ def read_number(text: str) -> Fraction | None:
     if len(text) > _LONGEST_NUMBER:
         return None
     plain = _NUMBER.fullmatch(text)
-    return _value(plain) if plain else read_normal_number(normal_form(text))
+    return _convert_plain_number(plain) if plain else read_normal_rational(write_normal_form(text))
 
 
-def read_normal_number(text: str) -> Fraction | None:
+def read_normal_rational(text: str) -> Fraction | None:
     """Read a number that is in normal form; None if it is none."""
     if len(text) > _LONGEST_NUMBER or not re.search(r"\d", text):
         return None
     if text.endswith("%"):
-        value = read_normal_number(text.removesuffix("%").strip())
+        value = read_normal_rational(text.removesuffix("%").strip())
         return None if value is None else value / 100
     if plain := _NUMBER.fullmatch(text):
-        return _value(plain)
+        return _convert_plain_number(plain)
     if power := _POWER_OF_TEN.fullmatch(text):
-        return _signed(power[1], Fraction(power[2] or 1) * Fraction(10) ** int(power[3]))
+        return _apply_sign(power[1], Fraction(power[2] or 1) * Fraction(10) ** int(power[3]))
     if fraction := _FRACTION.fullmatch(text) or _SLASHED.fullmatch(text):
         bottom = Fraction(fraction[3])
-        return _signed(fraction[1], Fraction(fraction[2]) / bottom) if bottom else None
+        return _apply_sign(fraction[1], Fraction(fraction[2]) / bottom) if bottom else None
     if mixed := _MIXED.fullmatch(text):
         top, bottom = int(mixed[3] or mixed[5]), int(mixed[4] or mixed[6])
-        return _signed(mixed[1], int(mixed[2]) + Fraction(top, bottom)) if bottom else None
+        return _apply_sign(mixed[1], int(mixed[2]) + Fraction(top, bottom)) if bottom else None
     return None
 
 
-def _value(plain: re.Match[str]) -> Fraction:
-    return _signed(plain[1], Fraction(plain[2]) * Fraction(10) ** int(plain[3] or 0))
+def _convert_plain_number(plain: re.Match[str]) -> Fraction:
+    return _apply_sign(plain[1], Fraction(plain[2]) * Fraction(10) ** int(plain[3] or 0))
 
 
-def _signed(sign: str, value: Fraction) -> Fraction:
+def _apply_sign(sign: str, value: Fraction) -> Fraction:
     return -value if sign == "-" else value
 
 
-def close(value: Fraction, expected: Fraction, tolerance: float = 0.0) -> bool:
+def is_within_tolerance(value: Fraction, expected: Fraction, tolerance: float = 0.0) -> bool:
     """Whether a value lies within a relative tolerance of another; 0 asks for equality.
 
     Example:

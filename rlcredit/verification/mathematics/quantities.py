@@ -3,9 +3,9 @@
 import re
 from fractions import Fraction
 
-from rlcredit.verification.mathematics.comparison import Equality
-from rlcredit.verification.mathematics.names import drop_names
-from rlcredit.verification.mathematics.numbers import read_normal_number
+from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.names import read_chain_value
+from rlcredit.verification.mathematics.numbers import read_normal_rational
 from rlcredit.verification.mathematics.units import DEGREES, PERCENT, Quantity, read_quantity
 
 _LETTERS = re.compile(r"(?<![A-Za-z\\])[A-Za-z]|\\(?:alpha|beta|gamma|delta|theta|lambda|mu|rho|sigma|phi|omega)")
@@ -16,19 +16,19 @@ _ALIKE = {"lb": "gbp"}
 def is_quantity(reference: str) -> bool:
     """Whether a reference is a number, or a value with a unit."""
     quantity = read_quantity(reference)
-    return bool(quantity.unit) or quantity.factor != 1 or read_normal_number(reference) is not None
+    return bool(quantity.unit) or quantity.factor != 1 or read_normal_rational(reference) is not None
 
 
-def is_same_quantity(answer: str, reference: str, compare: Equality) -> bool:
+def is_same_quantity(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer is the same number of the same unit; where one of the two names none, it is not checked.
 
     Five per cent is 1/20, not 5. Only where the reference is a percentage does the question name the unit: there 50
     answers ``50%`` as 0.5 does.
     """
     theirs = read_quantity(reference)
-    answer = drop_names(answer, compare)
+    answer = read_chain_value(answer, compare)
     ours = read_quantity(answer)
-    named = read_normal_number(reference) is None and _LETTERS.search(reference) is not None
+    named = read_normal_rational(reference) is None and _LETTERS.search(reference) is not None
     in_radians = ours.unit == DEGREES and r"\pi" in reference
     if ours.unit and not theirs.unit and (named or in_radians):
         # An upright letter is a unit beside a constant, and a name in a reference that has names.

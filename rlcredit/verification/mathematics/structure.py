@@ -3,7 +3,7 @@ r"""Brackets, separators and lists."""
 import re
 from collections.abc import Iterable, Sequence
 
-from rlcredit.verification.mathematics.comparison import Equality
+from rlcredit.verification.mathematics.comparison import AnswerEquality
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)
@@ -21,7 +21,7 @@ def squeeze_blanks(text: str) -> str:
     return re.sub(r"(?<![A-Za-z0-9.]) | (?![A-Za-z0-9.])|^ +| +$", "", re.sub(r"\s+", " ", text))
 
 
-def split_outside(text: str, separators: Iterable[str]) -> list[str]:
+def split_outside_brackets(text: str, separators: Iterable[str]) -> list[str]:
     r"""Split a text at separators that stand in no bracket.
 
     Example:
@@ -68,12 +68,12 @@ BOTH = (r"\text{and}", r"\text{, and}")
 _BARE_JOINT = re.compile(r"(?<![A-Za-z\\{])(and|or)(?![A-Za-z}])")
 
 
-def mark_joints(text: str) -> str:
+def mark_conjunctions(text: str) -> str:
     r"""Return a text in which ``and`` and ``or`` are LaTeX texts, however they were written."""
     return _BARE_JOINT.sub(r"\\text{\1}", text)
 
 
-def list_items(text: str) -> list[str]:
+def split_list_items(text: str) -> list[str]:
     r"""Return the elements of a list: what stands between commas, semicolons, ``and`` or ``or``; ``\pm`` makes two.
 
     Example:
@@ -81,20 +81,20 @@ def list_items(text: str) -> list[str]:
         (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
 
     """
-    parts = split_outside(mark_joints(text), {",", ";", *_JOINTS})
+    parts = split_outside_brackets(mark_conjunctions(text), {",", ";", *_JOINTS})
     if len(parts) > 1:
         # "1, 2, and 3" has nothing between its last comma and its joint.
         parts = [part for place, part in enumerate(parts) if part or place in (0, len(parts) - 1)]
-    return [alternative for part in parts for alternative in _both_signs(part)]
+    return [alternative for part in parts for alternative in _expand_plus_minus(part)]
 
 
-def _both_signs(text: str) -> list[str]:
+def _expand_plus_minus(text: str) -> list[str]:
     if text.count(r"\pm") + text.count(r"\mp") != 1:
         return [text]
     return [re.sub(r"^\s*\+\s*", "", re.sub(r"\\[pm][mp](?![A-Za-z])", sign, text)) for sign in "+-"]
 
 
-def hold_same_items(answers: Sequence[str], references: Sequence[str], compare: Equality) -> bool:
+def has_same_items(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:
     """Whether two collections hold the same elements, in whatever order."""
     if len(answers) != len(references):
         return False
@@ -107,7 +107,7 @@ def hold_same_items(answers: Sequence[str], references: Sequence[str], compare: 
     return True
 
 
-def hold_same_items_in_order(answers: Sequence[str], references: Sequence[str], compare: Equality) -> bool:
+def has_same_items_in_order(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:
     """Whether two sequences hold the same elements in the same order."""
     return len(answers) == len(references) and all(
         compare.equal(answer, reference) for answer, reference in zip(answers, references, strict=True)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from rlcredit.verification.faults import judged
+from rlcredit.verification.faults import judge_or_blame
 from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
-from rlcredit.verification.mathematics.expressions import ExactValues
-from rlcredit.verification.mathematics.kinds import is_equal
-from rlcredit.verification.serving import preload, warmed
+from rlcredit.verification.mathematics.expressions import ExactEquality
+from rlcredit.verification.mathematics.kinds import is_equal_answer
+from rlcredit.verification.serving import import_submodules, warm_up_judge
 
 NEVER_ASKED = frozenset(
     re.findall(
@@ -35,18 +35,18 @@ _POINTS = (
 """Values for the names in an expression, alternating by their order; some positive, some not."""
 
 
-def symbolic_judge() -> Callable[..., float | None]:
+def make_symbolic_judge() -> Callable[..., float | None]:
     """Return the comparison of mathematical expressions; made in the worker, where math-verify is imported."""
     preload_sympy()
-    return warmed(symbolic_score, _WARM_UP)
+    return warm_up_judge(judge_symbolically, _WARM_UP)
 
 
 def preload_sympy() -> None:
     """Import what sympy imports late."""
-    preload("sympy", NEVER_ASKED)
+    import_submodules("sympy", NEVER_ASKED)
 
 
-def symbolic_score(answer: str, reference: str, tolerance: float = 0.0) -> float | None:
+def judge_symbolically(answer: str, reference: str, tolerance: float = 0.0) -> float | None:
     """Return 1 for equal things, 0 for others, None if the reference itself cannot be read or compared.
 
     Args:
@@ -55,13 +55,14 @@ def symbolic_score(answer: str, reference: str, tolerance: float = 0.0) -> float
         tolerance: how far their values may differ, as a share of the reference's, where both have one.
 
     """
-    values = SymbolicValues(tolerance)
-    return judged(
-        lambda: float(is_equal(answer, reference, values)), lambda: is_equal(f"({reference})", reference, values)
+    values = SymbolicEquality(tolerance)
+    return judge_or_blame(
+        lambda: float(is_equal_answer(answer, reference, values)),
+        lambda: is_equal_answer(f"({reference})", reference, values),
     )
 
 
-class SymbolicValues:
+class SymbolicEquality:
     """Equality of values by math-verify's parser and by sympy, where comparing exactly decides nothing.
 
     Args:
@@ -70,7 +71,7 @@ class SymbolicValues:
     """
 
     def __init__(self, tolerance: float = 0.0) -> None:
-        self.exact = ExactValues(tolerance)
+        self.exact = ExactEquality(tolerance)
 
     def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference.
@@ -82,10 +83,10 @@ class SymbolicValues:
         try:
             return self.exact.equal(answer, reference, factor)
         except UndecidedError:
-            theirs, ours = _parsed_reference(reference), _parsed(answer)
+            theirs, ours = _parse_reference(reference), _parse_expression(answer)
         tolerance = self.exact.tolerance
         ours = ours if factor == 1 else ours * factor.numerator / factor.denominator
-        return is_same_value(ours, theirs) or (tolerance > 0 and _is_near(ours, theirs, tolerance))
+        return is_same_value(ours, theirs) or (tolerance > 0 and _is_near_reference(ours, theirs, tolerance))
 
     def proportional(self, answer: str, reference: str, positive: bool) -> bool:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
@@ -97,12 +98,12 @@ class SymbolicValues:
         try:
             return self.exact.proportional(answer, reference, positive)
         except UndecidedError:
-            return _is_proportional(_parsed(answer), _parsed_reference(reference), positive)
+            return _is_proportional(_parse_expression(answer), _parse_reference(reference), positive)
 
 
-def _parsed_reference(text: str) -> Any:
+def _parse_reference(text: str) -> Any:
     try:
-        return _parsed(text)
+        return _parse_expression(text)
     except Exception:  # noqa: BLE001  (whatever a parser may raise, the reference caused it)
         raise UnreadableReferenceError(text) from None
 
@@ -129,14 +130,14 @@ _REWRITTEN = (
 _DECIMAL = re.compile(r"(?<![\d_{])(?:\d+\.\d*|\.\d+)|(?<=\{)(?:\d+\.\d*|\.\d+)")
 
 
-def _parsed(text: str) -> Any:
+def _parse_expression(text: str) -> Any:
     """Return a text in normal form as sympy has it: decimals exact, ``i`` the imaginary unit."""
     import sympy  # noqa: PLC0415
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy  # noqa: PLC0415
 
     for pattern, replacement in _REWRITTEN:
         text = pattern.sub(replacement, text)
-    text = _DECIMAL.sub(_fraction_of, text)
+    text = _DECIMAL.sub(_write_decimal_as_fraction, text)
     expression = latex2sympy(
         text, normalization_config=None, conversion_config=ConversionConfig(lowercase_symbols=False)
     )
@@ -145,7 +146,7 @@ def _parsed(text: str) -> Any:
     return expression.subs(sympy.Symbol("i"), sympy.I)
 
 
-def _fraction_of(decimal: re.Match[str]) -> str:
+def _write_decimal_as_fraction(decimal: re.Match[str]) -> str:
     value = Fraction(decimal[0] if not decimal[0].endswith(".") else decimal[0] + "0")
     return rf"(\frac{{{value.numerator}}}{{{value.denominator}}})" if value.denominator > 1 else f"({value.numerator})"
 
@@ -170,23 +171,23 @@ def is_same_value(ours: Any, theirs: Any) -> bool:
     difference = ours - theirs
     if difference.is_Rational:
         return bool(difference == 0)
-    agreed = _agreements(ours, theirs)
+    agreed = _compare_at_points(ours, theirs)
     if agreed:
         return all(agreed)
     return bool(sympy.simplify(difference) == 0)
 
 
-def _agreements(ours: Any, theirs: Any) -> list[bool]:
+def _compare_at_points(ours: Any, theirs: Any) -> list[bool]:
     """Return whether two expressions agree at each point at which both have a value, up to the first where not."""
     agreed = list[bool]()
-    for our, their in _values_at_points(ours, theirs):
-        agreed.append(_is_close(our, their))
+    for our, their in _evaluate_at_points(ours, theirs):
+        agreed.append(_is_numerically_equal(our, their))
         if not agreed[-1]:
             break
     return agreed
 
 
-def _values_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
+def _evaluate_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the values of two expressions at each point at which both are finite, and both real or neither."""
     import sympy  # noqa: PLC0415
 
@@ -199,7 +200,7 @@ def _values_at_points(ours: Any, theirs: Any) -> Iterator[tuple[Any, Any]]:
             yield our, their
 
 
-def _is_close(our: Any, their: Any) -> bool:
+def _is_numerically_equal(our: Any, their: Any) -> bool:
     import sympy  # noqa: PLC0415
 
     size = max(abs(our), abs(their))
@@ -217,17 +218,21 @@ def _is_proportional(ours: Any, theirs: Any, positive: bool) -> bool:
 
 
 def _has_constant_ratio(ours: Any, theirs: Any, positive: bool) -> bool:
-    values = [(our, their) for our, their in _values_at_points(ours, theirs) if our != 0 and their != 0]
+    values = [(our, their) for our, their in _evaluate_at_points(ours, theirs) if our != 0 and their != 0]
     ratios = [our / their for our, their in values]
-    return len(ratios) > 1 and all(_is_close(ratio, ratios[0]) for ratio in ratios) and (not positive or ratios[0] > 0)
+    return (
+        len(ratios) > 1
+        and all(_is_numerically_equal(ratio, ratios[0]) for ratio in ratios)
+        and (not positive or ratios[0] > 0)
+    )
 
 
-def _is_near(ours: Any, theirs: Any, tolerance: float) -> bool:
+def _is_near_reference(ours: Any, theirs: Any, tolerance: float) -> bool:
     value, expected = complex(ours.evalf()), complex(theirs.evalf())
     return abs(value - expected) <= tolerance * abs(expected)
 
 
-def fault(judged: Callable[[], bool]) -> float | None:
+def blame_answer_or_judge(judged: Callable[[], bool]) -> float | None:
     """Return the score of an answer on which the judge raised: 0 if the reference alone passes, else None."""
     try:
         return 0.0 if judged() else None

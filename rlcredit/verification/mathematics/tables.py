@@ -2,8 +2,8 @@ r"""Matrices and functions by cases."""
 
 import re
 
-from rlcredit.verification.mathematics.comparison import Equality
-from rlcredit.verification.mathematics.structure import hold_same_items_in_order
+from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.structure import has_same_items_in_order
 
 _TABLE = re.compile(
     r"(?P<name>[^&]*?)\s*(?P<open>[(\[|]|\\\{)?\s*\\begin\s*\{(?P<kind>(?:[pbvVB]?matrix|smallmatrix|array|cases)\*?)\}"
@@ -15,7 +15,7 @@ _NAMED = re.compile(
 )
 
 
-def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
+def _read_matrix_rows(text: str) -> tuple[str, list[list[str]]] | None:
     """Return what the brackets around a table make of it, and its rows; None if a text is none."""
     found = _TABLE.fullmatch(text)
     if found is None or _NAMED.fullmatch(found["name"]) is None:
@@ -28,7 +28,7 @@ def _read_table(text: str) -> tuple[str, list[list[str]]] | None:
     return "cases" if cases else "bars" if bars else "matrix", cells
 
 
-def is_table(reference: str) -> bool:
+def is_matrix_or_cases(reference: str) -> bool:
     r"""Whether a reference is a matrix, a determinant or a function by cases.
 
     Example:
@@ -36,14 +36,14 @@ def is_table(reference: str) -> bool:
         (True, True, False)
 
     """
-    return _read_table(reference) is not None
+    return _read_matrix_rows(reference) is not None
 
 
-def is_same_table(answer: str, reference: str, compare: Equality) -> bool:
+def is_same_matrix_or_cases(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer has the same cells in the same rows; of round and square brackets either will do."""
-    ours, theirs = _read_table(answer), _read_table(reference)
+    ours, theirs = _read_matrix_rows(answer), _read_matrix_rows(reference)
     if ours is None or theirs is None or ours[0] != theirs[0]:
         return False
     return len(ours[1]) == len(theirs[1]) and all(
-        hold_same_items_in_order(our, their, compare) for our, their in zip(ours[1], theirs[1], strict=True)
+        has_same_items_in_order(our, their, compare) for our, their in zip(ours[1], theirs[1], strict=True)
     )

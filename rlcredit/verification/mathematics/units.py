@@ -131,12 +131,12 @@ def read_quantity(text: str) -> Quantity:
         lambda unit: rf"\text{{{unit[1]}/{unit[2]}}}" + (f"^{{{unit[3]}}}" if unit[3] else ""), text
     )
     if leading := _LEADING_CURRENCY.match(text):
-        currency = _currency(leading[0])
+        currency = _find_currency(leading[0])
         text = leading[1] + leading[2] + text[leading.end() :].strip()
     elif trailing := re.search(rf"{_CURRENCY}$", text):
-        currency = _currency(trailing[0])
+        currency = _find_currency(trailing[0])
         text = text[: trailing.start()].strip()
-    value, factor, unit = _without_words(text)
+    value, factor, unit = _split_unit_words(text)
     if value.endswith("%") and not unit:
         value, factor, unit = value.removesuffix("%").strip(), factor / 100, PERCENT
     if not value or (currency and unit not in ("", currency)) or _NOT_ALONE.search(value):
@@ -144,11 +144,11 @@ def read_quantity(text: str) -> Quantity:
     return Quantity(value, factor, currency or unit)
 
 
-def _currency(text: str) -> str:
+def _find_currency(text: str) -> str:
     return next(name for sign, name in {**_CURRENCIES, **_CODES}.items() if sign in text)
 
 
-def _without_words(text: str) -> tuple[str, Fraction, str]:
+def _split_unit_words(text: str) -> tuple[str, Fraction, str]:
     whole = (text, Fraction(1), "")
     tail = _TAIL.search(text)
     if tail is None or not tail.start():
@@ -157,7 +157,7 @@ def _without_words(text: str) -> tuple[str, Fraction, str]:
     pieces = _PIECES.findall(tail[0].replace(r"\text{", " ").replace(r"\cdot", " "))
     factor = Fraction(1)
     percent = re.match(r"\W*(?:text\{)?(?:percent|pct|per cent)", tail[0], re.IGNORECASE) is not None
-    while pieces and (scale := _scale(pieces, value)) is not None:
+    while pieces and (scale := _read_scale_word(pieces, value)) is not None:
         factor *= scale
         pieces = pieces[1:]
     while pieces and pieces[-1].lower() in _AFTERWARDS and len(pieces) > 1:
@@ -166,11 +166,11 @@ def _without_words(text: str) -> tuple[str, Fraction, str]:
         pieces = pieces[1:]
     if not pieces:
         return value, factor, PERCENT if percent else ""
-    unit = _unit(pieces, value)
+    unit = _read_unit_name(pieces, value)
     return whole if unit is None else (value, factor, unit)
 
 
-def _scale(pieces: list[str], value: str) -> Fraction | None:
+def _read_scale_word(pieces: list[str], value: str) -> Fraction | None:
     word = pieces[0].lower()
     if word == "per" and [piece.lower() for piece in pieces[1:2]] == ["cent"]:
         pieces.pop(0)
@@ -182,7 +182,7 @@ def _scale(pieces: list[str], value: str) -> Fraction | None:
     return None
 
 
-def _unit(pieces: list[str], value: str) -> str | None:
+def _read_unit_name(pieces: list[str], value: str) -> str | None:
     """Return the name of a unit; None if it is none."""
     if len(pieces) > _MOST_WORDS:
         return None
@@ -203,7 +203,7 @@ def _unit(pieces: list[str], value: str) -> str | None:
             names.append("/" if word == "per" else word)
         else:
             ends = last or pieces[place + 1].lower() in ("/", "per", "of") or pieces[place + 1].startswith("^")
-            name = _noun(piece, head=ends and not head, value=value)
+            name = _read_unit_noun(piece, head=ends and not head, value=value)
             if name is None:
                 return None
             head |= ends
@@ -212,7 +212,7 @@ def _unit(pieces: list[str], value: str) -> str | None:
     return " ".join(names).replace(" / ", "/") if head else None
 
 
-def _noun(piece: str, head: bool, value: str) -> str | None:
+def _read_unit_noun(piece: str, head: bool, value: str) -> str | None:
     """Return the name of a word of a unit; None if it is none."""
     if piece.startswith("^"):
         return None

@@ -6,7 +6,7 @@ from callbacks.contract import StackError
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from callbacks.episode.soft_overlong import SoftOverlong, overlong_penalty
 from tests.callbacks.rollouts import numbers, rollout_of
-from tests.spy import Spy
+from tests.spy import RolloutSpy
 
 
 def test_shaped_rewards_reach_grpo_and_leave_the_verdicts_alone():
@@ -25,7 +25,7 @@ def test_the_penalty_grows_from_the_cache_to_the_limit():
 
 def test_the_limit_is_the_samplers_and_a_fifth_of_it_the_cache(fit):
     overlong = SoftOverlong()
-    fit(steps=1, stack=[overlong, GRPO(), spy := Spy()], max_tokens=40)
+    fit(steps=1, stack=[overlong, GRPO(), spy := RolloutSpy()], max_tokens=40)
     (rollout,) = spy.seen
     lengths = rollout.mask.sum(-1).float()
     assert overlong.limit == 40

@@ -10,7 +10,7 @@ import torch
 
 from callbacks.episode.grpo import GRPO
 from callbacks.planning.strategic_grams import StrategicGrams
-from callbacks.probes.credit_heatmap import CreditHeatmap, full_colour
+from callbacks.probes.credit_heatmap import CreditHeatmap, colour_scale
 from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
@@ -27,9 +27,9 @@ FLAGS = """
 
 
 def test_colours_are_full_where_few_values_are_larger():
-    assert full_colour(torch.arange(-100.0, 1.0)) == 98
-    assert full_colour(torch.tensor([0.0] * 999 + [-4.0])) == 4
-    assert full_colour(torch.zeros(3)) == 1
+    assert colour_scale(torch.arange(-100.0, 1.0)) == 98
+    assert colour_scale(torch.tensor([0.0] * 999 + [-4.0])) == 4
+    assert colour_scale(torch.zeros(3)) == 1
 
 
 def test_without_a_stack_to_follow_the_page_shows_signals_alone(fit, tmp_path):

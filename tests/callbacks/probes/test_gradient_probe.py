@@ -5,7 +5,7 @@ import torch
 
 from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
-from callbacks.probes.gradient_probe import GradientProbe, parts
+from callbacks.probes.gradient_probe import GradientProbe, split_gradient
 from callbacks.signals.entropy import Entropy
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
@@ -61,7 +61,7 @@ def test_a_probe_that_never_measures_is_refused():
 
 def test_gradients_are_cut_by_layer_and_matrix():
     names = ["m.layers.0.q.lora_A.default.weight", "m.layers.0.q.lora_B.default.weight", "m.layers.1.q.lora_A.x.w"]
-    cut = parts({name: torch.ones(1) for name in names})
+    cut = split_gradient({name: torch.ones(1) for name in names})
     assert {part: list(vector) for part, vector in cut.items()} == {
         "layer_0": names[:2],
         "layer_1": names[2:],

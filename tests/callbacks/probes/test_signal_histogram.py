@@ -13,7 +13,7 @@ from callbacks.tokens.gtpo import GTPO
 def test_every_place_has_its_panel_and_the_axis_its_signal(fit, monkeypatch):
     drawn = []
     monkeypatch.setattr("callbacks.probes.signal_histogram.draw_distributions", lambda *call: drawn.append(call))
-    monkeypatch.setattr("callbacks.probes.signal_histogram.publish", lambda *_: None)
+    monkeypatch.setattr("callbacks.probes.signal_histogram.publish_file", lambda *_: None)
     looks = [SignalHistogram(every_n_steps=2) for _ in range(4)]
     planners = [StrategicGrams(), looks[0], RandomPlanner(), looks[1]]
     fit(steps=3, stack=[GRPO(), Entropy(), *planners, ConstantLambda(), SEPA(), looks[2], SEPA(), looks[3], GTPO()])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from callbacks.signals.bucket_normalization import BucketNormalization, bucket_normalize
+from callbacks.signals.bucket_normalization import BucketNormalization, bucket_normalized
 from tests.callbacks.rollouts import THREE_AND_TWO
 from tests.conftest import make_rollout
 
@@ -18,14 +18,14 @@ def test_buckets_compare_a_group_at_one_stage():
     deviation = math.sqrt(14) / 3
     first = [(value - 8 / 3) / deviation for value in (1.0, 4.0, 3.0)]
     expected = torch.tensor([[first[0], first[1], -1.0], [first[2], 1.0, 0.0]])
-    assert_close(bucket_normalize(process, progress, THREE_AND_TWO, 2, 2), expected)
+    assert_close(bucket_normalized(process, progress, THREE_AND_TWO, 2, 2), expected)
 
 
 def test_a_bucket_of_one_token_or_of_equal_signals_is_silent_and_tenths_lie_where_they_should():
     progress = torch.arange(1, 11)[None] / 10
     mask = torch.ones(1, 10, dtype=torch.bool)
-    assert not bucket_normalize(torch.rand(1, 10), progress, mask, 1, 10).any()
-    assert not bucket_normalize(torch.full((1, 10), 0.3), progress, mask, 1, 1).any()
+    assert not bucket_normalized(torch.rand(1, 10), progress, mask, 1, 10).any()
+    assert not bucket_normalized(torch.full((1, 10), 0.3), progress, mask, 1, 1).any()
 
 
 @settings(deadline=None, max_examples=40)
@@ -33,7 +33,7 @@ def test_a_bucket_of_one_token_or_of_equal_signals_is_silent_and_tenths_lie_wher
 def test_every_bucket_of_every_group_has_mean_zero_and_deviation_one_or_zero(seed, buckets):
     rollout = make_rollout(seed=seed, width=12)
     process = torch.randn(8, 12, generator=torch.Generator().manual_seed(seed))
-    result = bucket_normalize(process, rollout.progress, rollout.mask, 4, buckets).double()
+    result = bucket_normalized(process, rollout.progress, rollout.mask, 4, buckets).double()
     bucket = (buckets * rollout.progress - 1e-6).ceil().clamp(1, buckets)
     for group in range(2):
         for number in range(1, buckets + 1):

@@ -4,7 +4,7 @@ from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
-from callbacks.tokens.advantage_clip import AdvantageClip, clip_advantages
+from callbacks.tokens.advantage_clip import AdvantageClip, clipped_advantages
 from tests.conftest import make_rollout
 
 
@@ -20,7 +20,7 @@ def test_clip_fraction_is_of_the_tokens_that_have_credit():
 
 
 def test_the_published_example():
-    assert_close(clip_advantages(torch.tensor([[0.0, 15.0, -1.0, 7.0]]), 5.0), torch.tensor([[0.0, 5.0, -1.0, 5.0]]))
+    assert_close(clipped_advantages(torch.tensor([[0.0, 15.0, -1.0, 7.0]]), 5.0), torch.tensor([[0.0, 5.0, -1.0, 5.0]]))
 
 
 def test_a_limit_of_one_never_touches_mean_only_grpo():

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
 from callbacks.tokens.eapo import EAPO, eapo_advantages
-from rlcredit.functional.quadrants import high_entropy
+from rlcredit.functional.quadrants import high_entropy_mask
 from tests.callbacks.rollouts import THREE_AND_TWO, rollout_of
 from tests.conftest import make_rollout
 
@@ -40,7 +40,7 @@ def test_modulation_can_be_left_out_of_a_quadrant():
         GRPO().assign(rollout)
     EAPO().assign(whole)
     EAPO(modulated=("PLR", "NHR", "NLR")).assign(part)
-    left_out = (plain.advantages > 0) & high_entropy(plain.entropy, plain.mask, "mean", "group", 4)
+    left_out = (plain.advantages > 0) & high_entropy_mask(plain.entropy, plain.mask, "mean", "group", 4)
     assert left_out.any()
     assert_close(part.advantages, plain.advantages.where(left_out, whole.advantages))
     assert not torch.equal(whole.advantages[left_out], plain.advantages[left_out])

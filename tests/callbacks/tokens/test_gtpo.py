@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from callbacks.signals.sepa import sepa_pool
-from callbacks.signals.sepa_amplification import sepa_amplify
+from callbacks.signals.sepa import sepa_pooled_signal
+from callbacks.signals.sepa_amplification import sepa_amplified_signal
 from callbacks.tokens.gtpo import GTPO, gtpo_weights
 from rlcredit.functional.masked import masked_mean
 from tests.callbacks.worked_example import MASK, PLAN, SIGNAL, near
@@ -16,7 +16,7 @@ from tests.conftest import make_rollout
 
 def test_numeric_type_is_float32_and_agrees_with_a_float64_reference():
     rollout = make_rollout()
-    weights = gtpo_weights(sepa_pool(rollout.signal, rollout.plan_mask, rollout.mask, 0.5), rollout.mask, 0.1)
+    weights = gtpo_weights(sepa_pooled_signal(rollout.signal, rollout.plan_mask, rollout.mask, 0.5), rollout.mask, 0.1)
     assert weights.dtype == torch.float32
     for row in range(8):
         signal = rollout.signal[row][rollout.mask[row]].tolist()
@@ -45,8 +45,8 @@ def test_normaliser_is_the_mean_over_all_tokens_of_the_completion_planning_inclu
 def test_weight_mass_is_one_per_token_until_the_clamp_acts():
     transformed = [
         SIGNAL,
-        *(f(SIGNAL, PLAN, MASK, 0.7) for f in (sepa_pool, sepa_amplify)),
-        sepa_amplify(SIGNAL, PLAN, MASK, 0.7, True),
+        *(f(SIGNAL, PLAN, MASK, 0.7) for f in (sepa_pooled_signal, sepa_amplified_signal)),
+        sepa_amplified_signal(SIGNAL, PLAN, MASK, 0.7, True),
     ]
     assert [gtpo_weights(s, MASK, 0.1).mean().item() for s in transformed] == pytest.approx([1.0] * 4)
     assert gtpo_weights(SIGNAL, MASK, 2.0).mean().item() == pytest.approx(1.248, abs=5e-4)
@@ -57,10 +57,12 @@ def test_minimum_weight_is_far_from_zero_so_that_raw_amplification_masks_nothing
     nothing, mask = torch.zeros(1, 20, dtype=torch.bool), torch.ones(1, 20, dtype=torch.bool)
     assert gtpo_weights(surprise, mask, 0.1).min().item() == pytest.approx(0.9)
     # Raw amplification at 0.94 on execution tokens only: at least 1 - 0.1 * 1.94.
-    assert gtpo_weights(sepa_amplify(surprise, nothing, mask, 0.94), mask, 0.1).min().item() == pytest.approx(0.806)
+    assert gtpo_weights(sepa_amplified_signal(surprise, nothing, mask, 0.94), mask, 0.1).min().item() == pytest.approx(
+        0.806
+    )
     rollout = make_rollout()
     rollout.sepa_lambda = 0.94
-    rollout.signal = sepa_amplify(rollout.signal, rollout.plan_mask, rollout.mask, 0.94)
+    rollout.signal = sepa_amplified_signal(rollout.signal, rollout.plan_mask, rollout.mask, 0.94)
     metrics = GTPO().assign(rollout)
     assert metrics["zero_weight_fraction"] == 0
     assert metrics["weight_min"] > 0.8
@@ -94,14 +96,16 @@ def test_above_beta_one_the_clamp_acts_and_credit_is_added():
 
 
 def test_pooling_changes_execution_weights_and_no_planning_weight():
-    half, most, all_of_it = (gtpo_weights(sepa_pool(SIGNAL, PLAN, MASK, x), MASK, 0.1) for x in (0.5, 0.94, 1.0))
+    half, most, all_of_it = (
+        gtpo_weights(sepa_pooled_signal(SIGNAL, PLAN, MASK, x), MASK, 0.1) for x in (0.5, 0.94, 1.0)
+    )
     near(half, 0.93931, 0.94738, 1.19032, 0.93125, 0.99577, 0.93931, 1.23871, 0.94738, 0.93125, 0.93931)
     near(most, 0.94552, 0.94649, 1.19032, 0.94456, 0.95230, 0.94552, 1.23871, 0.94649, 0.94456, 0.94552)
     near(all_of_it, *(0.94637,) * 2, 1.19032, *(0.94637,) * 3, 1.23871, *(0.94637,) * 3)
 
 
 def test_clamped_amplification_lowers_planning_weights():
-    weights = gtpo_weights(sepa_amplify(SIGNAL, PLAN, MASK, 0.94, clamped=True), MASK, 0.1)
+    weights = gtpo_weights(sepa_amplified_signal(SIGNAL, PLAN, MASK, 0.94, clamped=True), MASK, 0.1)
     near(weights, 0.91854, 0.94908, 1.18335, 0.9, 1.13231, 0.91854, 1.23058, 0.94908, 0.9, 0.91854)
 
 
@@ -111,11 +115,11 @@ def test_credit_is_conserved_through_pooling_and_raw_amplification(values, beta,
     signal = torch.tensor([values], dtype=torch.float64)
     plan = torch.tensor([data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values)))])
     mask = torch.ones_like(plan)
-    for transformed in (signal, sepa_pool(signal, plan, mask, sepa_lambda)):
+    for transformed in (signal, sepa_pooled_signal(signal, plan, mask, sepa_lambda)):
         weights = gtpo_weights(transformed, mask, beta)
         assert weights.mean().item() == pytest.approx(1.0, abs=1e-9)
         assert (weights >= 1 - beta - 1e-9).all()
-    amplified = sepa_amplify(signal, plan, mask, sepa_lambda)
+    amplified = sepa_amplified_signal(signal, plan, mask, sepa_lambda)
     lowest = 1 - beta * (1 + sepa_lambda * masked_mean(signal, ~plan) / signal.mean()) if signal.any() else 1.0
     weights = gtpo_weights(amplified, mask, beta)
     assert (weights >= lowest - 1e-9).all()

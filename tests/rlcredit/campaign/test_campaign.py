@@ -12,10 +12,10 @@ import yaml
 from lightning.pytorch import Callback
 from safetensors.torch import load_file
 
-from rlcredit.campaign.command import main
-from rlcredit.campaign.pids import started
-from rlcredit.report.command import main as report
-from tests.forks import Fork
+from rlcredit.campaign.command import run_campaign_command
+from rlcredit.campaign.pids import read_start_time
+from rlcredit.report.command import run_report_command as report
+from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[3]
 KILL = "tests.rlcredit.campaign.test_campaign.KillCampaign"
@@ -49,7 +49,7 @@ def campaign_of(pid):
 def command(*words, **environment):
     """Return exit status, output and errors of a command."""
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    fork = Fork(["-m", "rlcredit", *words], Path.cwd(), {**os.environ, **path, **environment})
+    fork = CommandFork(["-m", "rlcredit", *words], Path.cwd(), {**os.environ, **path, **environment})
     out, err = fork.communicate()
     return fork.returncode, out, err
 
@@ -86,12 +86,12 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
     }
     process = json.loads((root / "maxrl_sepa" / "seed0" / "process.json").read_text())
     time.sleep(0.5)  # for the system to end it; it would sleep longer before it went on
-    assert started(process["pid"]) != process["started"]  # the run died with its campaign
+    assert read_start_time(process["pid"]) != process["started"]  # the run died with its campaign
     before = files(root / "grpo" / "seed0")
 
     changed = {**campaign, "effect": 0.5}
     (tmp_path / "changed.yaml").write_text(yaml.safe_dump(changed))
-    assert main(["changed.yaml"]) == 2
+    assert run_campaign_command(["changed.yaml"]) == 2
     assert "declaration.effect: was 0.02, is now 0.5\n" in capsys.readouterr().err
 
     status, out, err = command("campaign", "campaign.yaml", "--slots=2")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlcredit.campaign.command import main
-from rlcredit.campaign.declaration import declared, read
-from rlcredit.campaign.run_spec import arguments, overlay, specs
+from rlcredit.campaign.command import run_campaign_command
+from rlcredit.campaign.declaration import parse_declaration, read_declaration
+from rlcredit.campaign.run_spec import build_fit_arguments, list_run_specs, render_settings
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
@@ -45,23 +45,23 @@ def at_home(monkeypatch):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs" / "campaigns").glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_campaign_is_one(path):
-    assert read(path).name == path.stem
+    assert read_declaration(path).name == path.stem
     assert f"rlcredit campaign configs/campaigns/{path.name}" in path.read_text().splitlines()[0]
 
 
 def test_every_shipped_condition_is_in_the_campaign_that_tries_them_all():
     shipped = sorted((ROOT / "configs" / "conditions").rglob("*.yaml"))
-    tried = read(ROOT / "configs" / "campaigns" / "conditions_smoke.yaml").conditions
+    tried = read_declaration(ROOT / "configs" / "campaigns" / "conditions_smoke.yaml").conditions
     assert tried == {path.stem: (str(path.relative_to(ROOT)),) for path in shipped}
 
 
 @pytest.mark.parametrize("name", FINISHED)
 def test_the_declaration_of_a_finished_study_is_what_it_was(name):
-    assert read(ROOT / "configs" / "campaigns" / f"{name}.yaml").sha256[:12] == FINISHED[name]
+    assert read_declaration(ROOT / "configs" / "campaigns" / f"{name}.yaml").sha256[:12] == FINISHED[name]
 
 
 def test_the_runs_of_a_seed_come_together(tmp_path):
-    names = [spec.name for spec in specs(declared(SMOKE), tmp_path)]
+    names = [spec.name for spec in list_run_specs(parse_declaration(SMOKE), tmp_path)]
     assert names == ["grpo/seed0", "maxrl_sepa/seed0", "grpo/seed1", "maxrl_sepa/seed1"]
 
 
@@ -69,7 +69,7 @@ def test_the_first_question_is_answered_first(tmp_path):
     names = ("grpo", "maxrl_sepa", "rloo")
     conditions = dict.fromkeys(names, "configs/conditions/sepa_paper/c1_grpo.yaml")
     families = {"a": {"baseline": "rloo", "conditions": ["grpo"]}}
-    found = specs(declared({**SMOKE, "conditions": conditions, "families": families}), tmp_path)
+    found = list_run_specs(parse_declaration({**SMOKE, "conditions": conditions, "families": families}), tmp_path)
     assert [spec.name for spec in found] == [
         *("rloo/seed0", "grpo/seed0", "rloo/seed1", "grpo/seed1"),
         *("maxrl_sepa/seed0", "maxrl_sepa/seed1"),
@@ -77,9 +77,9 @@ def test_the_first_question_is_answered_first(tmp_path):
 
 
 def test_a_run_is_the_command_that_a_person_would_type():
-    declaration = declared(SMOKE)
-    spec = specs(declaration, Path("campaigns/tiny_smoke"))[3]
-    assert arguments(spec, declaration, 2, Path("settings.yaml")) == [
+    declaration = parse_declaration(SMOKE)
+    spec = list_run_specs(declaration, Path("campaigns/tiny_smoke"))[3]
+    assert build_fit_arguments(spec, declaration, 2, Path("settings.yaml")) == [
         "--config=configs/tiny.yaml",
         "--config=configs/conditions/sepa_paper/c8_maxrl_sepa.yaml",
         "--config=settings.yaml",
@@ -93,12 +93,12 @@ def test_a_run_is_the_command_that_a_person_would_type():
 
 def test_settings_keep_their_types():
     settings = {"a.b": [0.9, 0.95], "a.c": None, "d": "1", "e.f": True}
-    assert yaml.safe_load(overlay(settings)) == {"a": {"b": [0.9, 0.95], "c": None}, "d": "1", "e": {"f": True}}
+    assert yaml.safe_load(render_settings(settings)) == {"a": {"b": [0.9, 0.95], "c": None}, "d": "1", "e": {"f": True}}
 
 
 def test_the_hash_is_of_the_content_not_of_the_writing():
-    assert declared(SMOKE).sha256 == declared(dict(reversed(SMOKE.items()))).sha256
-    assert declared(SMOKE).sha256 != declared({**SMOKE, "effect": 0.03}).sha256
+    assert parse_declaration(SMOKE).sha256 == parse_declaration(dict(reversed(SMOKE.items()))).sha256
+    assert parse_declaration(SMOKE).sha256 != parse_declaration({**SMOKE, "effect": 0.03}).sha256
 
 
 def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_path, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
     for file in ("configs/tiny.yaml", *names):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).touch()
-    flat, filed, other = (declared({**SMOKE, "conditions": {"grpo": name}}) for name in names)
+    flat, filed, other = (parse_declaration({**SMOKE, "conditions": {"grpo": name}}) for name in names)
     assert filed.conditions["grpo"] == ("configs/conditions/paper/c1.yaml",)
     assert filed.plain() == flat.plain()
     assert filed.sha256 == flat.sha256 != other.sha256
@@ -156,7 +156,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
 def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({**SMOKE, **change}))
-    assert main([str(path), "--plan", f"--folder={tmp_path}"]) == 2
+    assert run_campaign_command([str(path), "--plan", f"--folder={tmp_path}"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error
@@ -167,11 +167,11 @@ def test_what_is_missing_is_asked_for(tmp_path):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({key: value for key, value in SMOKE.items() if key not in ("effect", "seeds")}))
     with pytest.raises(ValueError, match=r"seeds, effect: not declared\. What is not fixed before the first run"):
-        read(path)
+        read_declaration(path)
 
 
 def test_a_condition_cannot_silently_replace_another(tmp_path):
     path = tmp_path / "campaign.yaml"
     path.write_text("name: x\nconditions:\n  grpo: a.yaml\n  grpo: b.yaml\n")
     with pytest.raises(ValueError, match="grpo occurs twice; the second would replace the first"):
-        read(path)
+        read_declaration(path)

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rlcredit.campaign.differences import differences, flat, run_differences, sha256
-from rlcredit.command_line.cli import CreditCLI, command_line
+from rlcredit.campaign.differences import flatten_config, hash_config, list_differences, list_run_differences
+from rlcredit.command_line.cli import CreditCLI, run_credit_cli
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 TEXTS = {"condition", "experiment_name", "tracking_uri", "path", "instruction", "filename"}
@@ -34,7 +34,7 @@ class Parse(CreditCLI):
 def parsed(*configs):
     given, sys.argv = sys.argv, ["rlcredit"]
     try:
-        cli = command_line(["explain", *(f"--config={config}" for config in configs)], Parse)
+        cli = run_credit_cli(["explain", *(f"--config={config}" for config in configs)], Parse)
     finally:
         sys.argv = given
     return yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
@@ -93,18 +93,18 @@ def resolved():
 @given(data=st.data())
 def test_every_field_arrives_nested_ones_too(resolved, tmp_path, data):
     wanted = changed(resolved, data.draw)
-    names = [name for name, leaf in flat(resolved).items() if not fixed(name, leaf)]
+    names = [name for name, leaf in flatten_config(resolved).items() if not fixed(name, leaf)]
     assert len(names) > 60
-    assert [told.partition(": ")[0] for told in differences(resolved, wanted)] == names
+    assert [told.partition(": ")[0] for told in list_differences(resolved, wanted)] == names
     saved = tmp_path / "config.yaml"
     saved.write_text(yaml.safe_dump(wanted))
-    assert differences(wanted, parsed(saved)) == []
+    assert list_differences(wanted, parsed(saved)) == []
 
 
 @given(data=st.data())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_tampered_configuration_is_found(resolved, tmp_path, data):
-    leaves = {name: leaf for name, leaf in flat(resolved).items() if leaf not in ([], {}, None)}
+    leaves = {name: leaf for name, leaf in flatten_config(resolved).items() if leaf not in ([], {}, None)}
     name = data.draw(st.sampled_from(sorted(leaves)))
     value = data.draw(other(leaves[name]))
     tampered = json.loads(json.dumps(resolved))
@@ -115,16 +115,16 @@ def test_a_tampered_configuration_is_found(resolved, tmp_path, data):
     place[keys[-1]] = value
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(tampered))
     (tmp_path / "parameters.json").write_text('{"max_steps": 100}')
-    found = run_differences(tmp_path, resolved, {"max_steps": 100})
+    found = list_run_differences(tmp_path, resolved, {"max_steps": 100})
     assert found == [f"{name}: declared {leaves[name]!r}, executed {value!r}"]
-    assert sha256(tampered) != sha256(resolved)
+    assert hash_config(tampered) != hash_config(resolved)
 
 
 def test_a_dropped_field_a_type_and_an_object_are_found(tmp_path):
     (tmp_path / "config.yaml").write_text("model: {lr: 1}\n")
     (tmp_path / "parameters.json").write_text('{"stack": "GRPO"}')
     declared = {"model": {"lr": True, "eta": 0.5}}
-    assert run_differences(tmp_path, declared, {"stack": "GRPO > Delight(eta=0.5)"}) == [
+    assert list_run_differences(tmp_path, declared, {"stack": "GRPO > Delight(eta=0.5)"}) == [
         "model.lr: declared True, executed 1",
         "model.eta: declared 0.5, executed nothing",
         "instantiated stack: declared 'GRPO > Delight(eta=0.5)', executed 'GRPO'",
@@ -132,6 +132,6 @@ def test_a_dropped_field_a_type_and_an_object_are_found(tmp_path):
 
 
 def test_a_run_that_stored_nothing_is_no_run_as_declared(tmp_path):
-    assert run_differences(tmp_path, {}, {}) == [
+    assert list_run_differences(tmp_path, {}, {}) == [
         "config.yaml, parameters.json: not written, so nobody knows what was executed"
     ]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.campaign.forks import fork_server
-from rlcredit.campaign.pids import started
-from rlcredit.campaign.process import VISIBLE, begun, can_fork
+from rlcredit.campaign.forks import ensure_fork_server
+from rlcredit.campaign.pids import read_start_time
+from rlcredit.campaign.process import VISIBLE, can_fork_runs, start_run_process
 from rlcredit.run_folder.layout import RunFolder
 
 SMALL = [
@@ -45,16 +45,16 @@ def pid_of(folder):
 def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("model: {lorra: {rank: 3}}")
-    run = begun(tmp_path / "run", ["--config=mine.yaml"], {}, forked=True)
+    run = start_run_process(tmp_path / "run", ["--config=mine.yaml"], {}, forked=True)
     assert waited(run) == 2
     assert "lorra" in RunFolder(tmp_path / "run").log.read_text()
-    assert started(pid_of(tmp_path / "run")) is None
+    assert read_start_time(pid_of(tmp_path / "run")) is None
 
 
 def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
     alone, forked = tmp_path / "alone", tmp_path / "forked"
     runs = [
-        begun(folder, [*SMALL, f"--trainer.default_root_dir={folder}"], {}, forked=folder is forked)
+        start_run_process(folder, [*SMALL, f"--trainer.default_root_dir={folder}"], {}, forked=folder is forked)
         for folder in (alone, forked)
     ]
     assert [waited(run) for run in runs] == [0, 0], RunFolder(forked).log.read_text()
@@ -65,36 +65,36 @@ def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
 
 
 def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
-    run = begun(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
     pid = pid_of(tmp_path)
     assert os.getpgid(pid) == pid
     run.kill()
     assert run.poll() == -signal.SIGKILL
-    assert started(pid) is None
+    assert read_start_time(pid) is None
 
 
 def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
-    server = fork_server()
-    run = begun(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
+    server = ensure_fork_server()
+    run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
     pid = pid_of(tmp_path)
     server.popen.kill()
     assert waited(run) == -signal.SIGKILL
     end = time.monotonic() + 10
-    while started(pid) is not None:
+    while read_start_time(pid) is not None:
         assert time.monotonic() < end
-    assert fork_server() is not server
+    assert ensure_fork_server() is not server
 
 
 @pytest.mark.parametrize(("environment", "forks"), [({}, True), ({VISIBLE: "0"}, False)])
 def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
-    assert can_fork(environment) is forks
+    assert can_fork_runs(environment) is forks
     monkeypatch.setattr("sys.platform", "darwin")
-    assert not can_fork(environment)
+    assert not can_fork_runs(environment)
 
 
 def test_finished_runs_leave_no_zombies(tmp_path):
-    server = fork_server()
+    server = ensure_fork_server()
     for number in range(3):
         script = tmp_path / f"run{number}.py"
         script.write_text("")

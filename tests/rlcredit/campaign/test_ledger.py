@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rlcredit.campaign.ledger import Ledger, locked
+from rlcredit.campaign.ledger import CampaignRecord, lock_campaign
 from rlcredit.campaign.run_spec import RunSpec
 
 FIXED = {"declaration": {"name": "x", "effect": 0.02}, "configs": {"grpo": {"model": {"lr": 0.1}}}}
@@ -12,11 +12,11 @@ FIXED = {"declaration": {"name": "x", "effect": 0.02}, "configs": {"grpo": {"mod
 
 def test_what_is_noted_is_on_the_disk(tmp_path):
     spec = RunSpec("grpo", 0, tmp_path)
-    ledger = Ledger(tmp_path)
+    ledger = CampaignRecord(tmp_path)
     ledger.fix(FIXED)
     ledger.note(spec, state="running", attempts=1)
     ledger.note(spec, state="finished", primary=0.5)
-    again = Ledger(tmp_path)
+    again = CampaignRecord(tmp_path)
     assert again.of(spec) == {"state": "finished", "attempts": 1, "primary": 0.5}
     assert again.finished(spec)
     assert not again.finished(RunSpec("grpo", 1, tmp_path))
@@ -24,32 +24,32 @@ def test_what_is_noted_is_on_the_disk(tmp_path):
 
 
 def test_a_changed_declaration_is_refused_with_what_has_changed(tmp_path):
-    Ledger(tmp_path).fix(FIXED)
-    Ledger(tmp_path).fix(FIXED)
+    CampaignRecord(tmp_path).fix(FIXED)
+    CampaignRecord(tmp_path).fix(FIXED)
     changed = json.loads(json.dumps(FIXED))
     changed["declaration"]["effect"] = 0.5
     changed["configs"]["grpo"]["model"]["lr"] = 0.2  # an overlay was edited, the campaign file was not
     with pytest.raises(ValueError, match="campaign x was declared otherwise") as refused:
-        Ledger(tmp_path).fix(changed)
+        CampaignRecord(tmp_path).fix(changed)
     told = str(refused.value)
     assert "  declaration.effect: was 0.02, is now 0.5\n" in told
     assert "  configs.grpo.model.lr: was 0.1, is now 0.2\n" in told
     assert told.endswith("Undo the change, or give the changed campaign another name.")
-    assert Ledger(tmp_path).content["declaration"]["effect"] == 0.02
+    assert CampaignRecord(tmp_path).content["declaration"]["effect"] == 0.02
 
 
 def test_code_of_ones_own_that_has_changed_is_refused(tmp_path):
-    Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "1f", "own_parts": "2e"}})
+    CampaignRecord(tmp_path).fix({**FIXED, "code": {"own_operator": "1f", "own_parts": "2e"}})
     with pytest.raises(ValueError, match=r"\n  code\.own_operator: was '1f', is now '3d'\nUndo the change"):
-        Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "3d", "own_parts": "2e"}})
+        CampaignRecord(tmp_path).fix({**FIXED, "code": {"own_operator": "3d", "own_parts": "2e"}})
 
 
 def test_a_ledger_older_than_what_is_fixed_is_gone_on_with(tmp_path):
-    Ledger(tmp_path).fix(FIXED)
-    Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "1f"}})
-    assert Ledger(tmp_path).content["code"] == {"own_operator": "1f"}
+    CampaignRecord(tmp_path).fix(FIXED)
+    CampaignRecord(tmp_path).fix({**FIXED, "code": {"own_operator": "1f"}})
+    assert CampaignRecord(tmp_path).content["code"] == {"own_operator": "1f"}
     with pytest.raises(ValueError, match="declared otherwise"):
-        Ledger(tmp_path).fix({**FIXED, "code": {"own_operator": "2e"}})
+        CampaignRecord(tmp_path).fix({**FIXED, "code": {"own_operator": "2e"}})
 
 
 def declared(**changed):
@@ -57,7 +57,7 @@ def declared(**changed):
 
 
 def test_an_exploratory_campaign_takes_more_seeds_and_nothing_else(tmp_path):
-    ledger = Ledger(tmp_path)
+    ledger = CampaignRecord(tmp_path)
     ledger.fix({"declaration": declared()})
     assert ledger.added_seeds(declared()) == []
     assert ledger.added_seeds(declared(seeds=[0, 1, 2, 5])) == [2, 5]
@@ -65,12 +65,12 @@ def test_an_exploratory_campaign_takes_more_seeds_and_nothing_else(tmp_path):
         assert ledger.added_seeds(declared(**other)) == []
     ledger.add_seeds(declared(seeds=[0, 1, 2]), "ab")
     ledger.add_seeds(declared(seeds=[0, 1, 2, 3]), "cd")
-    content = Ledger(tmp_path).content
+    content = CampaignRecord(tmp_path).content
     assert (content["declaration"]["seeds"], content["seeds_added"], content["sha256"]) == ([0, 1, 2, 3], [2, 3], "cd")
 
 
 def test_a_confirmatory_campaign_says_how_its_runs_are_used_again(tmp_path):
-    ledger = Ledger(tmp_path / "x")
+    ledger = CampaignRecord(tmp_path / "x")
     ledger.fix({"declaration": declared(exploratory=False)})
     more = declared(exploratory=False, seeds=[0, 1, 2])
     assert ledger.added_seeds(more) == []
@@ -82,10 +82,10 @@ def test_a_confirmatory_campaign_says_how_its_runs_are_used_again(tmp_path):
 
 def test_two_processes_cannot_run_one_campaign(tmp_path):
     with (
-        locked(tmp_path / "x"),
+        lock_campaign(tmp_path / "x"),
         pytest.raises(ValueError, match="another process runs the campaign in"),
-        locked(tmp_path / "x"),
+        lock_campaign(tmp_path / "x"),
     ):
         pass
-    with locked(tmp_path / "x"):
+    with lock_campaign(tmp_path / "x"):
         pass

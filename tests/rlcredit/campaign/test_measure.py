@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from rlcredit.campaign import measure
-from rlcredit.campaign.command import main
-from rlcredit.campaign.resolution import resolved
+from rlcredit.campaign.command import run_campaign_command
+from rlcredit.campaign.resolution import resolve_condition
 
 FREE = "c1_grpo", "c8_maxrl_sepa", "frozen", "random_mask"
 COSTLY = "monte_carlo_credit", "monte_carlo_phrases", "tepo", "measured", "oracle", "maxrl_sepa_semantic"
@@ -17,7 +17,7 @@ STACKS = (*FREE, *COSTLY)
 
 def resolution(condition, *more):
     (overlay,) = Path("configs/conditions").glob(f"*/{condition}.yaml")
-    return resolved(["--config", "configs/tiny.yaml", "--config", str(overlay), *more])
+    return resolve_condition(["--config", "configs/tiny.yaml", "--config", str(overlay), *more])
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,13 @@ def measured(monkeypatch):
         called.append(resolution.leaves["condition"])
         return {"start": 1.0, "step": float(len(called)), "validation": 1.0}
 
-    monkeypatch.setattr(measure, "seconds", seconds)
+    monkeypatch.setattr(measure, "measure_run_seconds", seconds)
     return called
 
 
 def asked(resolutions, root, threads=1, **more):
     given = dict.fromkeys(resolutions, ())
-    return measure.by_condition(given, resolutions, SimpleNamespace(threads=threads), root, **more)
+    return measure.measure_conditions(given, resolutions, SimpleNamespace(threads=threads), root, **more)
 
 
 def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_path):
@@ -88,7 +88,7 @@ def test_what_was_measured_before_a_failure_is_kept(resolutions, measured, monke
     launcher = SimpleNamespace(threads=1, begin=begin)
     both = {name: resolutions[name] for name in ("c1_grpo", "tepo")}
     with pytest.raises(ValueError, match="a short run of tepo failed: no memory"):
-        measure.by_condition(dict.fromkeys(both, ()), both, launcher, tmp_path)
+        measure.measure_conditions(dict.fromkeys(both, ()), both, launcher, tmp_path)
     assert list(asked(both, tmp_path, measure=False)) == ["c1_grpo"]
 
 
@@ -99,7 +99,7 @@ def test_conditions_evaluated_at_other_steps_are_refused_before_anything_is_meas
         (tmp_path / f"{name}.yaml").write_text(f"trainer: {{val_check_interval: {every}}}")
         declaration["conditions"][name] = [overlay, str(tmp_path / f"{name}.yaml")]
     (tmp_path / "campaign.yaml").write_text(yaml.safe_dump(declaration))
-    assert main([str(tmp_path / "campaign.yaml"), "--plan", "--folder", str(tmp_path)]) == 2
+    assert run_campaign_command([str(tmp_path / "campaign.yaml"), "--plan", "--folder", str(tmp_path)]) == 2
     said = capsys.readouterr()
     assert "trainer.val_check_interval differs between conditions" in said.err
     assert "measuring" not in said.out

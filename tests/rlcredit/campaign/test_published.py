@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from callbacks import check_stack
-from rlcredit.campaign.declaration import read
-from rlcredit.campaign.differences import differences
-from rlcredit.campaign.plan import evaluated, shortfall
-from rlcredit.campaign.resolution import resolved
-from rlcredit.campaign.run_spec import RunSpec, arguments, overlay
-from rlcredit.command_line.cli import CreditCLI, command_line
-from rlcredit.inputs.schema import merged_configs
+from rlcredit.campaign.declaration import read_declaration
+from rlcredit.campaign.differences import list_differences
+from rlcredit.campaign.plan import explain_seed_shortfall, list_evaluation_steps
+from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
+from rlcredit.command_line.cli import CreditCLI, run_credit_cli
+from rlcredit.inputs.schema import merge_configs
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "configs" / "campaigns" / "published"
@@ -50,7 +50,7 @@ class Parse(CreditCLI):
 def parser():
     given, sys.argv = sys.argv, ["rlcredit"]
     try:
-        return command_line(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse)._parser("explain")
+        return run_credit_cli(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse)._parser("explain")
     finally:
         sys.argv = given
 
@@ -61,8 +61,8 @@ def given(tmp_path):
 
     def of(declaration, condition):
         settings = tmp_path / "settings.yaml"
-        settings.write_text(overlay(declaration.settings))
-        return arguments(RunSpec(condition, declaration.seeds[0], tmp_path), declaration, 1, settings)
+        settings.write_text(render_settings(declaration.settings))
+        return build_fit_arguments(RunSpec(condition, declaration.seeds[0], tmp_path), declaration, 1, settings)
 
     return of
 
@@ -79,31 +79,31 @@ def test_a_campaign_is_there_twice_or_was_executed_as_declared():
 
 
 def test_every_overlay_is_used():
-    declarations = [read(path) for path in FILES]
+    declarations = [read_declaration(path) for path in FILES]
     used = {file for each in declarations for files in (each.configs, *each.conditions.values()) for file in files}
     assert {str(path.relative_to(ROOT)) for path in OVERLAYS} <= used
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_published_campaign_is_one_and_promises_no_verdict_that_it_cannot_reach(path):
-    declaration = read(path)
+    declaration = read_declaration(path)
     assert declaration.name == path.stem
     assert path.read_text().splitlines()[0].endswith(f".  rlcredit campaign configs/campaigns/published/{path.name}")
-    assert declaration.exploratory == (shortfall(declaration) is not None)
+    assert declaration.exploratory == (explain_seed_shortfall(declaration) is not None)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_last_policy_is_measured(path, given):
-    declaration = read(path)
+    declaration = read_declaration(path)
     for condition in declaration.conditions:
         trainer = files(declaration, condition, given)["trainer"]
         leaves = {"trainer": {**trainer, "max_steps": declaration.steps}}
-        assert evaluated(SimpleNamespace(leaves=leaves, task=SimpleNamespace(validation_size=512)))
+        assert list_evaluation_steps(SimpleNamespace(leaves=leaves, task=SimpleNamespace(validation_size=512)))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parser_takes_the_last_condition(name, parser, given):
-    declaration = read(campaign_file(name, "executed"))
+    declaration = read_declaration(campaign_file(name, "executed"))
     config = parser.parse_args(given(declaration, list(declaration.conditions)[-1]))
     check_stack(parser.instantiate_classes(config).trainer.callbacks)
 
@@ -119,14 +119,14 @@ def test_the_parser_takes_every_overlay(path, parser):
     ("name", "condition"), [("ppo_dualclip", "grpo_1e-6_dual"), ("sepa_semantic_30b", "maxrl_sepa"), ("full", "grpo")]
 )
 def test_a_condition_resolves_as_a_campaign_resolves_it(name, condition, given):
-    said = resolved(given(read(campaign_file(name, "executed")), condition)).parameters
+    said = resolve_condition(given(read_declaration(campaign_file(name, "executed")), condition)).parameters
     assert said["task"].startswith("MATH(path='EleutherAI/hendrycks_math', name='intermediate_algebra'")
     assert (said["prompts_per_step"], said["completions"]) == (8, 16)
 
 
 @pytest.mark.parametrize("name", DIFFERING)
 def test_what_was_executed_differs_from_what_was_declared_in_what_the_file_says(name, given):
-    declared, executed = (read(campaign_file(name, how)) for how in ("declared", "executed"))
+    declared, executed = (read_declaration(campaign_file(name, how)) for how in ("declared", "executed"))
     lines = campaign_file(name, "executed").read_text().splitlines()
     told = takewhile(lambda line: line.startswith("#   "), lines[lines.index(DIFFERS) + 1 :])
     keys = [found[1] for line in told if (found := re.match(r"#   (\S+(?: / \S+)?): ", line))]
@@ -141,18 +141,18 @@ def found_differences(declared, executed, given):
     lost = [f"conditions.{name}" for name in declared.conditions.keys() ^ executed.conditions.keys()]
     apart = {"name", "configs", "conditions", "settings"}
     fields = [{key: value for key, value in each.plain().items() if key not in apart} for each in (declared, executed)]
-    changed = {re.split(r"[.\[:]", told)[0] for told in differences(*fields)}
+    changed = {re.split(r"[.\[:]", told)[0] for told in list_differences(*fields)}
     runs = {}
     for name in common:
         merged = [files(each, name, given) for each in (declared, executed)]
-        runs[name] = {re.split(r"[\[:]", told)[0] for told in differences(*merged)}
+        runs[name] = {re.split(r"[\[:]", told)[0] for told in list_differences(*merged)}
     shared = set.intersection(*runs.values()) - {"trainer.callbacks"}  # by the settings; a stack is a condition's own
     return {*lost, *changed, *shared, *(f"{name} / {place}" for name in common for place in runs[name] - shared)}
 
 
 def files(declaration, condition, given):
     """Lay the files of a condition on top of one another."""
-    merged = merged_configs([each for each in given(declaration, condition) if each.startswith("--config=")])
+    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")])
     return {key: value for key, value in merged.items() if key != "condition"}
 
 
@@ -163,5 +163,5 @@ def test_the_page_has_a_row_for_every_campaign():
     }
     assert set(rows) == set(NAMES)
     for name, (_, seeds, steps) in rows.items():
-        declaration = read(campaign_file(name, "declared"))
+        declaration = read_declaration(campaign_file(name, "declared"))
         assert (int(seeds), int(steps)) == (len(declaration.seeds), declaration.steps)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from rlcredit.campaign.ledger import Ledger, begun
+from rlcredit.campaign.ledger import CampaignRecord, discard_refused_campaign
 from rlcredit.campaign.run_spec import RunSpec
-from rlcredit.campaign.runs import outcome, status
+from rlcredit.campaign.runs import read_run_evaluation, read_run_status
 
 OUTCOME = {
     "step": 5,
@@ -33,7 +33,7 @@ OUTCOME = {
 def test_a_damaged_ledger_is_named(tmp_path, text, problem):
     (tmp_path / "ledger.json").write_text(text)
     with pytest.raises(ValueError, match=r"ledger\.json is damaged: ") as refused:
-        Ledger(tmp_path)
+        CampaignRecord(tmp_path)
     assert problem in str(refused.value)
     assert "Restore it from a copy" in str(refused.value)
 
@@ -41,7 +41,7 @@ def test_a_damaged_ledger_is_named(tmp_path, text, problem):
 def test_a_ledger_with_a_password_is_refused(tmp_path):
     (tmp_path / "ledger.json").write_text('{"cells": {}, "configs": {"a": {"uri": "http://u:SECRET@h"}}}')
     with pytest.raises(ValueError, match=r"configs\.a\.uri: the address holds a password") as refused:
-        Ledger(tmp_path)
+        CampaignRecord(tmp_path)
     assert "SECRET" not in str(refused.value)
 
 
@@ -54,10 +54,10 @@ def test_a_damaged_evaluation_is_named(tmp_path, change):
     path = spec.run.evaluation(5)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(OUTCOME))
-    assert outcome(spec, 5) == OUTCOME
+    assert read_run_evaluation(spec, 5) == OUTCOME
     path.write_text(json.dumps({**OUTCOME, **change}))
     with pytest.raises(ValueError, match=r"step_000005\.json is damaged: .* Remove it; the run is then made anew\."):
-        outcome(spec, 5)
+        read_run_evaluation(spec, 5)
 
 
 def test_a_damaged_status_is_named(tmp_path):
@@ -65,12 +65,12 @@ def test_a_damaged_status_is_named(tmp_path):
     spec.folder.mkdir(parents=True)
     (spec.folder / "status.json").write_text('{"step": "five"}')
     with pytest.raises(ValueError, match=r"status\.json is damaged: step is 'five', not a number or null\. Remove it"):
-        status(spec)
+        read_run_status(spec)
 
 
 def test_a_refused_campaign_leaves_no_folder(tmp_path):
     def refused(root):
-        with begun(root):
+        with discard_refused_campaign(root):
             root.mkdir(exist_ok=True)
             (root / "settings.yaml").touch()
             raise ValueError("refused")

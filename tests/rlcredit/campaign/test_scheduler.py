@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from rlcredit.campaign import process, runs
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.launchers.local import Local
-from rlcredit.campaign.ledger import Ledger
-from rlcredit.campaign.pids import ended, machine, started
-from rlcredit.campaign.resolution import own_code
-from rlcredit.campaign.run_spec import RunSpec, specs
-from rlcredit.campaign.scheduler import Scheduler
-from rlcredit.campaign.table import EventLines, LiveTable
-from rlcredit.run_folder.checkpoint_files import save
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.launchers.local import LocalLauncher
+from rlcredit.campaign.ledger import CampaignRecord
+from rlcredit.campaign.pids import identify_machine, kill_recorded_process, read_start_time
+from rlcredit.campaign.resolution import fingerprint_own_code
+from rlcredit.campaign.run_spec import RunSpec, list_run_specs
+from rlcredit.campaign.scheduler import RunScheduler
+from rlcredit.campaign.table import LiveRunTable, RunEventLines
+from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 
 STAND_IN = """
 import json, pathlib, sys
@@ -48,25 +48,25 @@ def scheduler(tmp_path, monkeypatch):
     """Four runs by a stand-in: bad0 always crashes, bad1 once, good1 loses a setting on the way."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    monkeypatch.setattr(process, "command", lambda given: [sys.executable, str(script), *given])
-    declaration = Declaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
+    monkeypatch.setattr(process, "build_run_command", lambda given: [sys.executable, str(script), *given])
+    declaration = CampaignDeclaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
     leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
     kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in declaration.conditions}
     parent = SimpleNamespace(context=lambda spec: {}, abandon=lambda spec: None)
-    return Scheduler(
+    return RunScheduler(
         declaration,
         kinds,
         [0, 2],
-        Local([{"OMP_NUM_THREADS": "1"}]),
+        LocalLauncher([{"OMP_NUM_THREADS": "1"}]),
         tmp_path / "settings.yaml",
-        Ledger(tmp_path),
+        CampaignRecord(tmp_path),
         parent,
     )
 
 
 def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, capsys):
-    scheduler.launcher = Local(2 * [{"OMP_NUM_THREADS": "1"}])
-    scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+    scheduler.launcher = LocalLauncher(2 * [{"OMP_NUM_THREADS": "1"}])
+    scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     known = {name: (spec["state"], spec["attempts"]) for name, spec in scheduler.ledger.content["cells"].items()}
     assert known == {
         "good/seed0": ("finished", 1),
@@ -88,7 +88,7 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, 
 
 
 def test_a_run_that_lost_a_setting_is_marked(scheduler, tmp_path):
-    scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+    scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     assert scheduler.ledger.of(RunSpec("good", 1, tmp_path))["differences"] == ["lr: declared 0.1, executed nothing"]
     fine = scheduler.ledger.of(RunSpec("good", 0, tmp_path))
     assert fine["differences"] == []
@@ -96,37 +96,37 @@ def test_a_run_that_lost_a_setting_is_marked(scheduler, tmp_path):
 
 
 def test_what_is_interrupted_leaves_no_process(scheduler, tmp_path):
-    class Interrupting(EventLines):
+    class Interrupting(RunEventLines):
         def refresh(self):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        scheduler.through(specs(scheduler.declaration, tmp_path), Interrupting(list))
+        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), Interrupting(list))
     assert scheduler.ledger.of(RunSpec("good", 0, tmp_path))["state"] == "running"
 
 
 def written(path, checkpoint):
     with path.open("w+b") as file:
-        save(checkpoint, file)
+        write_sealed_checkpoint(checkpoint, file)
 
 
 def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     spec = RunSpec("grpo", 0, tmp_path)
-    assert not runs.continuable(spec, [0, 2, 4])
+    assert not runs.can_continue_run(spec, [0, 2, 4])
     last = spec.run.last_checkpoint
     last.parent.mkdir(parents=True)
     written(last, {"global_step": 2})
     (spec.folder / "held_out").mkdir()
     whole = {"step": 0, "metrics": {}, "numbers": [0], "questions_sha256": "0", "right": [[1]]}
     (spec.folder / "held_out" / "step_000000.json").write_text(json.dumps(whole))
-    assert not runs.continuable(spec, [0, 2, 4])
+    assert not runs.can_continue_run(spec, [0, 2, 4])
     (spec.folder / "held_out" / "step_000002.json").write_text(json.dumps(whole))
-    assert runs.continuable(spec, [0, 2, 4])
+    assert runs.can_continue_run(spec, [0, 2, 4])
     (spec.folder / "held_out" / "step_000002.json").unlink()
     written(last, {"global_step": 2, "evaluation_owed": True})
-    assert runs.continuable(spec, [0, 2, 4])
+    assert runs.can_continue_run(spec, [0, 2, 4])
     last.write_bytes(last.read_bytes()[:100])
-    assert not runs.continuable(spec, [0, 2, 4])
+    assert not runs.can_continue_run(spec, [0, 2, 4])
     spec.run.clear()
     assert list(spec.folder.iterdir()) == []
 
@@ -134,23 +134,23 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
 def test_an_orphan_is_ended_and_a_stranger_with_its_number_is_not(tmp_path):
     record = tmp_path / "process.json"
     sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    own = started(sleeper.pid)
-    record.write_text(json.dumps({"pid": sleeper.pid, "started": f"{own}0", "machine": machine()}))
-    ended(record)
+    own = read_start_time(sleeper.pid)
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": f"{own}0", "machine": identify_machine()}))
+    kill_recorded_process(record)
     assert sleeper.poll() is None
     record.write_text(json.dumps({"pid": sleeper.pid, "started": own, "machine": "another"}))
-    ended(record)
+    kill_recorded_process(record)
     assert sleeper.poll() is None
-    record.write_text(json.dumps({"pid": sleeper.pid, "started": own, "machine": machine()}))
-    ended(record)
+    record.write_text(json.dumps({"pid": sleeper.pid, "started": own, "machine": identify_machine()}))
+    kill_recorded_process(record)
     assert sleeper.wait(5) == -9
-    assert started(sleeper.pid) is None
-    ended(record)
-    ended(tmp_path / "nothing.json")
+    assert read_start_time(sleeper.pid) is None
+    kill_recorded_process(record)
+    kill_recorded_process(tmp_path / "nothing.json")
 
 
 def test_the_table_shows_every_run_and_events_above_it(capsys):
-    with LiveTable(lambda: [("grpo/seed0", "running", "5/10", "0.500", "0.457", "10 s")]) as view:
+    with LiveRunTable(lambda: [("grpo/seed0", "running", "5/10", "0.500", "0.457", "10 s")]) as view:
         view.say("begins     grpo/seed0")
         view.refresh()
     out = capsys.readouterr().out
@@ -162,10 +162,10 @@ def test_no_run_begins_with_code_that_has_changed(scheduler, tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_marker.py").write_text("MARK = 1\n")
     scheduler.resolutions["good"].leaves["operator"] = "own_marker.Marked"
-    scheduler.ledger.fix({"declaration": {"name": "x"}, "code": own_code(scheduler.resolutions.values())})
+    scheduler.ledger.fix({"declaration": {"name": "x"}, "code": fingerprint_own_code(scheduler.resolutions.values())})
     (tmp_path / "own_marker.py").write_text("MARK = -1\n")
     with pytest.raises(ValueError, match=r"code\.own_marker: was '\w+', is now '\w+'"):
-        scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     assert scheduler.ledger.content["cells"] == {}
 
 
@@ -173,7 +173,7 @@ def test_runs_that_go_on_are_waited_for_when_code_has_changed(scheduler, tmp_pat
     refusals = iter([None, None])
     monkeypatch.setattr(type(scheduler), "_edited", lambda _: next(refusals, ValueError("edited")))
     with pytest.raises(ValueError, match="edited"):
-        scheduler.through(specs(scheduler.declaration, tmp_path), EventLines(list))
+        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     states = [cell["state"] for cell in scheduler.ledger.content["cells"].values()]
     assert states[0] == "finished"
     assert "running" not in states

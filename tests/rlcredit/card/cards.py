@@ -2,7 +2,7 @@
 
 from rlcredit.card.card import ITSELF, Card
 from rlcredit.card.finding import Finding
-from rlcredit.card.properties import Property
+from rlcredit.card.properties import StackProperty
 
 OWN = """
 from callbacks import CreditOperator
@@ -34,7 +34,7 @@ def made(name, gain, verdict="better", organism="aligned"):
         "GRPO()",
         "0123abc",
         ("5eed", "ba5e"),
-        properties=[Property("order", True, "it does not matter"), Property("padding", False, "it matters")],
+        properties=[StackProperty("order", True, "it does not matter"), StackProperty("padding", False, "it matters")],
         sections={"batch": batch, "learning": [] if verdict == ITSELF else learning},
         verdict=verdict,
         sentence=f"{name}: {verdict}.",

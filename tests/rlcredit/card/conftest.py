@@ -6,12 +6,12 @@ from functools import cache
 import pytest
 import torch
 
-from rlcredit.card.batch import measured
-from rlcredit.card.budget import Budget
-from rlcredit.card.named import subject
+from rlcredit.card.batch import measure_card_batch
+from rlcredit.card.budget import CardBudget
+from rlcredit.card.named import resolve_card_condition
 from tests.rlcredit.card.cards import OWN
 
-BUDGET = Budget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)
+BUDGET = CardBudget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +22,8 @@ def batch(tmp_path_factory):
 
     @cache
     def made(name):
-        file = subject(name).written(folder / name)
-        return measured(["configs/tiny.yaml", str(file)], BUDGET, ask=name == "GRPO")
+        file = resolve_card_condition(name).written(folder / name)
+        return measure_card_batch(["configs/tiny.yaml", str(file)], BUDGET, ask=name == "GRPO")
 
     return made
 

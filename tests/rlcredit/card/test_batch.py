@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rlcredit.card.batch import measured
-from rlcredit.card.named import subject
+from rlcredit.card.batch import measure_card_batch
+from rlcredit.card.named import resolve_card_condition
 from rlcredit.microbatches import MicroBatches
 from tests.rlcredit.card.conftest import BUDGET
 
@@ -24,13 +24,17 @@ def sizes(monkeypatch):
 
 def test_where_memory_may_not_suffice_fewer_completions_are_computed_at_a_time(batch, sizes, monkeypatch, tmp_path):
     whole = batch("GTPO")
-    monkeypatch.setattr("rlcredit.inputs.memory.room", lambda device, processes: (2**20, "a small machine"))
+    monkeypatch.setattr(
+        "rlcredit.inputs.memory.find_memory_share", lambda device, processes: (2**20, "a small machine")
+    )
     del sizes[:]
-    parts = measured(["configs/tiny.yaml", str(subject("GTPO").written(tmp_path))], BUDGET, ask=False)
+    parts = measure_card_batch(
+        ["configs/tiny.yaml", str(resolve_card_condition("GTPO").written(tmp_path))], BUDGET, ask=False
+    )
     assert set(sizes) == {BUDGET.batch * BUDGET.completions}
     np.testing.assert_allclose(parts.gradients, whole.gradients, atol=1e-6)
 
 
 def test_where_it_suffices_all_are_computed_at_once(sizes, tmp_path):
-    measured(["configs/tiny.yaml", str(subject("GTPO").written(tmp_path))], BUDGET, ask=False)
+    measure_card_batch(["configs/tiny.yaml", str(resolve_card_condition("GTPO").written(tmp_path))], BUDGET, ask=False)
     assert set(sizes) == {None}

@@ -9,8 +9,8 @@ import pytest
 
 from rlcredit.card.budget import BATCH, BUDGETS, QUICK
 from rlcredit.card.card import Card
-from rlcredit.card.command import main
-from rlcredit.card.organisms import organisms
+from rlcredit.card.command import run_card_command
+from rlcredit.card.organisms import select_card_policies
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,7 +51,7 @@ trainer: {callbacks: [MaxRL]}
 def test_what_cannot_be_compared_is_refused_before_anything_is_measured(text, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(f"trainer: {{callbacks: [GRPO, GTPO]}}\n{text}\n")
-    assert main(["GTPO", "mine.yaml"]) == 2
+    assert run_card_command(["GTPO", "mine.yaml"]) == 2
     assert message in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
 
@@ -59,7 +59,7 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_measured(text, me
 def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(NAMESAKE)
-    assert main(["mine.yaml"]) == 2
+    assert run_card_command(["mine.yaml"]) == 2
     assert "GRPO and mine.yaml differ and are both called GRPO. Rename one." in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
 
@@ -79,7 +79,7 @@ def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeyp
 def test_what_cannot_be_judged_is_refused_in_one_line(args, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     try:
-        status = main(args)
+        status = run_card_command(args)
     except SystemExit as ended:
         status = ended.code
     assert status == 2
@@ -102,7 +102,7 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(BUDGETS, "quick", SMALL)
     (tmp_path / "own_two.py").write_text(OWN)
-    assert main(["own_two.py:Placebo", "own_two.py:Flipped"]) == 0
+    assert run_card_command(["own_two.py:Placebo", "own_two.py:Flipped"]) == 0
     found = cards(tmp_path)
     assert found["Placebo"].verdict == "no difference"
     assert found["Flipped"].verdict == "worse"
@@ -112,7 +112,7 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
 def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(BUDGETS, "batch", replace(BATCH, prompts=12, completions=4, asked=4, samples=8))
-    assert main(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
+    assert run_card_command(["GTPO", "HICRA", "--budget", "batch", "--mlflow", "none"]) == 0
     card = Card.read(tmp_path / "cards" / "aligned" / "batch" / "GTPO" / "card.json")
     assert card.verdict == "not trained"
     assert set(card.sections) == {"batch", "gradient", "truth", "cost"}
@@ -120,7 +120,7 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "cards" / "arms").exists()
     assert "nan" not in (tmp_path / "cards" / "leaderboard.md").read_text()
     capsys.readouterr()
-    assert main(["callbacks.episode.maxrl.MaxRL", "GTPO", "--budget", "batch", "--mlflow", "none"]) == 0
+    assert run_card_command(["callbacks.episode.maxrl.MaxRL", "GTPO", "--budget", "batch", "--mlflow", "none"]) == 0
     assert capsys.readouterr().err == "measuring  MaxRL on aligned\n"
     with (tmp_path / "cards" / "leaderboard.csv").open(newline="") as file:
         assert {row["condition"] for row in csv.DictReader(file)} == {"GTPO", "HICRA", "MaxRL"}
@@ -130,7 +130,7 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
 def test_three_shipped_operators_get_whole_cards_and_nothing_is_measured_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     subjects = ["GTPO", "HICRA", "EntropyMask"]
-    assert main([*subjects, "--budget", "quick"]) == 0
+    assert run_card_command([*subjects, "--budget", "quick"]) == 0
     found = cards(tmp_path)
     for name in subjects:
         assert re.match("better|worse|equivalent|undecided", found[name].verdict)
@@ -140,7 +140,7 @@ def test_three_shipped_operators_get_whole_cards_and_nothing_is_measured_twice(t
         assert {*subjects} <= {row["condition"] for row in csv.DictReader(file)}
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")}
     capsys.readouterr()
-    assert main([*subjects[:2], "--budget", "quick"]) == 0
+    assert run_card_command([*subjects[:2], "--budget", "quick"]) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")} == before
     assert "measuring" not in capsys.readouterr().err
 
@@ -149,7 +149,7 @@ def test_shipped_organisms_are_the_shipped_ones_wherever_the_command_is_given(tm
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "tiny.yaml").write_text("condition: another\n")
     monkeypatch.chdir(tmp_path)
-    (place,) = organisms(["aligned", "aligned"])
+    (place,) = select_card_policies(["aligned", "aligned"])
     assert [Path(file).read_text() for file in place.files] == [(ROOT / "configs" / "tiny.yaml").read_text()]
 
 
@@ -160,8 +160,8 @@ def test_organisms_that_differ_have_names_that_differ(tmp_path, monkeypatch):
         (tmp_path / name).write_text("model: {}\n")
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(ValueError, match=r"empty\.yaml is no configuration"):
-        organisms(["empty.yaml"])
+        select_card_policies(["empty.yaml"])
     with pytest.raises(ValueError, match=r"a/mine\.yaml and b/mine\.yaml share a name"):
-        organisms(["a/mine.yaml", "b/mine.yaml"])
+        select_card_policies(["a/mine.yaml", "b/mine.yaml"])
     with pytest.raises(ValueError, match=r"a/decoy\.yaml: say decoy, or rename the file"):
-        organisms(["a/decoy.yaml"])
+        select_card_policies(["a/decoy.yaml"])

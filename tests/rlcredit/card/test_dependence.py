@@ -3,8 +3,8 @@
 import pytest
 
 from rlcredit.card import dependence
-from rlcredit.card.dependence import MEASURING, fingerprint
-from rlcredit.loading import embedded
+from rlcredit.card.dependence import MEASURING, fingerprint_configs
+from rlcredit.loading import find_embedded_policy
 
 OPERATOR = """
 from callbacks import CreditOperator
@@ -49,39 +49,39 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_code_weights_and_questions_count(folder, name, again):
-    before = fingerprint([CONTENT])
+    before = fingerprint_configs([CONTENT])
     with (folder / name).open("a") as file:
         file.write("\nmore = 1\n")
-    assert (fingerprint([CONTENT]) != before) is again
+    assert (fingerprint_configs([CONTENT]) != before) is again
 
 
 def test_shipped_policies_count_by_what_they_hold(folder, monkeypatch):
     content = {"model": {"policy": {"path": "organisms/decoy"}}}
-    decoy, other = embedded("organisms/decoy"), embedded("organisms/delayed")
-    before = fingerprint([content])
-    monkeypatch.setattr(dependence, "embedded", lambda word: {"organisms/decoy": decoy}.get(word))
-    assert fingerprint([content]) == before
-    monkeypatch.setattr(dependence, "embedded", lambda word: {"organisms/decoy": other}.get(word))
-    assert fingerprint([content]) != before
+    decoy, other = find_embedded_policy("organisms/decoy"), find_embedded_policy("organisms/delayed")
+    before = fingerprint_configs([content])
+    monkeypatch.setattr(dependence, "find_embedded_policy", lambda word: {"organisms/decoy": decoy}.get(word))
+    assert fingerprint_configs([content]) == before
+    monkeypatch.setattr(dependence, "find_embedded_policy", lambda word: {"organisms/decoy": other}.get(word))
+    assert fingerprint_configs([content]) != before
 
 
 def test_a_folder_with_a_slash_counts_whatever_it_is_called(folder):
     content = {"model": {"encoder": "./policy"}}
-    before = fingerprint([content])
+    before = fingerprint_configs([content])
     (folder / "policy" / "more.txt").write_text("more")
-    assert fingerprint([content]) != before
+    assert fingerprint_configs([content]) != before
 
 
 @pytest.mark.parametrize("word", ["openai/gsm8k", "x" * 300, "", "a/" * 200])
 def test_a_word_that_is_no_file_is_a_word(folder, word):
     content = {"data": {"path": word}}
-    assert list(dependence._files([content])) == []
-    assert fingerprint([content]) != fingerprint([{"data": {"path": f"{word}x"}}])
+    assert list(dependence._hash_named_files([content])) == []
+    assert fingerprint_configs([content]) != fingerprint_configs([{"data": {"path": f"{word}x"}}])
 
 
 def test_name_and_output_do_not_count(folder):
     other = {**CONTENT, "condition": "mine", "trainer": {**CONTENT["trainer"], "default_root_dir": "elsewhere"}}
-    assert fingerprint([other]) == fingerprint([CONTENT])
+    assert fingerprint_configs([other]) == fingerprint_configs([CONTENT])
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,12 @@ def test_name_and_output_do_not_count(folder):
     ],
 )
 def test_runs_depend_on_what_trains_and_cards_also_on_what_measures(folder, monkeypatch, module, runs, cards):
-    known = dependence.meanings
-    before = [fingerprint([CONTENT]), fingerprint([CONTENT], under=MEASURING)]
+    known = dependence.fingerprint_modules
+    before = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], under=MEASURING)]
     monkeypatch.setattr(
-        dependence, "meanings", lambda reached: {n: v * (1 + (n == module)) for n, v in known(reached).items()}
+        dependence,
+        "fingerprint_modules",
+        lambda reached: {n: v * (1 + (n == module)) for n, v in known(reached).items()},
     )
-    after = [fingerprint([CONTENT]), fingerprint([CONTENT], under=MEASURING)]
+    after = [fingerprint_configs([CONTENT]), fingerprint_configs([CONTENT], under=MEASURING)]
     assert [one != two for one, two in zip(before, after, strict=True)] == [runs, cards]

@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlcredit.card.finding import Finding, over_parts
+from rlcredit.card.finding import Finding, jackknife_estimate
 
 
 def test_the_interval_of_a_mean_is_students():
     values = np.array([0.2, 0.5, 0.4, 0.7])
-    found = over_parts(lambda chosen: values[chosen].mean(), len(values))
+    found = jackknife_estimate(lambda chosen: values[chosen].mean(), len(values))
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert (found["estimate"], found["low"], found["high"]) == pytest.approx((values.mean(), max(0, low), high))
 
 
 def test_an_interval_ends_where_values_end():
     values = np.array([0.0, 0.0, 1.0, 1.0])
-    found = over_parts(lambda chosen: values[chosen].mean(), len(values))
+    found = jackknife_estimate(lambda chosen: values[chosen].mean(), len(values))
     assert (found["low"], found["high"]) == (0, 1)
 
 
 def test_two_parts_have_no_interval():
-    assert over_parts(lambda chosen: float(len(chosen)), 2) == {"estimate": 2.0}
+    assert jackknife_estimate(lambda chosen: float(len(chosen)), 2) == {"estimate": 2.0}
 
 
 def test_what_is_not_there_stays_away_in_json():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlcredit.card.card import ITSELF, NONE
-from rlcredit.card.foretelling import FEWEST, PROBES, foretold
+from rlcredit.card.foretelling import FEWEST, PROBES, correlate_predictors
 
 
 def rows(number, organisms=("aligned", "decoy"), noise=0.0):
@@ -25,7 +25,7 @@ def by(known):
 
 
 def test_what_is_planted_is_found_on_every_organism_alone():
-    found = by(foretold(rows(20)))
+    found = by(correlate_predictors(rows(20)))
     assert found["cosine_within", "gain"].correlation == 1.0  # the organisms' own level of a hundred is no part of it
     assert found["angle", "size"].correlation == pytest.approx(1.0)
     assert abs(found["angle", "gain"].correlation) < 0.5
@@ -35,22 +35,24 @@ def test_what_is_planted_is_found_on_every_organism_alone():
 
 
 def test_an_interval_is_wider_with_fewer_conditions():
-    few, many = (by(foretold(rows(number, noise=2.0)))["cosine_within", "gain"].interval for number in (8, 40))
+    few, many = (
+        by(correlate_predictors(rows(number, noise=2.0)))["cosine_within", "gain"].interval for number in (8, 40)
+    )
     assert few.high - few.low > many.high - many.low
 
 
 def test_a_handful_of_conditions_has_no_order():
-    assert list(foretold(rows(FEWEST - 1))) == []
+    assert list(correlate_predictors(rows(FEWEST - 1))) == []
 
 
 def test_what_was_not_measured_foretells_nothing():
-    assert {each.probe for each in foretold(rows(12))} == {"cosine_within", "angle", "moved"}
+    assert {each.probe for each in correlate_predictors(rows(12))} == {"cosine_within", "angle", "moved"}
 
 
 def test_what_makes_no_difference_has_no_part_in_it():
     idle = [{**each, "condition": "idle", "verdict": NONE, "area_gain": "0"} for each in rows(1)]
     itself = [{**each, "condition": "GRPO", "verdict": ITSELF, "area_gain": ""} for each in rows(1)]
-    assert list(foretold([*rows(12), *idle, *itself])) == list(foretold(rows(12)))
+    assert list(correlate_predictors([*rows(12), *idle, *itself])) == list(correlate_predictors(rows(12)))
 
 
 def test_gains_of_one_size_have_no_order():
@@ -58,7 +60,7 @@ def test_gains_of_one_size_have_no_order():
     for place, row in enumerate(board):
         if row["organism"] == "decoy":
             row["area_gain"] = ("1", "-1")[place % 2]
-    assert list(foretold(board)) == list(foretold(rows(12, organisms=("aligned",))))
+    assert list(correlate_predictors(board)) == list(correlate_predictors(rows(12, organisms=("aligned",))))
 
 
 def test_where_most_measure_the_same_there_is_no_order():
@@ -67,6 +69,6 @@ def test_where_most_measure_the_same_there_is_no_order():
     for row in board:
         if row["condition"] in same and row["organism"] == "decoy":
             row["moved"] = "0.125"
-    found = by(foretold(board))["moved", "gain"]
+    found = by(correlate_predictors(board))["moved", "gain"]
     assert (found.cards, found.organisms) == (12, 1)
-    assert found == by(foretold(rows(12, organisms=("aligned",))))["moved", "gain"]
+    assert found == by(correlate_predictors(rows(12, organisms=("aligned",))))["moved", "gain"]

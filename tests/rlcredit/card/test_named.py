@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from callbacks.lints import check_stack
-from rlcredit.campaign.resolution import resolved
-from rlcredit.card.named import shipped_operators, subject
-from rlcredit.command_line.explain import stack_of
+from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.card.named import list_shipped_operators, resolve_card_condition
+from rlcredit.command_line.explain import find_trainer_stack
 from tests.rlcredit.card.cards import OWN
 
 NEEDED = (
@@ -30,18 +30,18 @@ def callbacks_of(content):
     ],
 )
 def test_an_operator_stands_below_what_it_reads(name, stack):
-    assert callbacks_of(subject(name).content) == stack
+    assert callbacks_of(resolve_card_condition(name).content) == stack
 
 
 def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
-    found = subject("SEPA")
+    found = resolve_card_condition("SEPA")
     assert found.origin == "SEPA"
     assert "SEPA" in callbacks_of(found.content)
     assert found.content["condition"] == found.name == "SEPA"
 
 
 def test_a_condition_keeps_its_name_and_content():
-    found = subject("configs/conditions/sepa_paper/c2_grpo_gtpo.yaml")
+    found = resolve_card_condition("configs/conditions/sepa_paper/c2_grpo_gtpo.yaml")
     assert found.name == "c2_grpo_gtpo"
     assert callbacks_of(found.content) == ["GRPO", "GTPO"]
 
@@ -49,8 +49,8 @@ def test_a_condition_keeps_its_name_and_content():
 def test_one_of_several_operators_of_a_file_is_named(own):
     own.write_text(OWN + OWN.replace("Doubled", "Again"))
     with pytest.raises(ValueError, match=r"found Doubled, Again\. Say own_doubled\.py:Name"):
-        subject(str(own))
-    again = subject(f"{own}:Again")
+        resolve_card_condition(str(own))
+    again = resolve_card_condition(f"{own}:Again")
     assert (again.name, again.origin) == ("Again", f"{own}:Again")
 
 
@@ -68,7 +68,7 @@ def test_one_of_several_operators_of_a_file_is_named(own):
 )
 def test_what_assigns_no_credit_is_refused(name, message):
     with pytest.raises(ValueError, match=message):
-        subject(name)
+        resolve_card_condition(name)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_used_says_why(name, text, message, tmp_path, monk
     (tmp_path / file).write_text(text)
     try:
         with pytest.raises(ValueError, match=message):
-            subject(str(tmp_path / name))
+            resolve_card_condition(str(tmp_path / name))
     finally:
         sys.modules.pop(file.removesuffix(".py"), None)
 
@@ -101,7 +101,7 @@ def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
     own.write_text(OWN + "\n\nfrom own_helper import TWO\n")
     try:
         with pytest.raises(ValueError, match=r"Python knows another module own_helper, .*other"):
-            subject(str(own))
+            resolve_card_condition(str(own))
     finally:
         sys.modules.pop("own_helper", None)
 
@@ -109,12 +109,16 @@ def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
 def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
     (tmp_path / "mine.yaml").write_text("condition: ../../escaped\ntrainer: {callbacks: [GRPO]}\n")
     with pytest.raises(ValueError, match=r"mine\.yaml: condition: '\.\./\.\./escaped' names a folder"):
-        subject(str(tmp_path / "mine.yaml"))
+        resolve_card_condition(str(tmp_path / "mine.yaml"))
 
 
 def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):
-    names = shipped_operators()
+    names = list_shipped_operators()
     assert len(names) >= 30
     for name in names:
-        file = subject(name).written(tmp_path / name)
-        check_stack(stack_of(resolved([f"--config={found}" for found in ("configs/tiny.yaml", file)]).trainer))
+        file = resolve_card_condition(name).written(tmp_path / name)
+        check_stack(
+            find_trainer_stack(
+                resolve_condition([f"--config={found}" for found in ("configs/tiny.yaml", file)]).trainer
+            )
+        )

@@ -8,7 +8,7 @@ import pytest
 
 from callbacks.probes.credit_heatmap import TEMPLATE
 from rlcredit.card.card import Card
-from rlcredit.card.page import written
+from rlcredit.card.page import write_card_page
 from tests.rlcredit.card.cards import made
 
 
@@ -24,7 +24,7 @@ def test_a_card_is_kept_whole(tmp_path):
 
 def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):
     card = made("Mine", 2.0)
-    page = written([card], tmp_path).read_text()
+    page = write_card_page([card], tmp_path).read_text()
     assert not re.search(r"(src|href)=[\"'](?!data:)", page)
     for found in (one for section in card.sections.values() for one in section):
         assert found.title in page
@@ -36,14 +36,14 @@ def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):
 
 
 def test_markdown_says_the_same(tmp_path):
-    text = (written([made("Mine", 2.0)], tmp_path).with_suffix(".md")).read_text()
+    text = (write_card_page([made("Mine", 2.0)], tmp_path).with_suffix(".md")).read_text()
     assert "**better** on aligned. Mine: better." in text
     assert "| gain at the end, paired | +2.00 | +1.00 to +3.00 |" in text
     assert "- padding: no, it matters" in text
 
 
 def test_several_organisms_stand_on_one_page(tmp_path):
-    page = written([made("Mine", 2.0), made("Mine", -3.0, "worse", "decoy")], tmp_path).read_text()
+    page = write_card_page([made("Mine", 2.0), made("Mine", -3.0, "worse", "decoy")], tmp_path).read_text()
     assert "on aligned" in page
     assert "on decoy" in page
     assert "-3.00" in page
@@ -52,7 +52,7 @@ def test_several_organisms_stand_on_one_page(tmp_path):
 def test_a_warning_belongs_to_its_organism(tmp_path):
     warned = dataclasses.replace(made("Mine", 2.0, organism="decoy"), warnings=["It gives nothing."])
     for suffix in (".html", ".md"):
-        page = written([made("Mine", 2.0), warned], tmp_path).with_suffix(suffix).read_text()
+        page = write_card_page([made("Mine", 2.0), warned], tmp_path).with_suffix(suffix).read_text()
         assert "on decoy" in page
         assert page.count("It gives nothing.") == 1
 
@@ -60,7 +60,7 @@ def test_a_warning_belongs_to_its_organism(tmp_path):
 def test_it_is_recorded_once(tmp_path):
     tracker = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for _ in range(2):
-        written([made("Mine", 2.0)], tmp_path / "cards", tracker)
+        write_card_page([made("Mine", 2.0)], tmp_path / "cards", tracker)
     from mlflow import MlflowClient
 
     client = MlflowClient(tracker)
@@ -77,7 +77,7 @@ def test_another_tracker_gets_it_too(tmp_path):
 
     for name in ("one", "two"):
         tracker = f"sqlite:///{tmp_path / name}.db"
-        written([made("Mine", 2.0)], tmp_path / "cards", tracker)
+        write_card_page([made("Mine", 2.0)], tmp_path / "cards", tracker)
         client = MlflowClient(tracker)
         assert len(client.search_runs([client.get_experiment_by_name("cards").experiment_id])) == 1
 
@@ -85,7 +85,7 @@ def test_another_tracker_gets_it_too(tmp_path):
 def test_a_tree_that_was_edited_is_said(tmp_path):
     edited = dataclasses.replace(made("Mine", 2.0), commit=f"{'0123456789' * 4}-dirty")
     for suffix in (".html", ".md"):
-        assert "commit 012345678901-dirty" in written([edited], tmp_path).with_suffix(suffix).read_text()
+        assert "commit 012345678901-dirty" in write_card_page([edited], tmp_path).with_suffix(suffix).read_text()
 
 
 OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
@@ -102,7 +102,7 @@ OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
 )
 def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
     card = dataclasses.replace(made("Mine", 2.0), page=page)
-    text = written([card], tmp_path).read_text()
+    text = write_card_page([card], tmp_path).read_text()
     assert f'<iframe sandbox="{sandbox}" ' in text
     assert text.count("<script") == TEMPLATE_SCRIPTS
 
@@ -113,7 +113,7 @@ TEMPLATE_SCRIPTS = 1
 
 def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
     card = dataclasses.replace(made("Mine", 2.0), sentence="<img src=x onerror=a> ![a](http://b)")
-    text = written([card], tmp_path).with_suffix(".md").read_text()
+    text = write_card_page([card], tmp_path).with_suffix(".md").read_text()
     assert "&lt;img src=x onerror=a> ![a]\\(http://b)" in text
 
 

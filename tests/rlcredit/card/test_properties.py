@@ -9,7 +9,7 @@ from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
-from rlcredit.card.properties import properties
+from rlcredit.card.properties import check_stack_properties
 
 
 class First(CreditOperator, reads="advantages", writes="advantages"):
@@ -96,7 +96,7 @@ class Broken(CreditOperator, reads="advantages", writes="advantages"):
 def held(batch, *stack):
     one = copy.copy(batch("GRPO"))
     one.stack = stack
-    return {each.name: each for each in properties(one)}
+    return {each.name: each for each in check_stack_properties(one)}
 
 
 def test_grpo_is_what_it_should_be(batch):
@@ -169,6 +169,6 @@ def test_an_operator_that_fails_is_told_and_not_raised(batch):
 
 @pytest.mark.parametrize(("name", "value"), [("GTPO", "beta = 0"), ("HICRA", "alpha = 0"), ("RandomMask", "rho = 1")])
 def test_neutral_values_are_found(batch, name, value):
-    found = {each.name: each for each in properties(batch(name))}
+    found = {each.name: each for each in check_stack_properties(batch(name))}
     assert found["neutral value"].holds
     assert value in found["neutral value"].sentence

@@ -5,13 +5,13 @@ import copy
 import pytest
 import torch
 
-from rlcredit.card.truth import agreed
-from rlcredit.oracle.scores import forks
+from rlcredit.card.truth import measure_credit_agreement
+from rlcredit.oracle.scores import credit_fork_mask
 
 
 def found(batch, name):
     base = batch("GRPO")
-    return {one.name: one for one in agreed(batch(name), base, base.truth)}
+    return {one.name: one for one in measure_credit_agreement(batch(name), base, base.truth)}
 
 
 def test_true_credit_agrees_with_itself_and_its_opposite_does_not(batch):
@@ -21,7 +21,7 @@ def test_true_credit_agrees_with_itself_and_its_opposite_does_not(batch):
         one.rollout = copy.copy(base.rollout)
         one.rollout.advantages = base.rollout.advantages.clone()
         one.rollout.advantages[list(base.truth.rows)] = sign * base.truth.credit.float()
-    right, wrong = ({o.name: o for o in agreed(one, base, base.truth)} for one in (exact, opposite))
+    right, wrong = ({o.name: o for o in measure_credit_agreement(one, base, base.truth)} for one in (exact, opposite))
     assert right["cosine"].estimate == pytest.approx(1)
     assert wrong["cosine_within"].estimate == pytest.approx(-1)
     assert right["wrong_signs"].estimate == 0
@@ -42,17 +42,17 @@ def test_no_wrong_sign_among_few_tokens_is_no_certainty(batch, sign):
     exact.rollout = copy.copy(base.rollout)
     exact.rollout.advantages = base.rollout.advantages.clone()
     exact.rollout.advantages[list(base.truth.rows)] = sign * base.truth.credit.float()
-    wrong = {one.name: one for one in agreed(exact, base, base.truth)}["wrong_signs"]
-    unseen = 1 - 0.025 ** (1 / int(forks(base.truth).any(-1).sum()))
+    wrong = {one.name: one for one in measure_credit_agreement(exact, base, base.truth)}["wrong_signs"]
+    unseen = 1 - 0.025 ** (1 / int(credit_fork_mask(base.truth).any(-1).sum()))
     assert (wrong.low, wrong.high) == pytest.approx((0, unseen) if sign == 1 else (1 - unseen, 1))
-    assert f"{int(forks(base.truth).sum())} tokens that decide" in wrong.sentence
+    assert f"{int(credit_fork_mask(base.truth).sum())} tokens that decide" in wrong.sentence
 
 
 def test_what_gives_no_credit_has_no_sign(batch):
     base, silent = batch("GRPO"), copy.copy(batch("GRPO"))
     silent.rollout = copy.copy(base.rollout)
     silent.rollout.advantages = torch.zeros_like(base.rollout.advantages)
-    assert "wrong_signs" not in {one.name for one in agreed(silent, base, base.truth)}
+    assert "wrong_signs" not in {one.name for one in measure_credit_agreement(silent, base, base.truth)}
 
 
 def test_flat_credit_says_nothing_inside_completions(batch):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rlcredit.card.turn import turned
+from rlcredit.card.turn import measure_gradient_change
 
 PROMPTS, SIZE, LENGTH = 60, 4, 40
 
@@ -18,7 +18,7 @@ def drawn(noise, seed=0):
 
 def found(gradients, baseline):
     pair = (SimpleNamespace(gradients=each) for each in (gradients, baseline))
-    return {one.name: one for one in turned(*pair, SIZE)}
+    return {one.name: one for one in measure_gradient_change(*pair, SIZE)}
 
 
 def test_a_right_angle_and_twice_the_length():

@@ -14,10 +14,10 @@ from lightning.pytorch import Callback
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 from rlcredit.inputs import memory
-from rlcredit.inputs.strict_yaml import read
-from tests.forks import Fork
+from rlcredit.inputs.strict_yaml import read_yaml
+from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
@@ -36,7 +36,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def explained(capsys, *configs):
-    main(["explain", *(f"--config={config}" for config in configs)])
+    run_lightning_command(["explain", *(f"--config={config}" for config in configs)])
     return capsys.readouterr().out
 
 
@@ -51,12 +51,12 @@ def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, t
 def test_every_model_explains_itself_without_weights(capsys, model, monkeypatch):
     header = model.read_text().partition("\nmodel:")[0]
     (stated,) = re.findall(r"\((\d+) GiB\)", header)
-    monkeypatch.setattr(memory, "room", lambda device, processes: (int(stated) * 2**30, "the GPU"))
-    policy = read(model)["model"]["policy"]
+    monkeypatch.setattr(memory, "find_memory_share", lambda device, processes: (int(stated) * 2**30, "the GPU"))
+    policy = read_yaml(model)["model"]["policy"]
     (below,) = re.findall(r"--config configs/(\w+\.yaml) --config configs/models", header)
     configs = (CONFIGS / below, model, CONFIGS / "conditions" / "caps" / "maxrl_cap2.yaml")
     path = policy["path"].replace("policies/smollm2", "HuggingFaceTB/SmolLM2-135M-Instruct")
-    main(["explain", *(f"--config={config}" for config in configs), f"--model.policy.path={path}"])
+    run_lightning_command(["explain", *(f"--config={config}" for config in configs), f"--model.policy.path={path}"])
     text = capsys.readouterr().out
     assert f"{path}, {policy.get('quantization', policy['dtype'])}" in text
     assert f"LoRA rank {policy['lora']['rank']}" in text
@@ -196,7 +196,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
 def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message):
     (tmp_path / "overlay.yaml").write_text(overlay)
     with pytest.raises(SystemExit) as stop:
-        main(["explain", f"--config={TINY}", "--config=overlay.yaml"])
+        run_lightning_command(["explain", f"--config={TINY}", "--config=overlay.yaml"])
     error = capsys.readouterr().err
     assert stop.value.code == 2
     assert error.startswith("error: ")
@@ -254,7 +254,7 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
 )
 def test_a_mistake_on_the_command_line_gets_one_too(capsys, arguments, message):
     with pytest.raises(SystemExit):
-        main(["explain", f"--config={TINY}", *arguments])
+        run_lightning_command(["explain", f"--config={TINY}", *arguments])
     assert message in capsys.readouterr().err
 
 
@@ -262,7 +262,7 @@ def test_a_malformed_file_stops_the_run_before_it_begins(capsys, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"prompt": "2+2"}\n')
     (tmp_path / "data.yaml").write_text("data: {class_path: JSONL, init_args: {train: train.jsonl}}")
     with pytest.raises(SystemExit):
-        main(
+        run_lightning_command(
             [
                 "fit",
                 f"--config={CONFIGS / 'conditions' / 'sepa_paper' / 'c1_grpo.yaml'}",
@@ -306,7 +306,7 @@ def run(*arguments, **environment):
     """Run the command in a process of its own; return its exit status and its errors."""
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     words = ["-m", "rlcredit", "fit", f"--config={TINY}", *SHORT, *arguments]
-    fork = Fork(words, Path.cwd(), {**os.environ, **path, **environment})
+    fork = CommandFork(words, Path.cwd(), {**os.environ, **path, **environment})
     _, errors = fork.communicate()
     return fork.returncode, errors
 
@@ -344,7 +344,7 @@ def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
 
     named = ["--seed_everything=7", "--completions.rows=4", "--checkpoint.every_n_train_steps=1"]
     store = f"--trainer.logger.init_args.tracking_uri={database(tmp_path)}"
-    main(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named, store])
+    run_lightning_command(["fit", f"--config={TINY}", *SHORT, "--trainer.max_steps=3", *named, store])
     said = capsys.readouterr().out.splitlines()
     assert said[-3].startswith("held out after    3 steps: pass@1")
     assert said[-2] == "results are in runs/grpo-seed7, the adapter in runs/grpo-seed7/adapter"
@@ -392,18 +392,18 @@ def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     assert config["seed_everything"] == 7
     assert config["model"]["sampling"]["temperature"] == 0.7
     assert config["trainer"]["default_root_dir"] is None
-    main(["explain", f"--config={folder / 'config.yaml'}"])  # what was executed can be executed again
+    run_lightning_command(["explain", f"--config={folder / 'config.yaml'}"])  # what was executed can be executed again
 
     again, rloo = ["fit", f"--config={folder / 'config.yaml'}"], CONFIGS / "conditions" / "baselines" / "rloo.yaml"
     with pytest.raises(SystemExit):
-        main([*again, "--ckpt_path=last", f"--config={rloo}", "--condition=grpo"])
+        run_lightning_command([*again, "--ckpt_path=last", f"--config={rloo}", "--condition=grpo"])
     assert (
         "was made with stack 'GRPO(normalize_std=False)', but the configuration says 'RLOO'" in capsys.readouterr().err
     )
     with pytest.raises(SystemExit):
-        main([*again, "--ckpt_path=last", "--condition=other"])
+        run_lightning_command([*again, "--ckpt_path=last", "--condition=other"])
     assert "there is no checkpoint runs/other-seed7/checkpoints/last.ckpt" in capsys.readouterr().err
-    main([*again, "--ckpt_path=last", "--trainer.max_steps=4"])
+    run_lightning_command([*again, "--ckpt_path=last", "--trainer.max_steps=4"])
     (found,) = client.search_runs([client.get_experiment_by_name("tiny").experiment_id])
     assert [m.step for m in client.get_metric_history(found.info.run_id, "train/loss")] == [0, 1, 2, 3]
     table = json.loads((folder / "completions" / "step_000000.json").read_text())

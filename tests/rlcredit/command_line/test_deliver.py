@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rlcredit.command_line.deliver import main, named_by_the_caller, parser
-from rlcredit.record.destination import Destination
+from rlcredit.command_line.deliver import choose_destination, make_deliver_parser, run_deliver_command
+from rlcredit.record.destination import MLflowDestination
 from rlcredit.run_folder.layout import RunFolder
 
 
@@ -26,17 +26,17 @@ def run_of(here, tracking_uri, **more):
 
 
 def named(run, *options):
-    return named_by_the_caller(run, parser().parse_args([str(run.path), *options]))
+    return choose_destination(run, make_deliver_parser().parse_args([str(run.path), *options]))
 
 
 def test_the_usual_database_needs_no_name(here):
     run = run_of(here, f"sqlite:///{here}/mlflow.db", run_id="r")
-    assert named(run) == Destination(f"sqlite:///{here}/mlflow.db", "e", "n", {}, run_id="r")
+    assert named(run) == MLflowDestination(f"sqlite:///{here}/mlflow.db", "e", "n", {}, run_id="r")
 
 
 def test_another_tracker_has_to_be_named(here, capsys, monkeypatch):
     run = run_of(here, "http://elsewhere:5000", run_id="r")
-    assert main(["run"]) == 2
+    assert run_deliver_command(["run"]) == 2
     err = capsys.readouterr().err
     assert "rlcredit deliver run --tracking_uri http://elsewhere:5000" in err
     assert named(run, "--tracking_uri", "http://elsewhere:5000").run_id == "r"
@@ -47,8 +47,8 @@ def test_another_tracker_has_to_be_named(here, capsys, monkeypatch):
 def test_what_the_caller_names_comes_before_what_the_folder_names(here, monkeypatch):
     run = run_of(here, "http://elsewhere:5000", run_id="r", arrived=10, removes=["s"])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mine:5000")
-    assert named(run) == Destination(None, "e", "n", {})
-    assert named(run, "--tracking_uri", "http://ours:5000") == Destination("http://ours:5000", "e", "n", {})
+    assert named(run) == MLflowDestination(None, "e", "n", {})
+    assert named(run, "--tracking_uri", "http://ours:5000") == MLflowDestination("http://ours:5000", "e", "n", {})
     assert named(run, "--experiment", "f").experiment_name == "f"
 
 
@@ -72,18 +72,18 @@ def test_a_place_for_files_has_to_be_named(here):
 )
 def test_a_damaged_destination_is_named_with_its_field(here, capsys, content, words):
     run_of(here, None).tracking.write_text(content)
-    assert main(["run"]) == 2
+    assert run_deliver_command(["run"]) == 2
     assert words in capsys.readouterr().err
 
 
 def test_a_record_that_names_other_files_is_not_delivered(here, capsys):
     run = run_of(here, "sqlite:///mlflow.db")
     run.record.write_text('{"file": "/etc/hostname", "to": null}\n')
-    assert main(["run"]) == 2
+    assert run_deliver_command(["run"]) == 2
     assert "line 1: file is '/etc/hostname'" in capsys.readouterr().err
     assert not (here / "mlflow.db").exists()
 
 
 def test_a_password_is_not_taken_from_the_command_line(here, capsys):
-    assert main(["run", "--tracking_uri", "http://me:secret@mine:5000"]) == 2
+    assert run_deliver_command(["run", "--tracking_uri", "http://me:secret@mine:5000"]) == 2
     assert "secret" not in capsys.readouterr().err

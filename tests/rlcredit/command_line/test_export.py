@@ -5,8 +5,8 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from rlcredit.command_line.export import main
-from rlcredit.exported import Merged
+from rlcredit.command_line.export import run_export_command
+from rlcredit.exported import MergedWeights
 from tests.rlcredit.command_line.trained_run import made
 
 
@@ -18,10 +18,10 @@ def run(policy, tmp_path, monkeypatch):
 
 
 def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
-    assert main(["--ckpt=run", "--out=plain"]) == 0
+    assert run_export_command(["--ckpt=run", "--out=plain"]) == 0
     assert capsys.readouterr().out == "tiny, run/checkpoints/last.ckpt (step 4) written to plain, float32\n"
     model = AutoModelForCausalLM.from_pretrained("plain")
-    weights = Merged(policy).weights()
+    weights = MergedWeights(policy).weights()
     assert all(torch.equal(weights[name], weight) for name, weight in model.state_dict().items())
     assert model.generation_config.temperature == 0.8
     card = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
 
 
 def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
-    assert main(["--ckpt=run", "--out=adapter", "--adapter_only"]) == 0
+    assert run_export_command(["--ckpt=run", "--out=adapter", "--adapter_only"]) == 0
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(policy.location), "adapter").eval()
     ids = policy.encode(["4 + 3 ="])
     mask = policy.prompt_mask(ids).long()
@@ -38,15 +38,15 @@ def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
     with torch.no_grad():
         ours = policy.lm(input_ids=ids, attention_mask=mask).logits
         torch.testing.assert_close(theirs(input_ids=ids, attention_mask=mask).logits, ours)
-    assert main(["--adapter=adapter", "--out=again"]) == 0
+    assert run_export_command(["--adapter=adapter", "--out=again"]) == 0
     model = AutoModelForCausalLM.from_pretrained("again")
-    assert all(torch.equal(Merged(policy).weights()[name], w) for name, w in model.state_dict().items())
+    assert all(torch.equal(MergedWeights(policy).weights()[name], w) for name, w in model.state_dict().items())
     assert (tmp_path / "adapter" / "tokenizer.json").is_file()
 
 
 def test_rounding_is_said_with_its_size(policy, capsys):
-    assert main(["--ckpt=run", "--out=plain", "--dtype=bfloat16"]) == 0
-    lost = Merged(policy).lost(torch.bfloat16)
+    assert run_export_command(["--ckpt=run", "--out=plain", "--dtype=bfloat16"]) == 0
+    lost = MergedWeights(policy).lost(torch.bfloat16)
     assert f"warning: rounding to bfloat16 changes the weights by {lost:.1%} of what" in capsys.readouterr().err
     assert AutoModelForCausalLM.from_pretrained("plain").dtype == torch.bfloat16
 
@@ -59,6 +59,6 @@ def test_rounding_is_said_with_its_size(policy, capsys):
     ],
 )
 def test_a_refusal_is_one_line_and_status_2(tmp_path, capsys, args, message):
-    assert main(list(args)) == 2
+    assert run_export_command(list(args)) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "plain").exists()

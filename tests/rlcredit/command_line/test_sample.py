@@ -3,11 +3,11 @@ import sys
 
 import pytest
 
-from rlcredit.command_line.sample import main
+from rlcredit.command_line.sample import run_sample_command
 from rlcredit.engines.sampling import Sampling
-from rlcredit.inspection.completions import completions
+from rlcredit.inspection.completions import sample_completions
 from rlcredit.policy import Policy
-from rlcredit.tasks.conversation import conversation
+from rlcredit.tasks.conversation import build_conversation
 from tests.rlcredit.command_line.trained_run import CONFIG, made
 
 QUESTION = "State the final answer to the following arithmetic problem: 4 + 3 - 2 ="
@@ -20,7 +20,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def asked(capsys, *args):
-    assert main([*args, f"--question={QUESTION}"]) == 0
+    assert run_sample_command([*args, f"--question={QUESTION}"]) == 0
     return capsys.readouterr().out
 
 
@@ -28,8 +28,8 @@ def test_a_checkpoint_is_asked_as_its_run_asks(policy, tmp_path, capsys):
     run = made(policy, tmp_path / "run")
     shown = asked(capsys, "--ckpt=run", "-n=2", "--seed=3", "--answer=5", "--html=page.html")
     assert shown.startswith("tiny, run/checkpoints/last.ckpt (step 4), temperature 0.8, at most 24 tokens\n\n[1] ")
-    said = conversation(QUESTION, system="Add.")
-    expected = completions(policy, [said], [0], Sampling(2, max_tokens=24, temperature=0.8), seed=3)[0]
+    said = build_conversation(QUESTION, system="Add.")
+    expected = sample_completions(policy, [said], [0], Sampling(2, max_tokens=24, temperature=0.8), seed=3)[0]
     for number, completion in enumerate(expected, start=1):
         total = sum(completion.logprobs)
         found = rf"\[{number}\] (right|wrong|no answer found): .*reference 5; .*log-probability {total:.2f} "
@@ -44,14 +44,14 @@ def test_a_checkpoint_is_asked_as_its_run_asks(policy, tmp_path, capsys):
 
 def test_an_adapter_and_its_base_answer_as_a_checkpoint_does(policy, tmp_path, capsys):
     policy.save_adapter(tmp_path / "adapter")
-    said = conversation(QUESTION, system="Be short.")
+    said = build_conversation(QUESTION, system="Be short.")
     arguments = ("--system=Be short.", "--max_tokens=16", "--temperature=1.0")
     shown = asked(capsys, "--adapter=adapter", *arguments)
-    assert completions(policy, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text in shown
+    assert sample_completions(policy, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text in shown
     assert asked(capsys, "--ckpt=adapter", *arguments) == shown
     base = Policy()
     base.load()
-    answer = completions(base, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text
+    answer = sample_completions(base, [said], [0], Sampling(1, max_tokens=16, temperature=1.0), 0)[0][0].text
     assert answer in asked(capsys, "--model=tiny", *arguments)
 
 
@@ -78,7 +78,7 @@ def test_a_configuration_may_be_changed_on_the_command_line(tmp_path, capsys):
     ],
 )
 def test_a_refusal_is_one_line_and_status_2(capsys, args, message):
-    assert main([*args, "--question=4 + 3"]) == 2
+    assert run_sample_command([*args, "--question=4 + 3"]) == 2
     said = capsys.readouterr()
     assert message in said.err
     assert said.err.startswith("error: ")
@@ -96,7 +96,7 @@ def test_a_page_replaces_nothing_but_a_page(policy, tmp_path, capsys):
         "run/tokens/step_000001.html": "run/tokens/step_000001.html belongs to a run. Name another file.",
     }.items():
         with pytest.raises(SystemExit) as refused:
-            main(["--ckpt=run", "--question=4 + 3", f"--html={page}"])
+            run_sample_command(["--ckpt=run", "--question=4 + 3", f"--html={page}"])
         assert refused.value.code == 2
         assert why in capsys.readouterr().err
     assert (run.path / "tokens" / "step_000001.html").read_text() == "kept"
@@ -105,8 +105,8 @@ def test_a_page_replaces_nothing_but_a_page(policy, tmp_path, capsys):
 def test_a_checkpoint_without_its_configuration_asks_for_it(policy, tmp_path, capsys):
     run = made(policy, tmp_path / "run")
     run.config.unlink()
-    assert main(["--ckpt=run", "--question=4 + 3"]) == 2
+    assert run_sample_command(["--ckpt=run", "--question=4 + 3"]) == 2
     assert "no configuration beside it. Name that of its run with --config." in capsys.readouterr().err
     (tmp_path / "c.yaml").write_text(CONFIG.replace("rank: 16", "rank: 4"))
-    assert main(["--ckpt=run", "--config=c.yaml", "--question=4 + 3"]) == 2
+    assert run_sample_command(["--ckpt=run", "--config=c.yaml", "--question=4 + 3"]) == 2
     assert "not of this model with LoRA rank 4: 42 weights differ" in capsys.readouterr().err

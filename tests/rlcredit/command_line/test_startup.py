@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.command_line.cli import CreditCLI
-from rlcredit.command_line.overview import SUBCOMMANDS, overview
+from rlcredit.command_line.overview import SUBCOMMANDS, render_help
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {
@@ -45,10 +45,10 @@ def test_help_and_files_that_cannot_be_read_need_no_torch(args):
 
 
 def test_help_says_what_lightning_would_say(capsys, monkeypatch):
-    from rlcredit.command_line.cli import main
+    from rlcredit.command_line.cli import run_lightning_command
 
     monkeypatch.setattr(sys, "argv", ["rlcredit", "--help"])
     with pytest.raises(SystemExit):
-        main()
-    assert capsys.readouterr().out == overview()
+        run_lightning_command()
+    assert capsys.readouterr().out == render_help()
     assert set(SUBCOMMANDS) == set(CreditCLI.subcommands())

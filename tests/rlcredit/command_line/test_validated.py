@@ -4,14 +4,14 @@ import os
 
 from mlflow import MlflowClient
 
-from tests.forks import Fork
-from tests.small_runs import SMALL, ended
+from tests.forks import CommandFork
+from tests.small_runs import SMALL, wait_for_small_run
 
 
 def test_validation_is_said_without_a_step_and_recorded(tmp_path, database):
     command = ["-m", "rlcredit", "validate", *SMALL[1:]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    status, out, err = ended(Fork(command, tmp_path, environment))
+    status, out, err = wait_for_small_run(CommandFork(command, tmp_path, environment))
     assert status == 0, err
     assert "held out: pass@1 0." in out
     assert "pass@k" in out

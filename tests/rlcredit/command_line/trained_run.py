@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rlcredit.run_folder.checkpoint_files import save
+from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
 CONFIG = """
@@ -30,5 +30,5 @@ def made(policy, path: Path) -> RunFolder:
     run.config.write_text(CONFIG, encoding="utf-8")
     weights = {f"policy.{name}": w.detach() for name, w in policy.named_parameters() if w.requires_grad}
     with run.last_checkpoint.open("w+b") as file:
-        save({"state_dict": weights, "global_step": 4}, file)
+        write_sealed_checkpoint({"state_dict": weights, "global_step": 4}, file)
     return run

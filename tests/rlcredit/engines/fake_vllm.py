@@ -10,7 +10,7 @@ from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.noise import uniforms
+from rlcredit.engines.noise import sampling_uniforms
 from rlcredit.policy import Policy
 
 REFUSED, UNKNOWN, BUSY = 400, 404, 503
@@ -69,7 +69,7 @@ class FakeVLLM:
         if body["model"] != self.current and not self.deaf:
             set_peft_model_state_dict(self.policy.lm, self.adapters[body["model"]])
             self.current = body["model"]
-        noise = uniforms(body["seed"], 0, [0], [0], body["max_tokens"])
+        noise = sampling_uniforms(body["seed"], 0, [0], [0], body["max_tokens"])
         samples = self.engine.decode(
             self.policy, torch.tensor([body["prompt"]]), noise, torch.tensor([0]), body["temperature"]
         )

@@ -5,9 +5,9 @@ import torch
 from torch.testing import assert_close
 from transformers.generation.logits_process import TopKLogitsWarper, TopPLogitsWarper
 
-from rlcredit.engines.filters import Greedy, TopK, TopP, filters
+from rlcredit.engines.filters import Greedy, TopK, TopP, make_token_filter
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.noise import inverse_cdf, uniforms
+from rlcredit.engines.noise import inverse_cdf, sampling_uniforms
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def by_hand(kept, probabilities=(0.1, 0.4, 0.2, 0.3)):
         (TopP(0.75), [0, 0.4, 0.2, 0.3]),
         (TopP(1.0), [0.1, 0.4, 0.2, 0.3]),
         (Greedy(), [0, 0.4, 0, 0]),
-        (filters(top_k=2, top_p=0.5), [0, 0.4, 0, 0]),  # 0.4 of 0.7 is more than half
-        (filters(top_p=0.5), [0, 0.4, 0, 0.3]),  # 0.4 of 1 is not
+        (make_token_filter(top_k=2, top_p=0.5), [0, 0.4, 0, 0]),  # 0.4 of 0.7 is more than half
+        (make_token_filter(top_p=0.5), [0, 0.4, 0, 0.3]),  # 0.4 of 1 is not
     ],
 )
 def test_what_is_kept_by_hand(kept, expected):
@@ -50,7 +50,7 @@ def test_of_equals_top_p_and_greedy_keep_the_first_and_top_k_all():
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.999])
 def test_top_k_then_top_p_draw_from_the_distribution_of_transformers(logits, k, p):
     warped = TopPLogitsWarper(p)(None, TopKLogitsWarper(k)(None, logits)).softmax(-1)
-    kept = filters(top_k=k, top_p=p)(logits.softmax(-1))
+    kept = make_token_filter(top_k=k, top_p=p)(logits.softmax(-1))
     assert torch.equal(kept > 0, warped > 0)
     assert_close(kept / kept.sum(-1, keepdim=True), warped)
 
@@ -79,22 +79,26 @@ def test_a_token_left_out_is_never_drawn_and_the_others_as_often_as_they_should_
 )
 def test_what_keeps_nothing_is_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
-        filters(**wrong)
+        make_token_filter(**wrong)
 
 
 def test_no_argument_is_no_filter():
-    assert filters() is None
+    assert make_token_filter() is None
 
 
 @pytest.fixture(scope="module")
 def asked(policy, task):
     prompt_ids = policy.encode([example.question for example in task.train_set[:4]])
-    return prompt_ids, uniforms(0, 0, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, 24), torch.arange(4).repeat_interleave(2)
+    return (
+        prompt_ids,
+        sampling_uniforms(0, 0, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, 24),
+        torch.arange(4).repeat_interleave(2),
+    )
 
 
 def test_a_filtered_engine_reports_the_policy_as_it_is(policy, asked):
     prompt_ids, noise, of = asked
-    samples = InProcessEngine().decode(policy, prompt_ids, noise, of, 1.0, kept=filters(top_k=3, top_p=0.9))
+    samples = InProcessEngine().decode(policy, prompt_ids, noise, of, 1.0, kept=make_token_filter(top_k=3, top_p=0.9))
     with torch.no_grad():
         scores = policy.logprobs(prompt_ids[of], samples.completion_ids)
     assert_close(samples.logprobs[samples.mask], scores.logprobs[samples.mask], atol=1e-4, rtol=1e-4)
@@ -117,6 +121,6 @@ def test_a_greedy_engine_draws_the_likeliest_token_whatever_the_noise(policy, as
 def test_without_a_filter_nothing_changes(policy, asked):
     prompt_ids, noise, of = asked
     plain = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7)
-    kept = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7, kept=filters(top_p=1.0))
+    kept = InProcessEngine().decode(policy, prompt_ids, noise, of, 0.7, kept=make_token_filter(top_p=1.0))
     assert torch.equal(plain.completion_ids, kept.completion_ids)
     assert torch.equal(plain.logprobs, kept.logprobs)

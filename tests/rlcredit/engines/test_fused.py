@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from small_policies import written
+from small_policies import save_as_policy
 from torch.testing import assert_close
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, Qwen2Config, Qwen3Config
 
 from rlcredit import notices
-from rlcredit.engines.in_process import InProcessEngine, agree
+from rlcredit.engines.in_process import InProcessEngine, has_matching_fused_forward
 from rlcredit.engines.sampling import Sampling
 from rlcredit.policy import LoRA, Policy
 
@@ -48,7 +48,7 @@ def random(config, folder, **kwargs):
     model = AutoModelForCausalLM.from_config(config)
     for weight in model.parameters():
         weight.data += 0.1 * torch.randn_like(weight)
-    written(model, folder)
+    save_as_policy(model, folder)
     policy = Policy(str(folder), **kwargs)
     policy.load()
     for name, weight in policy.named_parameters():
@@ -76,7 +76,7 @@ def told(capsys):
 def test_both_forwards_draw_the_same_tokens_with_the_same_certainty(name, tmp_path, capsys):
     policy = random(MODELS[name], tmp_path)
     with torch.no_grad():
-        assert agree(policy)
+        assert has_matching_fused_forward(policy)
     expected, found = both(policy)
     assert torch.equal(expected.completion_ids, found.completion_ids)
     for field in ("logprobs", "entropy", "sum_pi_squared"):
@@ -94,7 +94,7 @@ def test_layers_without_an_adapter_stay_as_they_are(tmp_path):
 def test_in_fewer_bits_the_weights_are_not_merged_and_the_policy_is_the_same(tmp_path):
     policy = random(MODELS["qwen3, wide heads"], tmp_path, dtype="bfloat16", lora=LoRA(4, targets="all-linear"))
     with torch.no_grad():
-        assert agree(policy)
+        assert has_matching_fused_forward(policy)
     before = {name: weight.clone() for name, weight in policy.named_parameters()}
     expected, found = both(policy)
     same = (expected.completion_ids == found.completion_ids).cumprod(-1).bool() & expected.mask

@@ -2,26 +2,26 @@ import numpy as np
 import torch
 from torch.testing import assert_close
 
-from rlcredit.engines.noise import VALIDATION, inverse_cdf, uniforms
+from rlcredit.engines.noise import VALIDATION, inverse_cdf, sampling_uniforms
 
 
 def test_a_draw_is_named_by_seed_step_prompt_sample_and_position():
-    base = uniforms(0, 0, [0], [0], 8)
+    base = sampling_uniforms(0, 0, [0], [0], 8)
     for other in (
-        uniforms(1, 0, [0], [0], 8),
-        uniforms(0, 1, [0], [0], 8),
-        uniforms(0, 0, [1], [0], 8),
-        uniforms(0, 0, [0], [1], 8),
-        uniforms(0, VALIDATION, [0], [0], 8),
+        sampling_uniforms(1, 0, [0], [0], 8),
+        sampling_uniforms(0, 1, [0], [0], 8),
+        sampling_uniforms(0, 0, [1], [0], 8),
+        sampling_uniforms(0, 0, [0], [1], 8),
+        sampling_uniforms(0, VALIDATION, [0], [0], 8),
     ):
         assert not (base == other).any()
-    assert_close(uniforms(0, 0, [0], [0], 3), base[:, :3], rtol=0, atol=0)
+    assert_close(sampling_uniforms(0, 0, [0], [0], 3), base[:, :3], rtol=0, atol=0)
     assert len(set(base.flatten().tolist())) == 8
 
 
 def test_tokens_occur_as_often_as_their_probability_says():
     probabilities = torch.tensor([[0.5, 0.0, 0.3, 0.2]])
-    draws = uniforms(0, 0, [0], [0], 20_000)[0]
+    draws = sampling_uniforms(0, 0, [0], [0], 20_000)[0]
     counts = torch.bincount(inverse_cdf(probabilities.expand(20_000, 4), draws), minlength=4)
     expected = probabilities[0].numpy() * 20_000
     deviation = np.abs(counts.numpy() - expected) / np.sqrt(np.maximum(expected, 1))

@@ -20,7 +20,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlcredit.engines.vllm_server import VLLMServer
-from rlcredit.exits import TwoPolicies
+from rlcredit.exits import PolicyMismatch
 from rlcredit.policy import Policy
 
 PYTHON = os.environ.get("RLCREDIT_VLLM")
@@ -133,5 +133,5 @@ def test_an_adapter_that_is_not_sent_stops_the_run(fit, twin, url):
             if self._version == 0:
                 await super()._update_adapter(transport, policy)
 
-    with pytest.raises(TwoPolicies, match=r"^Step 1: .* the adapter has not been applied"):
+    with pytest.raises(PolicyMismatch, match=r"^Step 1: .* the adapter has not been applied"):
         fit(steps=20, lr=2e-3, policy=Policy(twin), engine=Forgetful(url))

@@ -6,9 +6,9 @@ import pytest
 from aiohttp import web
 
 from rlcredit.engines.vllm_server import VLLMServer
-from rlcredit.exits import NO_ENGINE, NoEngine, TwoPolicies
+from rlcredit.exits import NO_ENGINE, EngineUnavailable, PolicyMismatch
 from tests.rlcredit.engines.fake_vllm import FakeVLLM, served
-from tests.small_runs import record, run
+from tests.small_runs import finish_small_run, read_recorded_steps
 
 
 @pytest.fixture
@@ -75,7 +75,9 @@ def test_a_dead_server_ends_the_run_with_one_sentence(fit):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(NoEngine, match=r"no answer, tried for 0.5 seconds \(Client.*continue the run with --ckpt"):
+        with pytest.raises(
+            EngineUnavailable, match=r"no answer, tried for 0.5 seconds \(Client.*continue the run with --ckpt"
+        ):
             fit(engine=VLLMServer(url, patience=0.5))
 
 
@@ -90,39 +92,39 @@ def test_a_run_whose_server_dies_keeps_its_last_step_and_goes_on(tmp_path, datab
     fake.complete = dying
     with served(fake) as url:
         asked = ("--model.engine=VLLMServer", f"--model.engine.url={url}", "--model.engine.patience=0.5")
-        status, _, err = run(tmp_path, *asked, "--trainer.max_steps=4")
+        status, _, err = finish_small_run(tmp_path, *asked, "--trainer.max_steps=4")
         assert status == NO_ENGINE, err
         assert "Traceback" not in err
         assert "no answer, tried for 0.5 seconds (status 500" in err
-        assert record(tmp_path) == [0, 1, 2]
+        assert read_recorded_steps(tmp_path) == [0, 1, 2]
         fake.complete = complete
-        status, _, err = run(tmp_path, *asked, "--trainer.max_steps=4", "--ckpt_path=auto")
+        status, _, err = finish_small_run(tmp_path, *asked, "--trainer.max_steps=4", "--ckpt_path=auto")
     assert status == 0, err
-    assert record(tmp_path) == [0, 1, 2, 3]
+    assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert len(fake.bodies) == 92 + 8 + 32  # no step was sampled twice
 
 
 def test_a_server_that_refuses_is_quoted(fit, fake):
     fake.complete = lambda body: _refusal("This model's maximum context length is 8 tokens.")
-    with served(fake) as url, pytest.raises(NoEngine, match="maximum context length is 8 tokens"):
+    with served(fake) as url, pytest.raises(EngineUnavailable, match="maximum context length is 8 tokens"):
         fit(engine=VLLMServer(url))
 
 
 def test_a_server_without_adapters_is_told_what_it_needs(fit, fake):
     fake.load = lambda body: _refusal("Not Found", 404)
-    with served(fake) as url, pytest.raises(NoEngine, match="VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"):
+    with served(fake) as url, pytest.raises(EngineUnavailable, match="VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"):
         fit(engine=VLLMServer(url))
 
 
 def test_an_adapter_that_is_not_applied_stops_the_run_at_the_first_step_after_an_update(fit, fake):
     fake.deaf = True
-    with served(fake) as url, pytest.raises(TwoPolicies, match=r"^Step 1: .* the adapter has not been applied"):
+    with served(fake) as url, pytest.raises(PolicyMismatch, match=r"^Step 1: .* the adapter has not been applied"):
         fit(steps=3, lr=1e-4, engine=VLLMServer(url), sampler_tolerance=1.0)
 
 
 def test_held_out_questions_are_not_answered_by_other_weights_either(fit, fake):
     fake.deaf = True
-    with served(fake) as url, pytest.raises(TwoPolicies, match="the adapter has not been applied"):
+    with served(fake) as url, pytest.raises(PolicyMismatch, match="the adapter has not been applied"):
         fit(
             steps=1,
             engine=VLLMServer(url),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.evaluation.command import main
+from rlcredit.evaluation.command import run_evaluate_command
 
 TASK = """
 data:
@@ -46,7 +46,7 @@ def evaluate(here, tasks, capsys):
         settings = {"completions": 4, "max_tokens": 40, "mlflow": "none", "device": "cpu", **flags}
         words = [word for name, value in settings.items() if value is not None for word in (f"--{name}", str(value))]
         try:
-            status = main(["--tasks", *files, *words, *arguments])
+            status = run_evaluate_command(["--tasks", *files, *words, *arguments])
         except SystemExit as end:
             status = end.code
         return status, *capsys.readouterr()

@@ -9,25 +9,25 @@ import torch
 from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.engines.noise import VALIDATION
 from rlcredit.engines.sampling import Sampling
-from rlcredit.evaluation.asking import Speaker, answered, ask
-from rlcredit.evaluation.contestants import base, trained
-from rlcredit.evaluation.folder import EvaluationFolder, Place
-from rlcredit.evaluation.question_sets import question_set
-from rlcredit.evaluation.request import Drawing, Request
-from rlcredit.exits import NoStorage
+from rlcredit.evaluation.asking import PolicyLoader, answer_question_batch, answer_remaining_questions
+from rlcredit.evaluation.contestants import find_trained_policy, make_base_policy
+from rlcredit.evaluation.folder import EvaluationFolder, PolicyTask
+from rlcredit.evaluation.question_sets import read_question_set
+from rlcredit.evaluation.request import EvaluationRequest, SamplingParameters
+from rlcredit.exits import StorageUnavailable
 
-DRAWING = Drawing(completions=4, k=4, max_tokens=40, temperature=0.7)
+DRAWING = SamplingParameters(completions=4, k=4, max_tokens=40, temperature=0.7)
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
 def questions(tasks):
-    return question_set(Path(tasks[0]))
+    return read_question_set(Path(tasks[0]))
 
 
 def answers(policy, questions, stride=8, **changes):
     drawing, engine = dataclasses.replace(DRAWING, **changes), InProcessEngine(32)
-    parts = (answered(policy, engine, questions, at, stride, drawing) for at in range(0, 8, stride))
+    parts = (answer_question_batch(policy, engine, questions, at, stride, drawing) for at in range(0, 8, stride))
     return [answer for part in parts for answer in part]
 
 
@@ -61,9 +61,9 @@ def test_log_probability_and_entropy_are_of_the_policy_at_the_temperature(policy
 
 
 def noise(drawing):
-    from rlcredit.engines.noise import uniforms
+    from rlcredit.engines.noise import sampling_uniforms
 
-    return uniforms(drawing.seed, VALIDATION, [0], [0], drawing.max_tokens).numpy()
+    return sampling_uniforms(drawing.seed, VALIDATION, [0], [0], drawing.max_tokens).numpy()
 
 
 def test_they_do_not_depend_on_how_many_questions_are_asked_at_a_time(policy, questions):
@@ -89,31 +89,39 @@ def test_verdicts_are_the_tasks(policy, questions):
 
 
 def test_one_model_is_read_once_for_all_its_adapters(adapter, policy):
-    speaker, own = Speaker(CPU), trained(Path(adapter))
+    speaker, own = PolicyLoader(CPU), find_trained_policy(Path(adapter))
     first = speaker.become(own)
     assert speaker.become(dataclasses.replace(own, name="base", adapter=None)) is first
-    assert speaker.become(base("tiny")) is not first  # other settings: all-linear is not a list of names
+    assert speaker.become(make_base_policy("tiny")) is not first  # other settings: all-linear is not a list of names
 
 
 def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkeypatch):
-    request, folder = Request([questions], [base("tiny")], DRAWING, 0.01), EvaluationFolder(Path("e"))
+    request, folder = (
+        EvaluationRequest([questions], [make_base_policy("tiny")], DRAWING, 0.01),
+        EvaluationFolder(Path("e")),
+    )
     folder.begin(request.settings(), {})
 
     def full(*_):
         raise OSError("no space left")
 
     monkeypatch.setattr("os.pwrite", full)
-    with pytest.raises(NoStorage, match=r"cannot be written. The evaluation stops here; once there is room, the same"):
-        ask(request, folder, CPU, 16, 1)
+    with pytest.raises(
+        StorageUnavailable, match=r"cannot be written. The evaluation stops here; once there is room, the same"
+    ):
+        answer_remaining_questions(request, folder, CPU, 16, 1)
 
 
 def test_what_is_kept_is_not_asked_again(tasks, questions, monkeypatch):
-    request, folder = Request([questions], [base("tiny")], DRAWING, 0.01), EvaluationFolder(Path("e"))
+    request, folder = (
+        EvaluationRequest([questions], [make_base_policy("tiny")], DRAWING, 0.01),
+        EvaluationFolder(Path("e")),
+    )
     folder.begin(request.settings(), {})
-    ask(request, folder, CPU, 16, 1)
+    answer_remaining_questions(request, folder, CPU, 16, 1)
     whole = folder.batches.read_bytes()
     assert len(whole.splitlines()) == 2  # 16 completions at a time are four questions
-    monkeypatch.setattr("rlcredit.evaluation.asking.answered", None)
-    ask(request, folder, CPU, 16, 1)
+    monkeypatch.setattr("rlcredit.evaluation.asking.answer_question_batch", None)
+    answer_remaining_questions(request, folder, CPU, 16, 1)
     assert folder.batches.read_bytes() == whole
-    assert len(folder.read()[Place("base", "three")]) == 32
+    assert len(folder.read()[PolicyTask("base", "three")]) == 32

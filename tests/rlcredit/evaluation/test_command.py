@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from tests.forks import Fork
+from tests.forks import CommandFork
 
 
 def read(folder="out", name="results.json"):
@@ -196,7 +196,7 @@ COMMAND = [
 
 def started(here, out):
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
-    return Fork([*COMMAND, "--out", out], here, environment)
+    return CommandFork([*COMMAND, "--out", out], here, environment)
 
 
 def interrupted(here, number, batches):

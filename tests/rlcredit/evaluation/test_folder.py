@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.evaluation.folder import EvaluationFolder, Place
+from rlcredit.evaluation.folder import EvaluationFolder, PolicyTask
 from tests.rlcredit.evaluation.answers import answer
 
 SETTINGS = {"drawing": {"temperature": 0.7, "seed": 0}, "tasks": {"sums": {"questions": 8}}}
@@ -47,7 +47,7 @@ def test_a_folder_of_something_else_stays_as_it_is(tmp_path):
 
 
 def test_half_a_batch_is_forgotten(folder):
-    place = Place("base", "sums")
+    place = PolicyTask("base", "sums")
     journal = folder.journal()
     for question in range(3):
         journal.append({**place._asdict(), "answers": [answer(question=question)]})

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.evaluation.question_sets import question_set
+from rlcredit.evaluation.question_sets import read_question_set
 
 
 def test_the_first_held_out_questions_are_asked(tasks):
-    every, some = question_set(Path(tasks[0])), question_set(Path(tasks[0]), 3)
+    every, some = read_question_set(Path(tasks[0])), read_question_set(Path(tasks[0]), 3)
     assert (every.name, every.size, some.size) == ("three", 8, 3)
     asked = some.task.held_out_prompts(0, 3)
     assert asked.questions == every.task.held_out_prompts(0, 8).questions[:3]
@@ -17,7 +17,7 @@ def test_the_first_held_out_questions_are_asked(tasks):
 
 
 def test_more_questions_than_a_file_asks_for_begin_with_the_same(tasks):
-    few, many = question_set(Path(tasks[0])), question_set(Path(tasks[0]), 20)
+    few, many = read_question_set(Path(tasks[0])), read_question_set(Path(tasks[0]), 20)
     assert many.size == 20
     assert many.task.held_out_prompts(0, 8).questions == few.task.held_out_prompts(0, 8).questions
 
@@ -26,10 +26,10 @@ def test_a_file_with_fewer_says_how_many(here):
     lines = [f'{{"prompt": "{n} + 1?", "answer": {n + 1}}}' for n in range(60)]
     (here / "q.jsonl").write_text("\n".join(lines))
     (here / "own.yaml").write_text("data: {class_path: JSONL, init_args: {train: q.jsonl, prompts_per_step: 1}}")
-    found = question_set(Path("own.yaml"), "all").size
+    found = read_question_set(Path("own.yaml"), "all").size
     assert 2 <= found < 20
     with pytest.raises(ValueError, match=f"own holds out {found} questions, not 50. Say --questions all"):
-        question_set(Path("own.yaml"), 50)
+        read_question_set(Path("own.yaml"), 50)
 
 
 @pytest.mark.parametrize(
@@ -45,15 +45,15 @@ def test_a_file_with_fewer_says_how_many(here):
 def test_a_file_that_describes_no_task_is_refused_by_name(here, content, message):
     (here / "a.yaml").write_text(content)
     with pytest.raises(ValueError, match=message):
-        question_set(Path("a.yaml"))
+        read_question_set(Path("a.yaml"))
 
 
 def test_identity_sees_other_questions_and_other_words(tasks):
-    first = question_set(Path(tasks[0])).identity()
-    assert question_set(Path(tasks[0])).identity() == first
+    first = read_question_set(Path(tasks[0])).identity()
+    assert read_question_set(Path(tasks[0])).identity() == first
     text = Path(tasks[0]).read_text()
     Path(tasks[0]).write_text(text + '    instruction: "Please: {question}"\n')
-    second = question_set(Path(tasks[0])).identity()
+    second = read_question_set(Path(tasks[0])).identity()
     assert first["questions_sha256"] != second["questions_sha256"]
     assert first["file_sha256"] != second["file_sha256"]
 
@@ -66,11 +66,11 @@ def test_another_verifier_is_another_evaluation(here):
     identities = []
     for body in ("answer in completion", "True"):
         (here / "mine.py").write_text(f"def judge(completion, answer, metadata):\n    return {body}\n")
-        identities.append(question_set(Path("own.yaml")).identity())
+        identities.append(read_question_set(Path("own.yaml")).identity())
     first, second = identities
     assert first.keys() == second.keys()
     assert {key for key in first if first[key] != second[key]} == {"verifier_sha256"}
 
 
 def test_a_task_file_that_comes_with_rlcredit_is_found_from_anywhere(here):
-    assert question_set(Path("configs/tasks/chain_sum_2.yaml")).identity()["questions"] == 12
+    assert read_question_set(Path("configs/tasks/chain_sum_2.yaml")).identity()["questions"] == 12

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.evaluation.scores import scores
+from rlcredit.evaluation.scores import measure_policy_accuracy
 from rlcredit.statistics.mean_of_shares import share_interval
 from rlcredit.statistics.pass_at_k import pass_at_k
 from tests.rlcredit.evaluation.answers import answer
@@ -12,7 +12,7 @@ from tests.rlcredit.evaluation.answers import answer
 def scored():
     first = [answer(), answer(), answer("wrong", "3"), answer("wrong", "4", truncated=True)]
     second = [answer("wrong", "5"), answer("wrong", "5.0"), answer("unjudged", None), answer(tokens=30, entropy=0.1)]
-    return scores([*first, *second], 4, [1, 2, 4])
+    return measure_policy_accuracy([*first, *second], 4, [1, 2, 4])
 
 
 def test_accuracies_by_hand(scored):
@@ -39,4 +39,4 @@ def test_plain_numbers_are_means_with_their_intervals(scored):
 
 def test_pass_at_k_is_the_estimator_of_training():
     answers = [answer("right" if sample < 3 else "wrong", str(sample)) for sample in range(8)]
-    assert scores(answers * 2, 8, [4]).accuracy["pass_at_4"] == pytest.approx(pass_at_k(8, [3, 3], 4))
+    assert measure_policy_accuracy(answers * 2, 8, [4]).accuracy["pass_at_4"] == pytest.approx(pass_at_k(8, [3, 3], 4))

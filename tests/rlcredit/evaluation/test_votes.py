@@ -1,6 +1,6 @@
 import pytest
 
-from rlcredit.evaluation.votes import votes
+from rlcredit.evaluation.votes import count_answer_votes
 from tests.rlcredit.evaluation.answers import answer
 
 
@@ -17,4 +17,4 @@ from tests.rlcredit.evaluation.answers import answer
     ],
 )
 def test_what_says_the_same_is_one_vote(given, expected):
-    assert votes([answer(verdict, said) for verdict, said in given]) == expected
+    assert count_answer_votes([answer(verdict, said) for verdict, said in given]) == expected

@@ -18,7 +18,7 @@ from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.stare import STARE
-from rlcredit.dynamic_sampling import refilled
+from rlcredit.dynamic_sampling import sample_until_informative
 from rlcredit.engines.noise import token_uniforms
 from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.losses import TEPO, ClipCov, ImportanceSampling, KLCov, KLPenalty
@@ -97,7 +97,7 @@ def work(rank: int, store: str, out: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     seen = assigned([half(make_rollout(REWARDS, seed=seed), rank) for seed in (4, 5)])
-    rollout, counted = refilled(asked(rank), prompts=1)
+    rollout, counted = sample_until_informative(asked(rank), prompts=1)
     torch.save((seen, rollout.correct.tolist(), counted), f"{out}/{rank}.pt")
     dist.destroy_process_group()
 

@@ -1,13 +1,13 @@
 import torch
 
-from rlcredit.functional.quadrants import high_entropy
+from rlcredit.functional.quadrants import high_entropy_mask
 
 
 def test_high_entropy_by_mean_median_and_share_of_any_scope():
     entropy = torch.tensor([[0.0, 0.1, 0.2, 0.9], [0.8, 0.7, 0.6, 0.5]])
     mask = torch.ones_like(entropy, dtype=torch.bool)
     found = {
-        (threshold, scope): high_entropy(entropy, mask, threshold, scope, 2, share=0.25).int().tolist()
+        (threshold, scope): high_entropy_mask(entropy, mask, threshold, scope, 2, share=0.25).int().tolist()
         for threshold in ("mean", "median", "top")
         for scope in ("sequence", "group", "batch")
     }

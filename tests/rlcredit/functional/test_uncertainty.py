@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from rlcredit.functional.uncertainty import logprobs_and_entropy_from_logits, scores_from_hidden
+from rlcredit.functional.uncertainty import logprobs_and_entropy, scores_from_hidden
 
 
 def reference(hidden, weight, targets, temperature):
@@ -16,12 +16,12 @@ def reference(hidden, weight, targets, temperature):
 def test_entropy_of_a_point_mass_over_a_uniform_tail():
     # Nine tenths of the mass spread over 1000 tokens, one tenth on one: 0.469 + 0.9 log2(1000) = 9.44 bits.
     p = torch.cat([torch.full((1000,), 0.9 / 1000), torch.tensor([0.1])])
-    _, entropy = logprobs_and_entropy_from_logits(p.log(), torch.tensor(0))
+    _, entropy = logprobs_and_entropy(p.log(), torch.tensor(0))
     assert entropy.item() / math.log(2) == pytest.approx(9.438, abs=1e-3)
 
 
 def test_a_token_excluded_by_the_model_has_no_share_in_the_entropy():
-    logprob, entropy = logprobs_and_entropy_from_logits(torch.tensor([0.0, 0.0, -math.inf]), torch.tensor(1))
+    logprob, entropy = logprobs_and_entropy(torch.tensor([0.0, 0.0, -math.inf]), torch.tensor(1))
     assert_close(entropy, torch.tensor(math.log(2)))
     assert_close(logprob, -torch.tensor(math.log(2)))
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rlcredit.guards.faults import disagreement
+from rlcredit.guards.faults import find_sampler_fault
 
 RATIOS = {"train/ratio_min": torch.tensor(0.76), "train/ratio_max": torch.tensor(1.42)}
 
@@ -9,4 +9,4 @@ RATIOS = {"train/ratio_min": torch.tensor(0.76), "train/ratio_max": torch.tensor
 @pytest.mark.parametrize(("divergence", "tolerance", "stops"), [(0.5e-4, 0.0101, False), (0.5e-4, 0.0099, True)])
 def test_the_bound_is_a_root_mean_square(divergence, tolerance, stops):
     # log ratios of 0.01 everywhere: KL = 0.01^2 / 2
-    assert bool(disagreement(7, divergence, RATIOS, tolerance)) == stops
+    assert bool(find_sampler_fault(7, divergence, RATIOS, tolerance)) == stops

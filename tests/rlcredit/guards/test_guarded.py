@@ -14,8 +14,8 @@ from rlcredit.engines.in_process import InProcessEngine
 from rlcredit.exits import NotFinite
 from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.module import PolicyModule
-from rlcredit.policy import Scores
-from rlcredit.sampler import Sampler
+from rlcredit.policy import TokenScores
+from rlcredit.sampler import RolloutSampler
 from rlcredit.tasks import ReasoningGym
 
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight"
@@ -86,18 +86,18 @@ def spoiled_forward(monkeypatch):
     def forward(self, rollout):
         scores = plain(self, rollout)
         calls.append(scores)
-        return Scores(scores.logprobs * (torch.nan if len(calls) > 1 else 1.0), scores.entropy)
+        return TokenScores(scores.logprobs * (torch.nan if len(calls) > 1 else 1.0), scores.entropy)
 
     monkeypatch.setattr(PolicyModule, "forward", forward)
 
 
 def spoiled_reference(monkeypatch):
-    plain = Sampler.scores
+    plain = RolloutSampler.scores
 
     def scores(self, *arguments, adapter=True):
         return plain(self, *arguments, adapter=adapter)._replace(logprobs=torch.tensor([[-torch.inf]]))
 
-    monkeypatch.setattr(Sampler, "scores", scores)
+    monkeypatch.setattr(RolloutSampler, "scores", scores)
 
 
 class Vague(ReasoningGym):

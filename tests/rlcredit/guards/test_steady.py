@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from rlcredit.exits import NotFinite
-from rlcredit.guards.steady import steady, without_noise
+from rlcredit.guards.steady import disable_config_dropout, prepare_base_model
 from rlcredit.policy import TINY, LoRA, Policy
 
 EMBEDDED = Path(__file__).parents[3] / "rlcredit" / TINY
@@ -55,14 +55,14 @@ def test_functional_dropout_is_turned_off_where_it_is_configured():
         vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, ffn_dim=16, layerdrop=0.5
     )
     assert opt.dropout == 0.1
-    model = AutoModelForCausalLM.from_config(without_noise(opt))
+    model = AutoModelForCausalLM.from_config(disable_config_dropout(opt))
     assert (model.model.decoder.dropout, model.model.decoder.layerdrop) == (0.0, 0.0)
-    assert without_noise(MixtralConfig(router_jitter_noise=0.1)).router_jitter_noise == 0
+    assert disable_config_dropout(MixtralConfig(router_jitter_noise=0.1)).router_jitter_noise == 0
 
 
 def test_dropout_that_no_configuration_holds_is_turned_off():
     model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5), nn.AlphaDropout(0.5)).requires_grad_(False)
-    assert [layer.p for layer in steady(model, "here")[1:]] == [0.0, 0.0]
+    assert [layer.p for layer in prepare_base_model(model, "here")[1:]] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(torch.nan, torch.float32), (-torch.inf, torch.bfloat16)])
@@ -81,4 +81,4 @@ def test_a_base_model_with_a_weight_that_is_no_number_is_refused(tmp_path, value
 def test_quantized_storages_are_passed_over():
     model = nn.Linear(2, 2).requires_grad_(False)
     model.weight = nn.Parameter(torch.zeros(4, 1, dtype=torch.uint8), requires_grad=False)
-    assert steady(model, "here") is model
+    assert prepare_base_model(model, "here") is model

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from rlcredit.inputs import bounded, targets
-from rlcredit.inputs.bounded import excess_of
-from rlcredit.loading import embedded
+from rlcredit.inputs.bounded import find_resource_excess
+from rlcredit.loading import find_embedded_policy
 from rlcredit.policy import Policy
-from rlcredit.prompt import Prompt, PromptError, turns
+from rlcredit.prompt import PromptError, PromptFormat, parse_conversation
 
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 GROWTH = "{% set n = namespace(a='x' * 999) %}{% for i in range(60) %}{% set n.a = n.a + n.a %}{% endfor %}"
@@ -19,7 +19,7 @@ def model(tmp_path):
     """Return what copies the embedded policy, with another template."""
 
     def copied(template):
-        shutil.copytree(embedded("tiny"), tmp_path / "model")
+        shutil.copytree(find_embedded_policy("tiny"), tmp_path / "model")
         (tmp_path / "model/chat_template.jinja").write_text(template)
         return Policy(str(tmp_path / "model"))
 
@@ -33,7 +33,7 @@ def test_a_template_that_takes_too_much_is_refused(model, monkeypatch, template,
     monkeypatch.setattr(bounded, "MEMORY", 1)
     monkeypatch.setattr(targets, "WRITING", 0.3 if template == LOOP else 60.0)
     with pytest.raises(ValueError, match=f"to write a prompt for .*model' takes {excess}. Its chat template is at fa"):
-        targets.refuse_policy(model(template))
+        targets.refuse_unloadable_policy(model(template))
 
 
 @pytest.mark.parametrize("template", ["{{ messages[0].content + 5 }}", "{{ 1 // 0 }}", "{{ raise_exception('no') }}"])
@@ -41,7 +41,7 @@ def test_whatever_a_template_raises_is_one_sentence(model, template):
     from rlcredit.loading import load_tokenizer
 
     with pytest.raises(PromptError, match=r"The chat template of .*model refuses a conversation: \S"):
-        Prompt().written(load_tokenizer(model(template).location), [turns("1 + 1 =")])
+        PromptFormat().written(load_tokenizer(model(template).location), [parse_conversation("1 + 1 =")])
 
 
 def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_sentence(model):
@@ -52,10 +52,10 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_sentence(model):
     with open(file, "w") as content:
         json.dump({**described, "model": {"type": "Nothing"}}, content)
     with pytest.raises(ValueError, match=r"model.policy.path: .* a folder whose tokenizer and model cannot"):
-        targets.refuse_policy(policy)
+        targets.refuse_unloadable_policy(policy)
 
 
 def test_what_sleeps_is_ended_by_the_clock():
     started = time.monotonic()
-    assert excess_of(lambda: time.sleep(60), 0.1) == "longer than 0.1 s"
+    assert find_resource_excess(lambda: time.sleep(60), 0.1) == "longer than 0.1 s"
     assert time.monotonic() - started < 30

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.command_line.cli import main
-from rlcredit.inputs.carried import owner
+from rlcredit.command_line.cli import run_lightning_command
+from rlcredit.inputs.carried import find_declaring_class
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records, Task
 
 CONFIGS = Path(__file__).parents[3] / "configs"
@@ -44,7 +44,7 @@ def test_another_task_begins_with_its_own_arguments(capsys, tmp_path, config, ar
     (tmp_path / "gsm8k.yaml").write_text("data: {class_path: GSM8K}")
     lines = [f'{{"question": "{number} + 1", "answer": "{number + 1}"}}' for number in range(40)]
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
-    main(["explain", f"--config={CONFIGS / config}", *arguments])
+    run_lightning_command(["explain", f"--config={CONFIGS / config}", *arguments])
     said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("task"))
     assert said.removeprefix("task").strip().startswith(task)
     prompts = 8 if config == "tiny.yaml" else 16
@@ -52,8 +52,8 @@ def test_another_task_begins_with_its_own_arguments(capsys, tmp_path, config, ar
 
 
 def test_an_argument_belongs_to_the_class_that_declares_it():
-    assert owner(GSM8K, "name") is GSM8K
-    assert owner(MATH, "revision") is HubDataset
-    assert owner(JSONL, "question") is owner(Records, "question") is Records
-    assert owner(ReasoningGym, "instruction") is owner(Records, "instruction") is Task
-    assert owner(GSM8K, "nothing") is None
+    assert find_declaring_class(GSM8K, "name") is GSM8K
+    assert find_declaring_class(MATH, "revision") is HubDataset
+    assert find_declaring_class(JSONL, "question") is find_declaring_class(Records, "question") is Records
+    assert find_declaring_class(ReasoningGym, "instruction") is find_declaring_class(Records, "instruction") is Task
+    assert find_declaring_class(GSM8K, "nothing") is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 SCHEDULER = '--config={"model": {"scheduler": {"class_path": "torch.optim.lr_scheduler.%s", "init_args": %s}}}'
@@ -99,7 +99,7 @@ def elsewhere(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", ["explain", "fit"])
 def test_it_is_refused_in_one_sentence_and_leaves_nothing(capsys, tmp_path, command, argument, message):
     with pytest.raises(SystemExit) as stop:
-        main([command, f"--config={TINY}", argument])
+        run_lightning_command([command, f"--config={TINY}", argument])
     said = capsys.readouterr().err
     assert stop.value.code == 2
     assert said.startswith("error: ")
@@ -122,7 +122,7 @@ def test_it_is_refused_in_one_sentence_and_leaves_nothing(capsys, tmp_path, comm
 )
 def test_an_adapter_for_no_layer_is_refused_before_the_run_begins(capsys, tmp_path, lora, message):
     with pytest.raises(SystemExit) as stop:
-        main(["fit", f"--config={TINY}", f"--config={{model: {{policy: {{lora: {lora}}}}}}}"])
+        run_lightning_command(["fit", f"--config={TINY}", f"--config={{model: {{policy: {{lora: {lora}}}}}}}"])
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -133,7 +133,7 @@ def test_a_password_is_refused_and_not_printed(capsys, tmp_path, key):
     Path("overlay.yaml").write_text(f"{key}: http://ann:SECRET@host")
     for argument in (f"--{key}=http://ann:SECRET@host", "--config=overlay.yaml"):
         with pytest.raises(SystemExit) as stop:
-            main(["fit", f"--config={TINY}", argument])
+            run_lightning_command(["fit", f"--config={TINY}", argument])
         captured = capsys.readouterr()
         assert stop.value.code == 2
         assert "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD." in captured.err

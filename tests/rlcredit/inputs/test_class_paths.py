@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 from rlcredit.inputs import class_paths
-from rlcredit.inputs.class_paths import ClassPathError, refuse
+from rlcredit.inputs.class_paths import ClassPathError, refuse_invalid_class_path
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
@@ -59,7 +59,7 @@ def test_no_place_of_a_configuration_runs_what_it_names(capsys, number, place):
         command = ("explain", "fit")[turn % 2]
         Path("overlay.yaml").write_text(PLACES[place] % payload)
         with pytest.raises(SystemExit) as stop:
-            main([command, f"--config={TINY}", "--config=overlay.yaml"])
+            run_lightning_command([command, f"--config={TINY}", "--config=overlay.yaml"])
         said = capsys.readouterr().err
         assert stop.value.code == 2, (name, said)
         assert said.startswith("error: ")
@@ -90,7 +90,7 @@ def test_however_it_is_written(capsys, flags):
     Path("optimizer.yaml").write_text(PAYLOADS["os"])
     Path("model.yaml").write_text(f"optimizer: {PAYLOADS['os']}")
     with pytest.raises(SystemExit) as stop:
-        main(["explain", f"--config={TINY}", *flags])
+        run_lightning_command(["explain", f"--config={TINY}", *flags])
     assert stop.value.code == 2
     assert capsys.readouterr().err.startswith("error: ")
     assert not Path("canary").exists()
@@ -103,7 +103,7 @@ def test_operators_beside_the_configuration_are_found(capsys):
     Path("ours/__init__.py").write_text("from own import *\nfrom .deep import Halved\n")
     Path("ours/deep.py").write_text("import own\nclass Halved(own.Doubled): ...\n")
     Path("overlay.yaml").write_text("trainer: {callbacks: [GRPO, own.Doubled, ours.Halved]}")
-    main(["explain", f"--config={TINY}", "--config=overlay.yaml"])
+    run_lightning_command(["explain", f"--config={TINY}", "--config=overlay.yaml"])
     assert "   2  Doubled" in (said := capsys.readouterr().out)
     assert "   3  Halved" in said
 
@@ -120,16 +120,16 @@ def test_operators_beside_the_configuration_are_found(capsys):
 )
 def test_a_refusal_says_why(path, reason):
     with pytest.raises(ClassPathError, match=reason):
-        refuse(path)
+        refuse_invalid_class_path(path)
 
 
 def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
-    monkeypatch.setattr(class_paths, "imported", class_paths._Import.plain)
-    class_paths._refuse_unguarded.cache_clear()
+    monkeypatch.setattr(class_paths, "import_class_path", class_paths._OriginalImport.plain)
+    class_paths._refuse_unpatched_import.cache_clear()
     with pytest.raises(ValueError, match=r"jsonargparse 4\.\d+\.\d+ imports what a configuration names"):
-        class_paths.guard()
+        class_paths.patch_class_path_import()
     monkeypatch.undo()
-    class_paths.guard()
+    class_paths.patch_class_path_import()
 
 
 WRONG = {
@@ -149,7 +149,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_exception_and_line(ca
     source, message = WRONG[name]
     Path(f"{name}.py").write_text(source + "from callbacks import CreditOperator\nclass A(CreditOperator): ...\n")
     with pytest.raises(SystemExit) as stop:
-        main(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {name}.A]"])
+        run_lightning_command(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {name}.A]"])
     said = capsys.readouterr().err
     assert stop.value.code == 2
     assert said.startswith(f"error: trainer.callbacks: `{name}.A` {message}")
@@ -159,13 +159,13 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_exception_and_line(ca
 
 def test_a_misspelt_class_is_looked_for_in_its_module_and_a_missing_module_is_named(capsys):
     Path("whole.py").write_text(OWN.replace('reads="advantages"', 'reads=("advantages",)'))
-    main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, whole.Doubled]"])
+    run_lightning_command(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, whole.Doubled]"])
     for path, message in {
         "whole.Double": "is nothing that the module whole has",
         "nowhere.Double": "cannot be imported: there is no module `nowhere`, in the working directory or installed.",
     }.items():
         with pytest.raises(SystemExit):
-            main(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {path}]"])
+            run_lightning_command(["explain", f"--config={TINY}", f"--trainer.callbacks=[GRPO, {path}]"])
         assert f"error: trainer.callbacks: `{path}` {message}" in (said := capsys.readouterr().err)
         assert "Did you mean `Doubled`? Its classes: Doubled." in said or path.startswith("nowhere")
 
@@ -173,7 +173,7 @@ def test_a_misspelt_class_is_looked_for_in_its_module_and_a_missing_module_is_na
 def test_a_constructor_that_raises_is_told_with_its_line(capsys):
     Path("making.py").write_text(OWN + "    def __init__(self) -> None:\n        self.x = None.split()\n")
     with pytest.raises(SystemExit):
-        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, making.Doubled]"])
+        run_lightning_command(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, making.Doubled]"])
     assert (
         "`making.Doubled` raises AttributeError: 'NoneType' object has no attribute 'split' (making.py, line 8)."
         in (capsys.readouterr().err)
@@ -183,7 +183,7 @@ def test_a_constructor_that_raises_is_told_with_its_line(capsys):
 def test_an_operator_that_fails_is_found_before_anything_is_loaded(capsys):
     Path("failing.py").write_text(OWN.replace("2 * rollout.advantages", "rollout.advantages.nothing()"))
     with pytest.raises(SystemExit):
-        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, failing.Doubled]"])
+        run_lightning_command(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, failing.Doubled]"])
     assert capsys.readouterr().err == (
         "error: Doubled fails on made-up completions: AttributeError: 'Tensor' object has no attribute 'nothing' "
         "(failing.py, line 5).\n"
@@ -194,5 +194,5 @@ def test_a_folder_called_callbacks_is_named_as_the_one_in_the_way(capsys):
     Path("callbacks").mkdir()
     Path("callbacks/mine.py").write_text(OWN)
     with pytest.raises(SystemExit):
-        main(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, callbacks.mine.Doubled]"])
+        run_lightning_command(["explain", f"--config={TINY}", "--trainer.callbacks=[GRPO, callbacks.mine.Doubled]"])
     assert f"Rename {Path.cwd() / 'callbacks'}." in capsys.readouterr().err

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlcredit.inputs.code import meanings, modules, named, own
+from rlcredit.inputs.code import find_dotted_paths, fingerprint_modules, trace_imported_modules, trace_user_modules
 
 OPERATOR = """
 from torch import Tensor
@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_modules_of_ones_own_are_followed_and_none_is_imported(folder):
-    found = own([PATH])
+    found = trace_user_modules([PATH])
     assert found == {
         name.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): folder / name
         for name in FILES
@@ -55,7 +55,7 @@ def test_modules_of_ones_own_are_followed_and_none_is_imported(folder):
 
 
 def test_what_comes_with_rlcredit_counts_and_what_others_have_made_does_not(folder):
-    found = modules([PATH])
+    found = trace_imported_modules([PATH])
     assert {"callbacks.base", "rlcredit.rollout", "rlcredit.engines.in_process"} <= {*found}
     assert not [name for name in found if name.partition(".")[0] in ("torch", "lightning", "json")]
 
@@ -64,7 +64,7 @@ def test_packages_above_a_folder_without_one_are_found(folder):
     (folder / "own_outer" / "plain").mkdir(parents=True)
     (folder / "own_outer" / "__init__.py").write_text("")
     (folder / "own_outer" / "plain" / "inner.py").write_text("")
-    assert [*own(["own_outer.plain.inner.Name"])] == ["own_outer", "own_outer.plain.inner"]
+    assert [*trace_user_modules(["own_outer.plain.inner.Name"])] == ["own_outer", "own_outer.plain.inner"]
 
 
 def test_code_that_reaches_too_far_or_is_gone_is_no_error(folder, monkeypatch):
@@ -73,20 +73,22 @@ def test_code_that_reaches_too_far_or_is_gone_is_no_error(folder, monkeypatch):
     )
     (folder / "own_far.py").write_text(reaching)
     monkeypatch.setitem(sys.modules, "own_absent", None)
-    assert [*own(["own_far.Name", "own_absent.Name"])] == ["own_far"]
-    assert meanings({"own_far": folder / "own_gone.py"}) != meanings({"own_far": folder / "own_parts" / "operator.py"})
+    assert [*trace_user_modules(["own_far.Name", "own_absent.Name"])] == ["own_far"]
+    assert fingerprint_modules({"own_far": folder / "own_gone.py"}) != fingerprint_modules(
+        {"own_far": folder / "own_parts" / "operator.py"}
+    )
 
 
 def test_installed_packages_are_not_entered(folder):
     before = {*sys.modules}
     (folder / "own_lazy.py").write_text("def later():\n    from transformers import Trainer, LlamaModel\n")
-    modules(["own_lazy.later"])
+    trace_imported_modules(["own_lazy.later"])
     assert {*sys.modules} == before
 
 
 @pytest.mark.parametrize("path", ["no_such_module.Name", "os.path.join", "torch.optim.AdamW", "own_parts.nothing"])
 def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
-    assert not {*own([path])} - {"own_parts"}
+    assert not {*trace_user_modules([path])} - {"own_parts"}
 
 
 @pytest.mark.parametrize(
@@ -102,11 +104,11 @@ def test_a_path_that_leads_nowhere_or_elsewhere_adds_nothing(folder, path):
     ],
 )
 def test_only_what_code_does_counts(folder, name, old, new, same):
-    before = meanings(modules([PATH]))
+    before = fingerprint_modules(trace_imported_modules([PATH]))
     text = (folder / name).read_text()
     assert old in text
     (folder / name).write_text(text.replace(old, new))
-    assert (meanings(modules([PATH])) == before) is same
+    assert (fingerprint_modules(trace_imported_modules([PATH])) == before) is same
 
 
 def test_dotted_paths_are_found_wherever_they_stand():
@@ -114,4 +116,4 @@ def test_dotted_paths_are_found_wherever_they_stand():
         "data": {"verifier": "mine.judge", "path": "sums.v2.csv", "tolerance": 0.5},
         "callbacks": ["GRPO", "a.B"],
     }
-    assert [*named(content)] == ["mine.judge", "sums.v2.csv", "a.B"]
+    assert [*find_dotted_paths(content)] == ["mine.judge", "sums.v2.csv", "a.B"]

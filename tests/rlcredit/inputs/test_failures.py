@@ -2,7 +2,7 @@
 
 import json
 
-from rlcredit.inputs.failures import cause, described
+from rlcredit.inputs.failures import describe_exception, find_root_cause
 
 
 def raised(function):
@@ -18,13 +18,13 @@ def test_the_line_is_that_of_ones_own_code_where_a_library_raises():
         json.loads("{")
 
     line = failing.__code__.co_firstlineno + 1
-    told = described(raised(failing))
+    told = describe_exception(raised(failing))
     assert told.startswith("JSONDecodeError: Expecting property name")
     assert told.endswith(f"(test_failures.py, line {line})")
 
 
 def test_a_syntax_error_names_the_line_of_the_source():
-    assert described(raised(lambda: compile("a = 1\nb = (\n", "mine.py", "exec"))) == (
+    assert describe_exception(raised(lambda: compile("a = 1\nb = (\n", "mine.py", "exec"))) == (
         "SyntaxError: '(' was never closed (mine.py, line 2)"
     )
 
@@ -36,5 +36,5 @@ def test_the_cause_is_the_first_of_a_chain():
         except KeyError as error:
             raise ValueError("second") from error
 
-    assert isinstance(cause(raised(chained)), KeyError)
-    assert isinstance(cause(ValueError("alone")), ValueError)
+    assert isinstance(find_root_cause(raised(chained)), KeyError)
+    assert isinstance(find_root_cause(ValueError("alone")), ValueError)

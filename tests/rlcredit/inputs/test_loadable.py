@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_policies import written
+from small_policies import save_as_policy
 from transformers import (
     AutoConfig,
     CohereConfig,
@@ -28,9 +28,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from rlcredit.command_line.cli import main
-from rlcredit.inputs.loadable import absent, refuse_logits
-from rlcredit.inputs.targets import refuse_policy
+from rlcredit.command_line.cli import run_lightning_command
+from rlcredit.inputs.loadable import explain_missing_folder, refuse_modified_logits
+from rlcredit.inputs.targets import refuse_unloadable_policy
 from rlcredit.policy import LoRA, Policy
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
@@ -55,7 +55,7 @@ def with_gguf(folder):
 def another(model, config):
     def write(folder):
         torch.manual_seed(0)
-        written(model(config), folder)
+        save_as_policy(model(config), folder)
 
     return write
 
@@ -94,7 +94,7 @@ def test_it_is_refused_before_a_run_is_opened(command, change, message, tmp_path
     change(Path("odd"))
     capsys.readouterr()
     with pytest.raises(SystemExit) as stop:
-        main([command, f"--config={TINY}", "--model.policy.path=odd"])
+        run_lightning_command([command, f"--config={TINY}", "--model.policy.path=odd"])
     said = capsys.readouterr().err
     assert stop.value.code == 2
     assert said.startswith("error: ")
@@ -115,13 +115,13 @@ def test_it_is_refused_before_a_run_is_opened(command, change, message, tmp_path
 def test_a_folder_that_is_not_there_is_not_asked_of_the_hub(path, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"^model.policy.path: there is no folder") as refused:
-        refuse_policy(Policy(path))
+        refuse_unloadable_policy(Policy(path))
     assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("path", ["tiny", "organisms/decoy", "Qwen/Qwen2.5-0.5B", "gpt2"])
 def test_what_is_shipped_or_may_be_on_the_hub_is_not_absent(path):
-    assert absent(Policy(path)) is None
+    assert explain_missing_folder(Policy(path)) is None
 
 
 def test_the_command_that_saves_pickled_weights_as_safetensors_does_so(tmp_path):
@@ -129,23 +129,23 @@ def test_the_command_that_saves_pickled_weights_as_safetensors_does_so(tmp_path)
     shutil.copytree(EMBEDDED, folder)
     with_pickled_weights(folder)
     with pytest.raises(ValueError, match="save them as such") as refused:
-        refuse_policy(Policy(str(folder)))
+        refuse_unloadable_policy(Policy(str(folder)))
     command = str(refused.value).partition("python -c ")[2].strip('"')
     subprocess.run([sys.executable, "-c", command], check=True, capture_output=True)
     saved, before = load_file(folder / "model.safetensors"), load_file(EMBEDDED / "model.safetensors")
     assert all(torch.equal(saved[name], weight) for name, weight in before.items())
-    refuse_policy(Policy(str(folder)))
+    refuse_unloadable_policy(Policy(str(folder)))
 
 
 def test_a_gguf_file_is_no_folder(tmp_path):
     file = tmp_path / "model.gguf"
     file.write_bytes(b"GGUF")
     with pytest.raises(ValueError, match=r"--gguf .*/model\.gguf --out policies/model"):
-        refuse_policy(Policy(str(file)))
+        refuse_unloadable_policy(Policy(str(file)))
 
 
 def test_the_families_that_are_trained_here_are_not_refused():
-    refuse_policy(Policy())
+    refuse_unloadable_policy(Policy())
 
 
 def described(**changes):
@@ -228,7 +228,7 @@ def test_what_is_no_model_that_can_be_trained_is_refused_in_one_sentence(change,
     shutil.copytree(EMBEDDED, "odd")
     change(Path("odd"))
     with pytest.raises(ValueError, match=r"^model\.policy\.path: ") as refused:
-        refuse_policy(Policy("odd"))
+        refuse_unloadable_policy(Policy("odd"))
     assert message in str(refused.value)
     assert len(str(refused.value)) < 500
     assert "\n" not in str(refused.value)
@@ -247,9 +247,9 @@ def test_logits_that_a_model_scales_unsaid_are_found_without_weights():
     config = Qwen3Config(**COMMON, head_dim=8)
     with torch.device("meta"):
         plain, louder = Qwen3ForCausalLM(config), Louder(config)
-    refuse_logits(Policy(), config, plain)
+    refuse_modified_logits(Policy(), config, plain)
     with pytest.raises(ValueError, match=r"\(what it returns is not what its output embedding gives\)"):
-        refuse_logits(Policy(), config, louder)
+        refuse_modified_logits(Policy(), config, louder)
 
 
 def test_the_command_that_makes_room_for_a_larger_tokenizer_does_so(tmp_path, monkeypatch):
@@ -257,18 +257,18 @@ def test_the_command_that_makes_room_for_a_larger_tokenizer_does_so(tmp_path, mo
     shutil.copytree(EMBEDDED, "odd")
     with_a_token_more(Path("odd"))
     with pytest.raises(ValueError, match="to it: python -c ") as refused:
-        refuse_policy(Policy("odd"))
+        refuse_unloadable_policy(Policy("odd"))
     exec(str(refused.value).partition("python -c ")[2].strip('"'))
     for file in Path("odd").glob("*token*"):
         shutil.copy(file, "NEW")
     shutil.copy("odd/chat_template.jinja", "NEW")
-    refuse_policy(Policy("NEW"))
+    refuse_unloadable_policy(Policy("NEW"))
 
 
 def test_linear_layers_of_gpt2_can_get_an_adapter(tmp_path):
     config = GPT2Config(vocab_size=384, n_positions=64, n_embd=32, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=2)
-    folder = written(GPT2LMHeadModel(config), tmp_path / "gpt2").path
-    refuse_policy(Policy(folder, LoRA(4, 8, ["c_attn"])))
-    refuse_policy(Policy(folder))
+    folder = save_as_policy(GPT2LMHeadModel(config), tmp_path / "gpt2").path
+    refuse_unloadable_policy(Policy(folder, LoRA(4, 8, ["c_attn"])))
+    refuse_unloadable_policy(Policy(folder))
     with pytest.raises(ValueError, match="no linear layer is called 'q_proj'"):
-        refuse_policy(Policy(folder, LoRA(4, 8, ["q_proj"])))
+        refuse_unloadable_policy(Policy(folder, LoRA(4, 8, ["q_proj"])))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 from rlcredit.inputs import memory
 from rlcredit.policy import Policy
 
@@ -30,7 +30,7 @@ def machine(monkeypatch):
     """Give this machine, or its GPU, so many bytes."""
 
     def sized(there, where="this machine"):
-        monkeypatch.setattr(memory, "room", lambda device, processes: (there, where))
+        monkeypatch.setattr(memory, "find_memory_share", lambda device, processes: (there, where))
 
     return sized
 
@@ -41,7 +41,7 @@ def model(name):
 
 def said(capsys, *arguments):
     """Return the part about memory."""
-    main(["explain", *map(str, arguments)])
+    run_lightning_command(["explain", *map(str, arguments)])
     lines = capsys.readouterr().out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("memory"))
     return lines[start : lines.index("", start)]
@@ -49,7 +49,7 @@ def said(capsys, *arguments):
 
 def refused(capsys, command, *arguments):
     with pytest.raises(SystemExit) as stop:
-        main([command, *map(str, arguments)])
+        run_lightning_command([command, *map(str, arguments)])
     assert stop.value.code == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
@@ -154,6 +154,6 @@ def test_explain_does_not_import_the_models():
 
 
 def test_processes_on_one_machine_share_its_memory():
-    whole, where = memory.room(torch.device("cpu"), 1)
-    assert memory.room(torch.device("cpu"), 4) == (whole // 4, "each of 4 processes of this machine")
+    whole, where = memory.find_memory_share(torch.device("cpu"), 1)
+    assert memory.find_memory_share(torch.device("cpu"), 4) == (whole // 4, "each of 4 processes of this machine")
     assert where == "this machine"

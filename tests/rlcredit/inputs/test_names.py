@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.inputs.names import folder_name
+from rlcredit.inputs.names import validate_folder_name
 
 
 @pytest.mark.parametrize(
@@ -11,10 +11,10 @@ from rlcredit.inputs.names import folder_name
 )
 def test_a_name_that_could_leave_its_folder_is_refused(name):
     with pytest.raises(ValueError, match=r"^condition: .* names a folder: ") as refused:
-        folder_name("condition", name)
+        validate_folder_name("condition", name)
     assert len(str(refused.value)) < 250
 
 
 @pytest.mark.parametrize("name", ["grpo", "c8_maxrl-sepa.2", "0", "x" * 100])
 def test_other_names_are_kept(name):
-    assert folder_name("condition", name) == name
+    assert validate_folder_name("condition", name) == name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.inputs.passwords import redacted, refuse_passwords
+from rlcredit.inputs.passwords import redact_passwords, refuse_passwords
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from rlcredit.inputs.passwords import redacted, refuse_passwords
 def test_a_password_is_found_and_hidden(address):
     with pytest.raises(ValueError, match=r"^trainer\.logger\[0\]\.uri: the address holds a password") as refused:
         refuse_passwords({"trainer": {"logger": [{"uri": address}]}})
-    for text in (redacted(f"cannot open {address} today"), str(refused.value)):
+    for text in (redact_passwords(f"cannot open {address} today"), str(refused.value)):
         assert "SECRET" not in text
         assert "RET@" not in text
         assert "12345" not in text
@@ -33,4 +33,4 @@ def test_a_password_is_found_and_hidden(address):
 )
 def test_other_addresses_are_left_alone(value):
     refuse_passwords({"tracking_uri": value, "numbers": [1, None, 0.5]})
-    assert redacted(value) == value
+    assert redact_passwords(value) == value

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.command_line.cli import main
+from rlcredit.command_line.cli import run_lightning_command
 from rlcredit.engines.sampling import Sampling
-from rlcredit.inputs.prompts import refuse_prompts
+from rlcredit.inputs.prompts import refuse_unreadable_prompts
 from rlcredit.module import PolicyModule
 from rlcredit.policy import Policy
-from rlcredit.prompt import Prompt, PromptError
+from rlcredit.prompt import PromptError, PromptFormat
 from rlcredit.tasks import JSONL
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
@@ -29,9 +29,9 @@ def module(prompt=None, max_tokens=100):
 
 
 def test_the_longest_question_is_tried(tmp_path):
-    refuse_prompts(module(), questions(tmp_path, 20))
+    refuse_unreadable_prompts(module(), questions(tmp_path, 20))
     with pytest.raises(PromptError, match=r"a prompt has 1,\d\d\d tokens, and tiny reads 1,024"):
-        refuse_prompts(module(), questions(tmp_path, 1100))
+        refuse_unreadable_prompts(module(), questions(tmp_path, 1100))
 
 
 def test_all_that_is_too_long_is_counted_and_a_limit_offered(tmp_path):
@@ -43,13 +43,13 @@ def test_all_that_is_too_long_is_counted_and_a_limit_offered(tmp_path):
     task = JSONL(path, prompts_per_step=2)
     task.setup()
     with pytest.raises(PromptError, match="Too long are 4 of 44 prompts") as refused:
-        refuse_prompts(module(), task)
+        refuse_unreadable_prompts(module(), task)
     assert f"{path}, line 44: " in str(refused.value)
     assert "data.init_args.max_question_characters: 602 to leave out 4 questions" in str(refused.value)
     shorter = JSONL(path, prompts_per_step=2, max_question_characters=602)
     shorter.setup()
     assert len(shorter.train_set) + len(shorter.held_out_set) == 40
-    refuse_prompts(module(), shorter)
+    refuse_unreadable_prompts(module(), shorter)
 
 
 def test_a_shorter_question_with_more_tokens_is_found_before_the_run(tmp_path, monkeypatch):
@@ -60,21 +60,23 @@ def test_a_shorter_question_with_more_tokens_is_found_before_the_run(tmp_path, m
     task = JSONL(path, prompts_per_step=2)
     task.setup()
     with pytest.raises(PromptError, match=r"line 42: .*Too long are 1 of 42"):
-        refuse_prompts(module(), task)
+        refuse_unreadable_prompts(module(), task)
 
 
 def test_completions_beyond_the_context_are_refused(tmp_path):
     task = questions(tmp_path, 200)
-    refuse_prompts(module(Prompt(chat=False), 824), task)
+    refuse_unreadable_prompts(module(PromptFormat(chat=False), 824), task)
     with pytest.raises(PromptError, match="may have 1,025 tokens, and tiny reads 1,024"):
-        refuse_prompts(module(Prompt(chat=False), 825), task)
+        refuse_unreadable_prompts(module(PromptFormat(chat=False), 825), task)
 
 
 def test_a_run_whose_prompts_cannot_be_written_ends_before_it_begins(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["rlcredit"])
     with pytest.raises(SystemExit) as ended:
-        main(["fit", f"--config={TINY}", "--model.policy.prompt.thinking=false", "--data.init_args.train_size=16"])
+        run_lightning_command(
+            ["fit", f"--config={TINY}", "--model.policy.prompt.thinking=false", "--data.init_args.train_size=16"]
+        )
     assert ended.value.code == 2
     assert "model.policy.prompt.thinking is false, but the chat template of tiny knows no" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

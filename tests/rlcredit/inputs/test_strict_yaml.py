@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rlcredit.inputs.strict_yaml import BYTES, UnreadableError, loaded, read
+from rlcredit.inputs.strict_yaml import BYTES, UnreadableError, parse_yaml, read_yaml
 
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi")
@@ -38,7 +38,7 @@ BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
 def test_a_text_that_is_no_configuration_is_refused_at_once(text, message):
     began = time.perf_counter()
     with pytest.raises(UnreadableError) as refused:
-        loaded(text, "x.yaml")
+        parse_yaml(text, "x.yaml")
     assert message in str(refused.value)
     assert str(refused.value).startswith("x.yaml: ")
     assert time.perf_counter() - began < 2
@@ -56,14 +56,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         "none.yaml": "none.yaml: there is no such file.",
     }.items():
         with pytest.raises(UnreadableError) as refused:
-            read(tmp_path / name)
+            read_yaml(tmp_path / name)
         assert str(refused.value).endswith(message)
 
 
 def test_aliases_that_stay_small_are_allowed():
-    assert loaded("a: &a [1, 2]\nb: *a\nc: {<<: {d: 1}, e: 2}") == {"a": [1, 2], "b": [1, 2], "c": {"d": 1, "e": 2}}
+    assert parse_yaml("a: &a [1, 2]\nb: *a\nc: {<<: {d: 1}, e: 2}") == {"a": [1, 2], "b": [1, 2], "c": {"d": 1, "e": 2}}
 
 
 def test_numbers_as_people_write_them_are_read():
     text = "[0, -3, 1_000, 0x1f, 0.70, -1.5e-3, .inf, '010', '12:30', 3.141592653589793]"
-    assert loaded(text) == [0, -3, 1000, 31, 0.7, -0.0015, float("inf"), "010", "12:30", 3.141592653589793]
+    assert parse_yaml(text) == [0, -3, 1000, 31, 0.7, -0.0015, float("inf"), "010", "12:30", 3.141592653589793]

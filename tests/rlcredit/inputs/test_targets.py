@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from small_policies import written
+from small_policies import save_as_policy
 from transformers import BioGptConfig, BioGptForCausalLM
 
 from rlcredit.adapters import CONFIG, WEIGHTS
-from rlcredit.command_line.sample import main as sample
-from rlcredit.evaluation.command import main as evaluate
-from rlcredit.inputs.targets import refuse_policy, refuse_targets
-from rlcredit.memory.architecture import Linear
+from rlcredit.command_line.sample import run_sample_command as sample
+from rlcredit.evaluation.command import run_evaluate_command as evaluate
+from rlcredit.inputs.targets import refuse_unloadable_policy, select_lora_layers
+from rlcredit.memory.architecture import LinearShape
 from rlcredit.policy import LoRA, Policy
 
 
@@ -29,22 +29,22 @@ from rlcredit.policy import LoRA, Policy
 )
 def test_what_is_no_linear_layer_between_the_embeddings_is_refused(targets, named):
     with pytest.raises(ValueError, match="Only linear layers between the embeddings can learn") as refused:
-        refuse_policy(Policy(lora=LoRA(4, 8, targets)))
+        refuse_unloadable_policy(Policy(lora=LoRA(4, 8, targets)))
     assert str(refused.value).startswith(f"model.policy.lora.targets: {targets!r} names {named}. ")
 
 
 def test_the_head_is_refused_where_only_sizes_are_known():
     with pytest.raises(ValueError, match=r"^model\.policy\.lora\.targets: \['lm_head'\] names lm_head\."):
-        refuse_targets(Policy(lora=LoRA(4, 8, ["lm_head"])), {"model.layers.0.mlp.up_proj": Linear(4, 8)})
+        select_lora_layers(Policy(lora=LoRA(4, 8, ["lm_head"])), {"model.layers.0.mlp.up_proj": LinearShape(4, 8)})
 
 
 def test_a_head_of_another_name_is_the_head(tmp_path):
     sizes = {"vocab_size": 384, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1}
     model = BioGptForCausalLM(BioGptConfig(**sizes, num_attention_heads=4, bos_token_id=1, eos_token_id=2))
-    folder = written(model, tmp_path / "biogpt").path
-    refuse_policy(Policy(folder))
+    folder = save_as_policy(model, tmp_path / "biogpt").path
+    refuse_unloadable_policy(Policy(folder))
     with pytest.raises(ValueError, match="names output_projection"):
-        refuse_policy(Policy(folder, LoRA(4, 8, ["fc1", "output_projection"])))
+        refuse_unloadable_policy(Policy(folder, LoRA(4, 8, ["fc1", "output_projection"])))
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 import torch
 
 from rlcredit.engines.sampling import Sampling
-from rlcredit.inspection.completions import completions
+from rlcredit.inspection.completions import sample_completions
 
 
 def test_what_is_said_of_a_completion_is_what_the_trainer_says(policy, task):
     examples = task.train_set[:2]
     said = [task.conversation(example) for example in examples]
-    groups = completions(policy, said, [0, 1], Sampling(3, max_tokens=24, temperature=0.7), seed=5)
+    groups = sample_completions(policy, said, [0, 1], Sampling(3, max_tokens=24, temperature=0.7), seed=5)
     assert [len(group) for group in groups] == [3, 3]
     prompt_ids = policy.encode(said)
     for row, group in enumerate(groups):
@@ -28,7 +28,7 @@ def test_a_seed_says_what_is_drawn_and_a_number_keeps_questions_apart(policy, ta
     said = [task.conversation(task.train_set[0])] * 2
 
     def drawn(numbers, seed):
-        return [group[0].text for group in completions(policy, said, numbers, Sampling(1, max_tokens=16), seed)]
+        return [group[0].text for group in sample_completions(policy, said, numbers, Sampling(1, max_tokens=16), seed)]
 
     assert drawn([0, 1], 3) == drawn([0, 1], 3)
     assert drawn([4, 4], 3)[0] == drawn([4, 4], 3)[1]

@@ -2,7 +2,7 @@ import json
 import re
 
 from rlcredit.inspection.completions import Completion
-from rlcredit.inspection.page import page
+from rlcredit.inspection.page import render_completions_page
 from rlcredit.verification.verifiers import Verdict
 
 
@@ -12,7 +12,7 @@ def test_the_page_holds_what_it_shows_and_loads_nothing():
         Completion(["4", ""], [-0.12345, 0.0], [0.5, 0.0], False, "4", "5", Verdict.WRONG),
         Completion([evil], [-1.0], [1.0], True),
     ]
-    text = page("Sums", "tiny", [("<|im_start|>user", answers)])
+    text = render_completions_page("Sums", "tiny", [("<|im_start|>user", answers)])
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
     assert (data["title"], data["about"], data["groups"][0]["prompt"]) == ("Sums", "tiny", "<|im_start|>user")
     first, second = data["groups"][0]["completions"]

@@ -3,19 +3,19 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.command_line.cli import main
-from rlcredit.inspection.shown_prompt import shown_prompt
+from rlcredit.command_line.cli import run_lightning_command
+from rlcredit.inspection.shown_prompt import preview_first_prompt
 from rlcredit.policy import Policy
-from rlcredit.prompt import Prompt, PromptError
-from rlcredit.verification.answers import FORMATS, final_answer
-from rlcredit.verification.statements import statements
+from rlcredit.prompt import PromptError, PromptFormat
+from rlcredit.verification.answers import FORMATS, find_final_answer
+from rlcredit.verification.statements import state_answer
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 
 
 def test_the_prompt_is_shown_with_its_special_tokens_and_answers_with_their_verdicts(task):
     policy = Policy()
-    lines = list(shown_prompt(policy, task))
+    lines = list(preview_first_prompt(policy, task))
     assert policy.lm is None, "no weights are needed"
     example = task.train_set[0]
     ids = policy.prompt.encoded(policy_tokenizer(), [task.conversation(example)])[0]
@@ -28,7 +28,7 @@ def test_the_prompt_is_shown_with_its_special_tokens_and_answers_with_their_verd
     ]
     judged = lines[lines.index("how answers to it are judged") + 1 :]
     right = [line.split(None, 1)[1] for line in judged if line.startswith("  right ")]
-    assert right == statements(example.answer, task.answer_formats)
+    assert right == state_answer(example.answer, task.answer_formats)
     assert next(line for line in judged if "I do not know." in line).startswith("  no answer found ")
     assert len(judged) == len(FORMATS) + 2
 
@@ -41,20 +41,20 @@ def policy_tokenizer():
 
 def test_what_cannot_be_written_is_said_by_the_name_that_was_given(task):
     with pytest.raises(PromptError, match="the chat template of tiny knows no"):
-        list(shown_prompt(Policy(prompt=Prompt(thinking=True)), task))
+        list(preview_first_prompt(Policy(prompt=PromptFormat(thinking=True)), task))
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_statement_is_read_as_the_answer_it_states(name):
     for answer in ("7", r"\frac{1}{2}", "-19"):
-        [text] = statements(answer, (name,))
-        assert final_answer(text, (name,)) == answer
+        [text] = state_answer(answer, (name,))
+        assert find_final_answer(text, (name,)) == answer
 
 
 def test_explain_shows_it_when_asked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["rlcredit"])
-    main(["explain", "--show_prompt", f"--config={TINY}", "--data.init_args.train_size=16"])
+    run_lightning_command(["explain", "--show_prompt", f"--config={TINY}", "--data.init_args.train_size=16"])
     shown = capsys.readouterr().out
     assert "first prompt, 26 tokens, special ones: <|im_end|>, <|im_start|>\n  | <|im_start|>user\n" in shown
     assert shown.count("  right ") == len(FORMATS)
@@ -67,9 +67,9 @@ def test_what_cannot_be_read_is_one_message(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["rlcredit"])
     data = ["--data=Records", "--data.init_args.path=sums.csv"]
     with pytest.raises(SystemExit) as ended:
-        main(["explain", "--show_prompt", f"--config={TINY}", *data, "--data.init_args.answer=total"])
+        run_lightning_command(["explain", "--show_prompt", f"--config={TINY}", *data, "--data.init_args.answer=total"])
     assert ended.value.code == 2
     assert "column `total` is missing" in capsys.readouterr().err
     held_out = ["--data.init_args.train_split=null", "--data.init_args.validation_split=train"]
-    main(["explain", "--show_prompt", f"--config={TINY}", *data, *held_out])
+    run_lightning_command(["explain", "--show_prompt", f"--config={TINY}", *data, *held_out])
     assert "  | 1 + 1<|im_end|>\n" in capsys.readouterr().out

@@ -3,14 +3,14 @@ import re
 import pytest
 
 from rlcredit.inspection.completions import Completion
-from rlcredit.inspection.terminal import SHADES, Terminal, coloured
+from rlcredit.inspection.terminal import SHADES, CompletionPrinter, is_colour_wanted
 from rlcredit.verification.verifiers import Verdict
 
 ANSWER = Completion(["4", "+3", "\n", "=7", ""], [-0.001, -1.234, -0.5, -2.0, 0.0], [0.0, 0.5, 0.2, 1.9, 0.0], False)
 
 
 def plain(columns=100):
-    return Terminal(colour=False, columns=columns)
+    return CompletionPrinter(colour=False, columns=columns)
 
 
 def test_the_heading_says_verdict_length_and_means():
@@ -45,7 +45,7 @@ def test_without_colours_the_text_is_the_text():
 
 
 def test_with_colours_only_colours_are_added_and_none_runs_over_a_line_end():
-    terminal = Terminal(colour=True, columns=100)
+    terminal = CompletionPrinter(colour=True, columns=100)
     text = terminal.text(ANSWER)
     assert re.sub(r"\x1b\[[\d;]*m", "", text) == "4+3\n=7"
     assert f"{SHADES[2]}+3\x1b[0m\n{SHADES[4]}=7\x1b[0m" in text
@@ -62,8 +62,8 @@ def test_a_completion_cannot_steer_the_terminal():
 
 
 def test_colours_are_for_terminals_unless_one_asks(monkeypatch):
-    assert [coloured("auto"), coloured("always"), coloured("never")] == [False, True, False]
+    assert [is_colour_wanted("auto"), is_colour_wanted("always"), is_colour_wanted("never")] == [False, True, False]
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert coloured("auto")
+    assert is_colour_wanted("auto")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not coloured("auto")
+    assert not is_colour_wanted("auto")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlcredit.inspection.visible import Harmless, guard_output, harmless, plain_markdown, steerable
+from rlcredit.inspection.visible import EscapingStream, escape_controls, escape_markdown, guard_output, unwrap_stream
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ from rlcredit.inspection.visible import Harmless, guard_output, harmless, plain_
     ],
 )
 def test_controls_are_shown_and_letters_stay(text, shown):
-    assert harmless(text) == shown
+    assert escape_controls(text) == shown
     stream = io.StringIO()
-    print(text, end="", file=Harmless(stream))
+    print(text, end="", file=EscapingStream(stream))
     assert stream.getvalue() == shown
 
 
@@ -36,9 +36,9 @@ def test_all_that_a_process_writes_is_harmless_but_for_what_draws(monkeypatch):
     guard_output()
     print("a\x1bb")
     sys.stderr.writelines(["c\x07"])
-    print("\x1b[1m", file=steerable(sys.stdout))
+    print("\x1b[1m", file=unwrap_stream(sys.stdout))
     assert (out.getvalue(), err.getvalue()) == ("a\\x1bb\n\x1b[1m\n", "c\\x07")
-    assert steerable(out) is out
+    assert unwrap_stream(out) is out
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_all_that_a_process_writes_is_harmless_but_for_what_draws(monkeypatch):
     ],
 )
 def test_markdown_finds_no_html_and_no_link(text, shown):
-    assert plain_markdown(text) == shown
-    assert plain_markdown(shown) == shown
+    assert escape_markdown(text) == shown
+    assert escape_markdown(shown) == shown

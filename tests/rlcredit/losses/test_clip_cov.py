@@ -11,7 +11,7 @@ from tests.rlcredit.losses.batches import CREDIT, MOVED, batch, by_hand, ragged,
 def test_clip_cov_takes_the_gradient_of_its_share_among_the_candidates():
     rollout = batch(10)
     window = {"window_low": 0.01, "window_high": 0.5}
-    candidates = references.clip_cov_candidates(
+    candidates = references.expected_clip_cov_candidates(
         ragged(rollout.logprobs, rollout.mask), ragged(rollout.advantages, rollout.mask), 0.01, 0.5
     )
     _, plain = value_and_gradient(ClippedSurrogate(1.0, 1.0), rollout)

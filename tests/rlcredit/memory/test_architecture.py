@@ -8,7 +8,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from rlcredit.inputs import strict_yaml
-from rlcredit.memory.architecture import architecture
+from rlcredit.memory.architecture import parse_architecture
 from rlcredit.memory.sizes import HUB
 
 PUBLISHED = {
@@ -47,7 +47,7 @@ def of_transformers(config):
 
 
 def same(config):
-    ours, theirs = architecture(config), of_transformers(config)
+    ours, theirs = parse_architecture(config), of_transformers(config)
     linear = {name: layer for name, layer in theirs.named_modules() if isinstance(layer, nn.Linear)}
     layers = {name: layer for name, layer in linear.items() if layer is not theirs.get_output_embeddings()}
     assert ours.parameters == sum(weight.numel() for weight in theirs.parameters())
@@ -64,19 +64,19 @@ def test_a_small_model_has_the_weights_and_layers_that_transformers_gives_it(con
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_model_of_the_hub_has_as_many_weights_as_published(name):
-    assert same(strict_yaml.read(HUB)[name]) == PUBLISHED[name]
+    assert same(strict_yaml.read_yaml(HUB)[name]) == PUBLISHED[name]
 
 
 def test_every_model_that_a_configuration_names_is_listed():
     configs = Path(__file__).parents[3] / "configs" / "models"
-    named = {strict_yaml.read(file)["model"]["policy"]["path"] for file in configs.glob("*.yaml")}
-    assert named - {"policies/smollm2"} <= set(PUBLISHED) == set(strict_yaml.read(HUB))
+    named = {strict_yaml.read_yaml(file)["model"]["policy"]["path"] for file in configs.glob("*.yaml")}
+    assert named - {"policies/smollm2"} <= set(PUBLISHED) == set(strict_yaml.read_yaml(HUB))
 
 
 @pytest.mark.parametrize("config", [{}, {"model_type": "gpt2", **SMALL, **HEADS}, {"model_type": "llama", **SMALL}])
 def test_of_another_kind_or_without_a_size_nothing_is_said(config):
-    assert architecture(config) is None
+    assert parse_architecture(config) is None
 
 
 def test_a_size_that_is_none_is_no_size():
-    assert architecture({"model_type": "llama", **SMALL, **HEADS, "hidden_size": "wide"}) is None
+    assert parse_architecture({"model_type": "llama", **SMALL, **HEADS, "hidden_size": "wide"}) is None

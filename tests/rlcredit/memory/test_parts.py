@@ -4,12 +4,12 @@ import contextlib
 
 import pytest
 import torch
-from small_policies import written
+from small_policies import save_as_policy
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from rlcredit.memory import parts
-from rlcredit.memory.architecture import architecture
+from rlcredit.memory.architecture import parse_architecture
 from rlcredit.policy import LoRA, Policy
 from rlcredit.prompt import PADDING
 
@@ -21,7 +21,7 @@ RANK, ROWS, PROMPT, TOKENS = 4, 6, 64, 64
 def policy_of(kind, dtype, folder):
     config = AutoConfig.for_model(kind, **SIZES, **HEADS, eos_token_id=2, pad_token_id=0)
     torch.manual_seed(0)
-    policy = Policy(written(AutoModelForCausalLM.from_config(config), folder).path, LoRA(RANK, 8), dtype)
+    policy = Policy(save_as_policy(AutoModelForCausalLM.from_config(config), folder).path, LoRA(RANK, 8), dtype)
     policy.load()
     return policy
 
@@ -50,9 +50,11 @@ def saved_bytes(policy, mixed):
 @pytest.mark.parametrize(("dtype", "mixed"), [("float32", False), ("bfloat16", False), ("bfloat16", True)])
 def test_activations_are_what_the_graph_keeps(kind, dtype, mixed, tmp_path):
     measured = saved_bytes(policy_of(kind, dtype, tmp_path / "policy"), mixed)
-    sizes = architecture({"model_type": kind, **SIZES, **HEADS})
+    sizes = parse_architecture({"model_type": kind, **SIZES, **HEADS})
     settings = {"tokens": ROWS * (PROMPT + TOKENS), "keys": PROMPT + TOKENS, "ranks": 7 * RANK, "mixed": mixed}
-    calculated = parts.kept(sizes, dtype, **settings) * sizes.layers / (sizes.layers + 1)  # without one for gradients
+    calculated = (
+        parts.activation_bytes(sizes, dtype, **settings) * sizes.layers / (sizes.layers + 1)
+    )  # without one for gradients
     assert 0.95 < measured / calculated < 1.06
 
 
@@ -62,17 +64,17 @@ def test_a_cache_holds_keys_and_values_of_every_layer():
     ids = torch.randint(3, 300, (5, 16))
     _, cache = policy.hidden(ids, torch.ones_like(ids), use_cache=True)
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-    sizes = architecture(policy.lm.config.to_dict())
-    assert parts.cache(sizes, "float32", rows=5, tokens=16) == held
+    sizes = parse_architecture(policy.lm.config.to_dict())
+    assert parts.cache_bytes(sizes, "float32", rows=5, tokens=16) == held
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4 * 172_576), ("bfloat16", 2 * 172_576)])
 def test_weights_take_what_their_numbers_take(dtype, size):
     policy = Policy(dtype=dtype)
     policy.load()
-    sizes = architecture(policy.lm.config.to_dict())
+    sizes = parse_architecture(policy.lm.config.to_dict())
     frozen = {weight.data_ptr(): weight.nbytes for weight in policy.parameters() if not weight.requires_grad}
-    assert parts.weights(sizes, dtype, None) == size == sum(frozen.values())
+    assert parts.weight_bytes(sizes, dtype, None) == size == sum(frozen.values())
 
 
 def test_quantized_weights_take_what_bitsandbytes_gives_them():
@@ -82,22 +84,24 @@ def test_quantized_weights_take_what_bitsandbytes_gives_them():
     packed, state = quantize_4bit(plain, blocksize=64, compress_statistics=True, quant_type="nf4")
     held = packed.nbytes + state.absmax.nbytes + state.state2.absmax.nbytes
     assert parts.QUANTIZED["4bit"] == held / plain.numel()
-    sizes = architecture({"model_type": "llama", **SIZES, **HEADS})
+    sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
     rest = sizes.parameters - sizes.inner
-    assert parts.weights(sizes, "bfloat16", "8bit") == sizes.inner + 2 * rest
+    assert parts.weight_bytes(sizes, "bfloat16", "8bit") == sizes.inner + 2 * rest
 
 
 def test_experts_are_not_quantized_and_a_token_goes_through_few_of_them():
     experts = {"num_experts": 64, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
-    sparse = architecture({"model_type": "qwen3_moe", **SIZES, **HEADS, **experts})
-    dense = architecture({"model_type": "qwen3", **SIZES, **HEADS})
+    sparse = parse_architecture({"model_type": "qwen3_moe", **SIZES, **HEADS, **experts})
+    dense = parse_architecture({"model_type": "qwen3", **SIZES, **HEADS})
     stacked = 3 * 64 * 3 * 128 * 40
-    assert parts.weights(sparse, "bfloat16", "4bit") > 2 * stacked
+    assert parts.weight_bytes(sparse, "bfloat16", "4bit") > 2 * stacked
     settings = {"tokens": 100, "keys": 100, "ranks": 16, "mixed": False}
-    assert parts.kept(sparse, "bfloat16", **settings) < parts.kept(dense, "bfloat16", **settings)
+    assert parts.activation_bytes(sparse, "bfloat16", **settings) < parts.activation_bytes(
+        dense, "bfloat16", **settings
+    )
 
 
 def test_logits_of_many_tokens_are_scored_in_chunks():
-    sizes = architecture({"model_type": "llama", **SIZES, **HEADS})
-    assert parts.scoring(sizes, 10) == 3 * 4 * 10 * 384
-    assert parts.scoring(sizes, 10**6) == parts.SCORING
+    sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
+    assert parts.logit_bytes(sizes, 10) == 3 * 4 * 10 * 384
+    assert parts.logit_bytes(sizes, 10**6) == parts.SCORING

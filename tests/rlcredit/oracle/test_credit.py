@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rlcredit.oracle.credit import information, true_credit
+from rlcredit.oracle.credit import true_credit, verdict_information
 
 
 def test_credit_by_hand():
@@ -34,12 +34,12 @@ def test_the_mean_information_is_the_mutual_information_of_token_and_verdict():
         p * (v * math.log(v / before) + (1 - v) * math.log((1 - v) / (1 - before)))
         for p, v in zip((share, 1 - share), after)
     )
-    estimate = information(branching(share, before, after, samples=64)).mean().item()
+    estimate = verdict_information(branching(share, before, after, samples=64)).mean().item()
     assert estimate == pytest.approx(exact, abs=0.005)
     assert exact < -(share * math.log(share) + (1 - share) * math.log(1 - share)), "the entropy is the bound"
 
 
 def test_a_token_without_credit_says_nothing():
-    assert information(branching(0.5, 0.4, (0.4, 0.4), samples=64)).mean().item() == pytest.approx(0, abs=0.002)
+    assert verdict_information(branching(0.5, 0.4, (0.4, 0.4), samples=64)).mean().item() == pytest.approx(0, abs=0.002)
     fixed = torch.ones(1, 3, 8, dtype=torch.float64)
-    assert not information(fixed).any()
+    assert not verdict_information(fixed).any()

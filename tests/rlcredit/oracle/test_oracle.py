@@ -9,8 +9,8 @@ import torch
 from torch.testing import assert_close
 
 from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.oracle import Cost, Oracle
-from rlcredit.oracle.tree import Tree
+from rlcredit.oracle import ContinuationCost, Oracle
+from rlcredit.oracle.tree import PrefixTree
 from rlcredit.policy import Policy
 from rlcredit.prompt import PADDING
 from rlcredit.rollout import Rollout
@@ -158,7 +158,7 @@ def test_prompts_that_read_the_same_are_not_the_same():
 
 def test_a_walk_by_hand():
     # Completions A B and A A of prompt 0; three noises draw A A B, A B B and B - - behind the empty prefix, and so on.
-    tree = Tree()
+    tree = PrefixTree()
     empty, a, ab = tree.path(0, [A, B])
     _, _, aa = tree.path(0, [A, A])
     tree.end(ab, 1.0, samples=3)
@@ -197,7 +197,7 @@ def test_each_prefix_is_asked_once_and_the_cost_is_known_before(rollout):
     first = asked.credit(rollout, rows, samples=8)
     decoded = asked.decoded
     assert 0 < decoded <= cost.tokens <= len(set(named)) * 8 * HORIZON
-    assert asked.cost(rollout, rows, rollout.mask, samples=8) == Cost(0, 0, 0)
+    assert asked.cost(rollout, rows, rollout.mask, samples=8) == ContinuationCost(0, 0, 0)
     again = asked.credit(rollout, rows, samples=8)
     assert asked.decoded == decoded
     assert_close(again.credit, first.credit, atol=0, rtol=0)

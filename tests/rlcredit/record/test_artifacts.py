@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.record import Record, artifacts
-from rlcredit.record.artifacts import picture_due, publish_table, publish_text, spared
-from rlcredit.record.journal import entries
+from rlcredit.record import RunRecord, artifacts
+from rlcredit.record.artifacts import is_picture_due, publish_table, publish_text, warn_on_write_error
+from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 from tests.conftest import make_rollout
 
@@ -23,13 +23,13 @@ def test_pictures_come_as_often_as_they_are_asked_for(updates, every, expected):
     )
     rollout, shown = make_rollout(), []
     for rollout.step in range(0, 42, updates):
-        shown += [rollout.step] if picture_due(trainer, rollout, every) else []
+        shown += [rollout.step] if is_picture_due(trainer, rollout, every) else []
     assert shown == expected
 
 
 class Trainer:
     def __init__(self, folder):
-        self.default_root_dir, self.loggers = folder, [Record(RunFolder(folder))]
+        self.default_root_dir, self.loggers = folder, [RunRecord(RunFolder(folder))]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def trainer(tmp_path):
 
 
 def told(trainer):
-    return [entry for entry, _ in entries(RunFolder(trainer.default_root_dir).record)]
+    return [entry for entry, _ in read_journal_entries(RunFolder(trainer.default_root_dir).record)]
 
 
 def test_a_text_and_a_table_are_written_and_told(trainer, tmp_path):
@@ -69,6 +69,6 @@ def test_what_a_full_disk_refuses_is_written_with_what_comes_next(trainer, tmp_p
 
 
 def test_a_picture_that_cannot_be_written_stops_nothing(tmp_path, capsys):
-    with spared(tmp_path / "signal" / "step.png"):
+    with warn_on_write_error(tmp_path / "signal" / "step.png"):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
     assert "Read-only file system" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rlcredit.record.belongings import refuse_what_lies_outside
+from rlcredit.record.belongings import refuse_invalid_record
 from rlcredit.run_folder.layout import RunFolder
 
 
@@ -37,7 +37,7 @@ def test_what_a_run_writes_is_accepted(folder):
     )
     with folder.record.open("a") as file:
         file.write('{"step": ')  # a line that a kill has cut
-    refuse_what_lies_outside(folder)
+    refuse_invalid_record(folder)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_a_run_writes_is_accepted(folder):
 def test_anything_else_is_refused_with_its_place(folder, entry, words):
     holds(folder, entry)
     with pytest.raises(ValueError, match=r"record\.jsonl") as refused:
-        refuse_what_lies_outside(folder)
+        refuse_invalid_record(folder)
     assert words in str(refused.value)
 
 
@@ -71,14 +71,14 @@ def test_no_link_leads_out(folder, tmp_path, place):
     (folder.path / place).unlink(missing_ok=True)
     os.symlink(tmp_path / "secret", folder.path / place)
     with pytest.raises(ValueError, match="a link that leads out of the folder"):
-        refuse_what_lies_outside(folder)
+        refuse_invalid_record(folder)
 
 
 def test_a_pipe_is_no_file(folder):
     os.mkfifo(folder.path / "pipe")
     holds(folder, {"file": "pipe", "to": None})
     with pytest.raises(ValueError, match="which is no file"):
-        refuse_what_lies_outside(folder)
+        refuse_invalid_record(folder)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "[1]", "x", '[{"a": 1}, {"b": 1}]'])
@@ -86,4 +86,4 @@ def test_what_is_no_table_is_named(folder, content):
     (folder.path / "table.json").write_text(content)
     holds(folder, {"table": "table.json"})
     with pytest.raises(ValueError, match=r"table\.json"):
-        refuse_what_lies_outside(folder)
+        refuse_invalid_record(folder)

@@ -16,24 +16,26 @@ def tables(path):
 
 def test_a_database_is_made_once_and_other_addresses_need_nothing(tmp_path):
     path = tmp_path / "new" / "mlflow.db"
-    database.make(f"sqlite:///{path}")
+    database.make_mlflow_database(f"sqlite:///{path}")
     assert {"runs", "metrics", "params", "alembic_version"} <= tables(path)
     before = path.stat().st_mtime_ns
-    database.make(f"sqlite:///{path}")
+    database.make_mlflow_database(f"sqlite:///{path}")
     assert path.stat().st_mtime_ns == before
-    database.make("http://127.0.0.1:1")
-    database.make("sqlite:///:memory:")
+    database.make_mlflow_database("http://127.0.0.1:1")
+    database.make_mlflow_database("sqlite:///:memory:")
     assert [each.name for each in path.parent.iterdir()] == ["mlflow.db"]
 
 
 def test_a_kill_in_the_middle_leaves_no_half_of_it(tmp_path):
     path = tmp_path / "mlflow.db"
-    process = multiprocessing.get_context("fork").Process(target=database.make, args=(f"sqlite:///{path}",))
+    process = multiprocessing.get_context("fork").Process(
+        target=database.make_mlflow_database, args=(f"sqlite:///{path}",)
+    )
     process.start()
     while not [each for each in tmp_path.glob(".mlflow.db.*.part") if each.stat().st_size]:
         time.sleep(0.001)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert not path.exists()
-    database.make(f"sqlite:///{path}")
+    database.make_mlflow_database(f"sqlite:///{path}")
     assert "metrics" in tables(path)

@@ -5,9 +5,9 @@ import json
 import pytest
 from mlflow import MlflowClient
 
-from rlcredit.record.delivery import Delivery
-from rlcredit.record.destination import Destination, destination
-from rlcredit.record.logger import Record
+from rlcredit.record.delivery import RecordDelivery
+from rlcredit.record.destination import MLflowDestination, make_destination
+from rlcredit.record.logger import RunRecord
 from rlcredit.run_folder.layout import RunFolder
 
 
@@ -24,11 +24,11 @@ def folder(tmp_path):
 
 
 def to(address, **more):
-    return Destination(address, "experiment", "grpo-seed0", {"seed": "0"}, **more)
+    return MLflowDestination(address, "experiment", "grpo-seed0", {"seed": "0"}, **more)
 
 
 def told(folder, steps, start=0):
-    record = Record(folder)
+    record = RunRecord(folder)
     for step in range(start, steps):
         record.log_metrics({"train/loss": float(step), "val/pass@1": 0.5}, step)
     return record
@@ -46,18 +46,18 @@ def history(address, name="train/loss"):
 
 def test_every_point_arrives_once_however_often_it_is_brought(folder, address):
     record, goal = told(folder, 3), to(address)
-    delivery = Delivery(folder, goal)
+    delivery = RecordDelivery(folder, goal)
     delivery.bring()
     delivery.bring()
     record.log_metrics({"train/loss": 3.0}, 3)
     delivery.bring()
-    Delivery(folder, goal).bring()  # as after a kill
+    RecordDelivery(folder, goal).bring()  # as after a kill
     assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
     assert history(address, "val/pass1") == [(0, 0.5), (1, 0.5), (2, 0.5)]
 
 
 def test_what_mlflow_refuses_for_a_while_is_brought_later(folder, address, monkeypatch):
-    record, delivery = told(folder, 3), Delivery(folder, to(address))
+    record, delivery = told(folder, 3), RecordDelivery(folder, to(address))
     delivery.bring()
     record.log_metrics({"train/loss": 3.0}, 3)
     plain = delivery.store.metrics
@@ -77,24 +77,24 @@ def test_what_mlflow_refuses_for_a_while_is_brought_later(folder, address, monke
 def test_points_that_arrived_before_a_kill_noted_it_are_not_doubled(folder, address):
     told(folder, 3)
     goal = to(address)
-    Delivery(folder, goal).bring()
-    Delivery(folder, to(address, run_id=goal.run_id, arrived=0)).bring()
+    RecordDelivery(folder, goal).bring()
+    RecordDelivery(folder, to(address, run_id=goal.run_id, arrived=0)).bring()
     assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0)]
 
 
 def test_a_run_that_went_back_to_a_checkpoint_replaces_the_one_in_mlflow(folder, address):
     record = told(folder, 1)
     seen = record.sync()
-    told_more = Record(folder, seen)
+    told_more = RunRecord(folder, seen)
     for step in (1, 2, 3):
         told_more.log_metrics({"train/loss": -1.0}, step)
     goal = to(address)
-    Delivery(folder, goal).bring()
+    RecordDelivery(folder, goal).bring()
     former = goal.run_id
-    again = Record(folder, seen)
-    Delivery(folder, goal).bring()
+    again = RunRecord(folder, seen)
+    RecordDelivery(folder, goal).bring()
     again.log_metrics({"train/loss": 1.0}, 1)
-    Delivery(folder, goal).bring()
+    RecordDelivery(folder, goal).bring()
     assert goal.run_id != former
     assert history(address) == [(0, 0.0), (1, 1.0)]
     assert MlflowClient(address).get_run(former).info.lifecycle_stage == "deleted"
@@ -109,38 +109,38 @@ def test_a_run_whose_id_was_lost_on_the_way_is_found_again(folder, address, monk
     told(folder, 1)
     goal = to(address)
     if had:  # and is ahead of the record, so that another one is made
-        Delivery(folder, goal).bring()
-        Record(folder, 0)
-    save = Destination.save
+        RecordDelivery(folder, goal).bring()
+        RunRecord(folder, 0)
+    save = MLflowDestination.save
 
     def killed(self, path):
         if self.run_id is not None and self.run_id not in self.removes:
             raise Killed
         save(self, path)
 
-    monkeypatch.setattr(Destination, "save", killed)
+    monkeypatch.setattr(MLflowDestination, "save", killed)
     with pytest.raises(Killed):
-        Delivery(folder, goal).bring()
-    monkeypatch.setattr(Destination, "save", save)
-    again = Destination.saved(folder.tracking)
+        RecordDelivery(folder, goal).bring()
+    monkeypatch.setattr(MLflowDestination, "save", save)
+    again = MLflowDestination.saved(folder.tracking)
     assert again.run_id is None
-    Delivery(folder, again).bring()
+    RecordDelivery(folder, again).bring()
     _, found = runs(address)
     assert [run.info.run_id for run in found] == [again.run_id]
 
 
 def test_a_run_that_mlflow_has_lost_is_made_again(folder, address):
     told(folder, 2)
-    Delivery(folder, to(address, run_id="0" * 32, arrived=10**6)).bring()
+    RecordDelivery(folder, to(address, run_id="0" * 32, arrived=10**6)).bring()
     assert history(address) == [(0, 0.0), (1, 1.0)]
 
 
 def test_a_run_begun_anew_closes_the_one_it_replaces(folder, address):
     told(folder, 1)
     first, second = to(address), to(address)
-    Delivery(folder, first).bring()
+    RecordDelivery(folder, first).bring()
     second.closes = [first.run_id, "0" * 32]  # and one that is not there any more
-    delivery = Delivery(folder, second)
+    delivery = RecordDelivery(folder, second)
     delivery.bring()
     delivery.end("FINISHED")
     _, found = runs(address)
@@ -151,7 +151,7 @@ def test_a_run_begun_anew_closes_the_one_it_replaces(folder, address):
 
 
 def test_files_tables_and_parameters_arrive(folder, address):
-    record = Record(folder)
+    record = RunRecord(folder)
     record.log_hyperparams({"stack": "GRPO" * 100, "steps": 3})
     (folder.path / "config.yaml").write_text("a: 1")
     record.file(folder.config)
@@ -160,8 +160,8 @@ def test_files_tables_and_parameters_arrive(folder, address):
     folder.completions(0).write_text(json.dumps(rows))
     record.table("completions/step_000000.json")
     goal = to(address)
-    Delivery(folder, goal).bring()
-    Delivery(folder, to(address, run_id=goal.run_id)).bring()  # again: nothing is doubled
+    RecordDelivery(folder, goal).bring()
+    RecordDelivery(folder, to(address, run_id=goal.run_id)).bring()  # again: nothing is doubled
     client, (run,) = runs(address)
     assert run.data.params == {"stack": ("GRPO" * 100)[:250], "steps": "3"}
     assert {each.path for each in client.list_artifacts(run.info.run_id)} == {"config.yaml", "completions"}
@@ -174,16 +174,16 @@ def test_files_tables_and_parameters_arrive(folder, address):
 )
 def test_arguments_of_the_logger_that_would_do_nothing_are_refused(given, word):
     with pytest.raises(ValueError, match=word):
-        destination(given, "name", {})
+        make_destination(given, "name", {})
 
 
 def test_an_address_may_come_from_the_environment_and_is_not_written_down(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://user:secret@127.0.0.1:5000")
-    goal = destination({"experiment_name": "e", "tracking_uri": None}, "name", {"seed": 0})
+    goal = make_destination({"experiment_name": "e", "tracking_uri": None}, "name", {"seed": 0})
     assert goal.address.endswith("127.0.0.1:5000")
     goal.save(tmp_path / "tracking.json")
     assert "secret" not in (tmp_path / "tracking.json").read_text() + goal.shown
-    assert Destination.saved(tmp_path / "tracking.json") == goal
+    assert MLflowDestination.saved(tmp_path / "tracking.json") == goal
     assert goal.tags == {"seed": "0"}
 
 

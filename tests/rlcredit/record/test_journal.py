@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from rlcredit.record.journal import Journal, entries
+from rlcredit.record.journal import Journal, read_journal_entries
 
 
 def kept(path):
-    return [entry["n"] for entry, _ in entries(path)]
+    return [entry["n"] for entry, _ in read_journal_entries(path)]
 
 
 def test_lines_are_appended_and_read_back(tmp_path):

@@ -9,16 +9,16 @@ from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException, RestException
 from mlflow.protos.databricks_pb2 import UNAUTHENTICATED
 
-from rlcredit.record.delivery import Courier, Delivery
-from rlcredit.record.destination import Destination
-from rlcredit.record.logger import Record
-from rlcredit.record.refusals import Refused, find_refusal
+from rlcredit.record.delivery import DeliveryThread, RecordDelivery
+from rlcredit.record.destination import MLflowDestination
+from rlcredit.record.logger import RunRecord
+from rlcredit.record.refusals import TrackerRefusal, find_tracker_refusal
 from rlcredit.run_folder.layout import RunFolder
 from tests.rlcredit.record.test_delivery import address, folder, history, runs, told  # noqa: F401
 
 
 def to(address, **more):  # noqa: F811
-    return Destination(address, "experiment", "grpo-seed0", {}, **more)
+    return MLflowDestination(address, "experiment", "grpo-seed0", {}, **more)
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def to(address, **more):  # noqa: F811
         (RestException({"error_code": "INVALID_PARAMETER_VALUE"}), "INVALID_PARAMETER_VALUE"),
         (RestException({"error_code": "RESOURCE_DOES_NOT_EXIST"}), "--tracking_uri"),
         (RestException({"detail": "Not authenticated"}), "MLFLOW_TRACKING_USERNAME"),
-        (Refused("it is so"), "it is so"),
+        (TrackerRefusal("it is so"), "it is so"),
     ],
 )
 def test_a_refusal_for_good_names_what_to_do(error, words):
-    assert words in str(find_refusal(error))
+    assert words in str(find_tracker_refusal(error))
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_a_refusal_for_good_names_what_to_do(error, words):
     ],
 )
 def test_what_may_pass_is_no_refusal(error):
-    assert find_refusal(error) is None
+    assert find_tracker_refusal(error) is None
 
 
 def test_a_deleted_experiment_is_named_and_the_run_does_not_wait(folder, address, capsys):  # noqa: F811
     client = MlflowClient(address)
     client.delete_experiment(client.create_experiment("experiment"))
     told(folder, 2)
-    courier = Courier(Delivery(folder, to(address)))
+    courier = DeliveryThread(RecordDelivery(folder, to(address)))
     courier.start()
     courier.news.set()
     began = time.monotonic()
@@ -66,7 +66,7 @@ def test_a_deleted_experiment_is_named_and_the_run_does_not_wait(folder, address
 
 def test_a_run_that_is_deleted_on_the_way_is_made_again(folder, address):  # noqa: F811
     record, goal = told(folder, 2), to(address)
-    delivery = Delivery(folder, goal)
+    delivery = RecordDelivery(folder, goal)
     delivery.bring()
     MlflowClient(address).delete_run(goal.run_id)
     record.log_metrics({"train/loss": 2.0}, 2)
@@ -92,9 +92,9 @@ def test_a_server_that_says_in_an_hour_is_not_waited_for(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         folder = RunFolder(tmp_path / "run")
-        Record(folder).log_metrics({"a": 1.0}, 0)
+        RunRecord(folder).log_metrics({"a": 1.0}, 0)
         began = time.monotonic()
         with pytest.raises(MlflowException):
-            Delivery(folder, to(f"http://127.0.0.1:{server.server_address[1]}")).bring()
+            RecordDelivery(folder, to(f"http://127.0.0.1:{server.server_address[1]}")).bring()
         assert time.monotonic() - began < 20
         server.shutdown()

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from rlcredit.campaign.declaration import Declaration
-from rlcredit.campaign.validation import Family
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.validation import ComparisonFamily
 from rlcredit.files import file_sha256
 from rlcredit.run_folder.layout import RunFolder
 
@@ -27,7 +27,7 @@ class Left:
         fixed = {"name": root.name, "configs": (), "steps": 100, "primary": "val/pass_at_1", "effect": 0.02}
         conditions = {name: (f"{name}.yaml",) for name in WORTH}
         fixed |= {"conditions": conditions, "baseline": "base", "seeds": tuple(range(8))}
-        self.root, self.declaration = root, Declaration(**{**fixed, **declared})
+        self.root, self.declaration = root, CampaignDeclaration(**{**fixed, **declared})
         plain, names = self.declaration.plain(), self.declaration.conditions
         self.ledger = {"declaration": plain, "configs": {n: copy.deepcopy(CONFIG) for n in names}, "cells": {}}
         self.right = {}
@@ -92,4 +92,4 @@ def left(tmp_path):
 
 @pytest.fixture
 def two_families():
-    return {"first": Family("base", ("same", "good")), "second": Family("good", ("bad",))}
+    return {"first": ComparisonFamily("base", ("same", "good")), "second": ComparisonFamily("good", ("bad",))}

@@ -12,18 +12,18 @@ from mlflow import MlflowClient
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from rlcredit.campaign.ledger import locked
-from rlcredit.campaign.metric import Metric, unlike
-from rlcredit.campaign.start import refuse_unlike
-from rlcredit.campaign.validation import Family
-from rlcredit.report.command import main
-from rlcredit.report.comparison import comparisons
+from rlcredit.campaign.ledger import lock_campaign
+from rlcredit.campaign.metric import MetricDefinition, list_metric_differences
+from rlcredit.campaign.start import refuse_unlike_metrics
+from rlcredit.campaign.validation import ComparisonFamily
+from rlcredit.report.command import run_report_command
+from rlcredit.report.comparison import compare_conditions
 from rlcredit.report.drawing import draw_curves
-from rlcredit.report.evidence import collected
-from rlcredit.report.summary import summaries
-from rlcredit.report.tables import config_table
-from rlcredit.report.training import store, training_curves
-from rlcredit.report.variance import decompositions
+from rlcredit.report.evidence import read_campaign_evidence
+from rlcredit.report.summary import summarise_conditions
+from rlcredit.report.tables import make_config_table
+from rlcredit.report.training import find_campaign_mlflow_run, load_training_curves
+from rlcredit.report.variance import decompose_variance
 from rlcredit.statistics.verdict import seeds_to_decide
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
@@ -35,7 +35,7 @@ FLAGS = """
 
 def test_verdicts_are_those_of_scipy_and_statsmodels(left):
     campaign = left()
-    found = comparisons(collected(campaign.write()))
+    found = compare_conditions(read_campaign_evidence(campaign.write()))
     assert [each.condition for each in found] == ["same", "good", "bad"]
     base = campaign.values("base")
     tests = [stats.ttest_rel(campaign.values(each.condition), base) for each in found]
@@ -53,7 +53,7 @@ def test_verdicts_are_those_of_scipy_and_statsmodels(left):
 
 def test_equivalence_is_two_one_sided_tests_corrected_for_the_family(left):
     campaign = left()
-    found = comparisons(collected(campaign.write()))
+    found = compare_conditions(read_campaign_evidence(campaign.write()))
     ps = [
         max(
             stats.ttest_1samp(each.differences + 0.02, 0, alternative="greater").pvalue,
@@ -66,14 +66,14 @@ def test_equivalence_is_two_one_sided_tests_corrected_for_the_family(left):
 
 
 def test_the_interval_for_new_questions_is_the_wider_one(left):
-    good = comparisons(collected(left().write()))[1]
+    good = compare_conditions(read_campaign_evidence(left().write()))[1]
     assert good.general.high - good.general.low > good.test.interval.high - good.test.interval.low
     assert good.general.low < 0.0925 < good.general.high, "the true difference: 0.1, less what is cut at one"
 
 
 def test_all_families_of_a_campaign_are_corrected_together(left, two_families):
     campaign = left(families=two_families)
-    found = {each.condition: each for each in comparisons(collected(campaign.write()))}
+    found = {each.condition: each for each in compare_conditions(read_campaign_evidence(campaign.write()))}
     pairs = [("same", "base"), ("good", "base"), ("bad", "good")]
     ps = [stats.ttest_rel(campaign.values(one), campaign.values(other)).pvalue for one, other in pairs]
     for (name, _), p in zip(pairs, multipletests(ps, method="holm")[1], strict=True):
@@ -83,8 +83,8 @@ def test_all_families_of_a_campaign_are_corrected_together(left, two_families):
 def test_no_verdict_before_all_pairs_are_there(left):
     campaign = left()
     campaign.ledger["cells"]["good/seed3"]["state"] = "failed"
-    evidence = collected(campaign.write())
-    same, good, bad = comparisons(evidence)
+    evidence = read_campaign_evidence(campaign.write())
+    same, good, bad = compare_conditions(evidence)
     assert good.verdict == "open: 7 of 8 pairs"
     assert good.p is good.p_equivalence is good.sign_flip is None, "a look before all pairs are there is no test"
     assert evidence.absent == {"good/seed3": "failed"}
@@ -97,7 +97,10 @@ def test_no_verdict_before_all_pairs_are_there(left):
 def test_what_is_not_decided_waits_for_the_rest_of_the_campaign(left):
     campaign = left(effect=0.002)
     campaign.ledger["cells"]["good/seed3"]["state"] = "failed"
-    assert comparisons(collected(campaign.write()))[0].verdict == "open: other comparisons of the campaign lack pairs"
+    assert (
+        compare_conditions(read_campaign_evidence(campaign.write()))[0].verdict
+        == "open: other comparisons of the campaign lack pairs"
+    )
 
 
 def collapsing(campaign, condition, *seeds):
@@ -115,15 +118,15 @@ def test_collapses_are_counted_and_no_mean_decides_beside_them(left):
     campaign = left()
     collapsing(campaign, "same", 2)
     collapsing(campaign, "bad", 1, 5)
-    evidence = collected(campaign.write())
-    same, good, bad = comparisons(evidence)
+    evidence = read_campaign_evidence(campaign.write())
+    same, good, bad = compare_conditions(evidence)
     assert [each.collapses for each in (same, good, bad)] == [(1, 0), (0, 0), (2, 0)]
     assert same.verdict == "undecided: 1 of 8 runs collapsed, 0 of the baseline's"
     assert good.verdict == "better"
     assert (bad.verdict, bad.p) == ("worse", pytest.approx(2 * bad.sign_flip)), "all eight pairs have one sign"
     assert same.p_equivalence == bad.p_equivalence == 1
-    assert [each.collapsed for each in summaries(evidence)] == [0, 1, 0, 2]
-    assert main([str(campaign.root)]) == 0
+    assert [each.collapsed for each in summarise_conditions(evidence)] == [0, 1, 0, 2]
+    assert run_report_command([str(campaign.root)]) == 0
     page = (campaign.root / "report" / "report.md").read_text()
     assert "| same | 8 | 1 (< 47%) |" in page
     assert "| base | 8 | 0 (< 31%) |" in page
@@ -133,9 +136,9 @@ def test_a_killed_run_is_not_running(left):
     campaign = left()
     campaign.ledger["cells"]["good/seed3"]["state"] = "running"
     root = campaign.write()
-    assert collected(root).absent == {"good/seed3": "interrupted"}
-    with locked(root):
-        assert collected(root).absent == {"good/seed3": "running"}
+    assert read_campaign_evidence(root).absent == {"good/seed3": "interrupted"}
+    with lock_campaign(root):
+        assert read_campaign_evidence(root).absent == {"good/seed3": "running"}
 
 
 def test_missing_and_refused_runs_are_told_apart(left):
@@ -143,7 +146,7 @@ def test_missing_and_refused_runs_are_told_apart(left):
     campaign.ledger["cells"]["bad/seed0"]["differences"] = ["model.seed: declared 0, executed 1"]
     for name in ("good/seed3", "good/seed4"):
         campaign.ledger["cells"].pop(name)
-    main([str(campaign.write())])
+    run_report_command([str(campaign.write())])
     for name in ("report.html", "report.md"):
         assert "2 are missing, 1 refused" in (campaign.root / "report" / name).read_text()
 
@@ -155,7 +158,9 @@ def test_where_every_answer_is_right_the_interval_is_that_of_so_many_questions(l
         whole = {**campaign.ledger["cells"][cell]["metrics"]["100"], **metrics}
         campaign.ledger["cells"][cell]["metrics"]["100"] = whole
         campaign.change(cell, 100, right=[[1] * 4] * 256, metrics=whole)
-    good = {each.condition: each for each in summaries(collected(campaign.write()))}["good"].pass_at_1
+    good = {each.condition: each for each in summarise_conditions(read_campaign_evidence(campaign.write()))}[
+        "good"
+    ].pass_at_1
     assert good.mean == 1
     assert good.interval[:2] == pytest.approx(tuple(stats.binomtest(256, 256).proportion_ci(0.95, "exact")))
 
@@ -163,7 +168,7 @@ def test_where_every_answer_is_right_the_interval_is_that_of_so_many_questions(l
 def test_a_run_that_differs_from_what_was_declared_is_in_no_number(left, capsys, tmp_path):
     campaign = left()
     campaign.ledger["cells"]["same/seed0"]["differences"] = ["model.lr: declared 0.1, executed 0.2"]
-    assert main([str(campaign.write())]) == 1
+    assert run_report_command([str(campaign.write())]) == 1
     assert "refused: same/seed0: model.lr: declared 0.1, executed 0.2" in capsys.readouterr().out
     rows = list(csv.DictReader((campaign.root / "report" / "runs.csv").read_text().splitlines()))
     assert len(rows) == 31 * 3
@@ -177,7 +182,7 @@ def test_files_that_are_not_those_of_the_ledger_are_refused(left):
     campaign.change("good/seed1", 100, right=sorted(campaign.right["good", 1].astype(int).tolist()))
     (campaign.root / "good" / "seed2" / "held_out" / "step_000050.json").write_text("{")
     (campaign.root / "good" / "seed3" / "held_out" / "step_000000.json").unlink()
-    refused = collected(campaign.write(record=False)).refused
+    refused = read_campaign_evidence(campaign.write(record=False)).refused
     assert refused == {
         f"good/seed{seed}": [f"held_out/step_000{step} is not the file that the ledger has recorded"]
         for seed, step in ((1, "100.json"), (2, "050.json"), (3, "000.json"))
@@ -188,7 +193,7 @@ def test_verdicts_that_contradict_the_metrics_are_refused(left):
     campaign = left()
     campaign.change("good/seed1", 50, right=[[1] * 4] * 256)
     campaign.change("good/seed2", 100, right=[[1, 1, 1, 0]] * 256)
-    refused = collected(campaign.write()).refused
+    refused = read_campaign_evidence(campaign.write()).refused
     told = r"step 50: val/pass_at_1 is 0\.\d+ in the metrics, 1\.000000 in the verdicts"
     assert re.fullmatch(told, refused["good/seed1"][0])
     assert any("val/pass_at_k" in reason for reason in refused["good/seed2"])
@@ -200,24 +205,26 @@ def test_a_metric_that_is_no_number_is_refused_and_breaks_nothing(left):
     campaign.change("good/seed1", 50, metrics={**metrics, "val/pass_at_1": float("nan")})
     metrics = campaign.ledger["cells"]["good/seed2"]["metrics"]["50"]
     campaign.change("good/seed2", 50, metrics={**metrics, "val/entropy": float("nan")})
-    assert main([str(campaign.write())]) == 1
-    assert "step 50: val/pass_at_1 is nan in the metrics" in collected(campaign.root).refused["good/seed1"][0]
+    assert run_report_command([str(campaign.write())]) == 1
+    assert (
+        "step 50: val/pass_at_1 is nan in the metrics" in read_campaign_evidence(campaign.root).refused["good/seed1"][0]
+    )
 
 
 def test_other_questions_are_not_compared(left):
     campaign = left()
     campaign.change("same/seed0", 100, questions_sha256="3" * 64)
-    evidence = collected(campaign.write())
+    evidence = read_campaign_evidence(campaign.write())
     assert evidence.refused == {"same/seed1": ["its questions or evaluations are not those of seed 0"]} | {
         f"same/seed{seed}": ["its questions or evaluations are not those of seed 0"] for seed in range(2, 8)
     }
     campaign = left("all")
     for seed in range(8):
         campaign.change(f"same/seed{seed}", 100, numbers=list(range(1000, 1256)))
-    evidence = collected(campaign.write())
-    assert comparisons(evidence)[0].verdict == "not compared: other questions or evaluations"
-    assert decompositions(evidence) == {}
-    assert main([str(campaign.root)]) == 1
+    evidence = read_campaign_evidence(campaign.write())
+    assert compare_conditions(evidence)[0].verdict == "not compared: other questions or evaluations"
+    assert decompose_variance(evidence) == {}
+    assert run_report_command([str(campaign.root)]) == 1
 
 
 def changed(campaign, condition, where, value):
@@ -245,35 +252,35 @@ def changed(campaign, condition, where, value):
 def test_metrics_of_different_definition_are_not_compared(left, where, value, said):
     campaign = left()
     changed(campaign, "good", where, value)
-    evidence = collected(campaign.write())
-    verdicts = {each.condition: each.verdict for each in comparisons(evidence)}
+    evidence = read_campaign_evidence(campaign.write())
+    verdicts = {each.condition: each.verdict for each in compare_conditions(evidence)}
     assert verdicts["good"] == f"not compared: {said}"
     assert verdicts["bad"] == "worse"
-    assert decompositions(evidence) == {}
+    assert decompose_variance(evidence) == {}
     with pytest.raises(ValueError, match=r"families\.all: val/pass_at_1 is not one metric in all of it: settings"):
-        refuse_unlike(evidence.declaration, campaign.ledger["configs"])
+        refuse_unlike_metrics(evidence.declaration, campaign.ledger["configs"])
 
 
 @pytest.mark.parametrize("name", ["prompts_per_step", "train_size", "validation_batch", "train", "train_split"])
 def test_what_touches_training_only_is_no_part_of_a_held_out_metric(left, name):
     campaign = left()
     changed(campaign, "good", f"data.init_args.{name}", 4)
-    assert comparisons(collected(campaign.write()))[1].verdict == "better"
-    refuse_unlike(campaign.declaration, campaign.ledger["configs"])
+    assert compare_conditions(read_campaign_evidence(campaign.write()))[1].verdict == "better"
+    refuse_unlike_metrics(campaign.declaration, campaign.ledger["configs"])
 
 
 def test_running_means_and_last_steps_are_two_metrics():
-    running = Metric("solve rate", "all training batches so far")
-    last = Metric("solve rate", "the last training batch")
-    assert unlike(running, last, ("4B", "30B")) == [
+    running = MetricDefinition("solve rate", "all training batches so far")
+    last = MetricDefinition("solve rate", "the last training batch")
+    assert list_metric_differences(running, last, ("4B", "30B")) == [
         "over: 4B 'all training batches so far', 30B 'the last training batch'"
     ]
-    assert unlike(running, running, ("a", "b")) == []
+    assert list_metric_differences(running, running, ("a", "b")) == []
 
 
 def test_a_condition_by_itself(left):
     campaign = left()
-    found = {each.condition: each for each in summaries(collected(campaign.write()))}
+    found = {each.condition: each for each in summarise_conditions(read_campaign_evidence(campaign.write()))}
     good = campaign.values("good")
     assert found["good"].pass_at_1.mean == pytest.approx(good.mean())
     assert found["good"].pass_at_1.interval.low < good.mean() < found["good"].pass_at_1.interval.high
@@ -285,18 +292,18 @@ def test_a_condition_by_itself(left):
 
 
 def test_few_seeds_have_no_interval_for_new_questions_and_one_seed_has_none(left):
-    few = collected(left("few", seeds=(0, 1)).write())
-    assert comparisons(few)[1].general is None
-    assert summaries(few)[0].pass_at_1.interval is not None
-    assert comparisons(few)[2].effect is None, "of two pairs Hedges' g is zero, whatever they say"
-    one = collected(left("one", seeds=(0,)).write())
-    assert comparisons(one)[1].verdict == "undecided: 1 pair cannot reach a verdict"
-    assert summaries(one)[0].pass_at_1.interval is None
+    few = read_campaign_evidence(left("few", seeds=(0, 1)).write())
+    assert compare_conditions(few)[1].general is None
+    assert summarise_conditions(few)[0].pass_at_1.interval is not None
+    assert compare_conditions(few)[2].effect is None, "of two pairs Hedges' g is zero, whatever they say"
+    one = read_campaign_evidence(left("one", seeds=(0,)).write())
+    assert compare_conditions(one)[1].verdict == "undecided: 1 pair cannot reach a verdict"
+    assert summarise_conditions(one)[0].pass_at_1.interval is None
 
 
 @pytest.mark.parametrize(("seeds", "decided"), [(5, False), (6, True)])
 def test_five_pairs_reach_no_verdict(left, seeds, decided):
-    found = comparisons(collected(left(seeds=tuple(range(seeds))).write()))[1]
+    found = compare_conditions(read_campaign_evidence(left(seeds=tuple(range(seeds))).write()))[1]
     assert found.test.p < 0.001
     assert found.verdict == ("better" if decided else "undecided: 5 pairs cannot reach a verdict")
 
@@ -309,11 +316,11 @@ def with_differences(evidence, mean, deviation):
         for seed, difference in enumerate(noise):
             base = evidence.runs["base", seed].metrics[100]["val/pass_at_1"]
             evidence.runs[condition, seed].metrics[100]["val/pass_at_1"] = base + difference
-    return comparisons(evidence)
+    return compare_conditions(evidence)
 
 
 def test_a_verdict_is_of_the_corrected_p(left):
-    found = with_differences(collected(left(effect=0.002).write()), mean=0.0036, deviation=0.004)
+    found = with_differences(read_campaign_evidence(left(effect=0.002).write()), mean=0.0036, deviation=0.004)
     alone = stats.ttest_1samp(found[0].differences, 0).pvalue
     assert 0.02 < alone < 0.05, "significant alone, and not among three"
     assert found[0].p == pytest.approx(3 * alone)
@@ -323,7 +330,7 @@ def test_a_verdict_is_of_the_corrected_p(left):
 
 
 def test_equivalence_too_is_of_the_corrected_p(left):
-    found = with_differences(collected(left(effect=0.02).write()), mean=0.0, deviation=0.0255)
+    found = with_differences(read_campaign_evidence(left(effect=0.02).write()), mean=0.0, deviation=0.0255)
     alone = stats.ttest_1samp(found[0].differences, -0.02, alternative="greater").pvalue
     assert 0.02 < alone < 0.05, "equivalent alone, and not among three"
     assert found[0].p_equivalence == pytest.approx(3 * alone)
@@ -331,11 +338,11 @@ def test_equivalence_too_is_of_the_corrected_p(left):
 
 
 def test_rounding_is_no_spread(left):
-    evidence = collected(left().write())
+    evidence = read_campaign_evidence(left().write())
     for seed in range(8):
         base = evidence.runs["base", seed].metrics[100]["val/pass_at_1"]
         evidence.runs["same", seed].metrics[100]["val/pass_at_1"] = base + 5 / 256
-    same = comparisons(evidence)[0]
+    same = compare_conditions(evidence)[0]
     assert same.test.standard_error == 0
     assert same.effect is None
 
@@ -347,12 +354,12 @@ def test_runs_that_are_the_same_are_equivalent(left):
         campaign.ledger["cells"][f"same/seed{seed}"] = copied
         shutil.rmtree(campaign.root / "same" / f"seed{seed}")
         shutil.copytree(campaign.root / "base" / f"seed{seed}", campaign.root / "same" / f"seed{seed}")
-    same = comparisons(collected(campaign.write()))[0]
+    same = compare_conditions(read_campaign_evidence(campaign.write()))[0]
     assert (same.verdict, same.p, same.effect) == ("equivalent within 2 pp", 1.0, None)
 
 
 def test_variance_comes_from_where_it_was_put(left):
-    found = decompositions(collected(left().write()))
+    found = decompose_variance(read_campaign_evidence(left().write()))
     shares = found["after step 100"].shares
     assert set(shares) == {"prompt", "arm", "run", "residual"}
     variances = found["after step 100"].variances
@@ -364,7 +371,7 @@ def test_variance_comes_from_where_it_was_put(left):
 
 def test_everything_is_written_and_the_page_needs_nothing_else(left, two_families, capsys):
     campaign = left(families=two_families)
-    assert main([str(campaign.write())]) == 0
+    assert run_report_command([str(campaign.write())]) == 0
     out = campaign.root / "report"
     written = {path.name for path in out.iterdir()}
     assert {"report.html", "report.md", "runs.csv", "comparisons.csv", "conditions.csv", "variance.csv"} <= written
@@ -376,7 +383,7 @@ def test_everything_is_written_and_the_page_needs_nothing_else(left, two_familie
         assert "better" in text
         assert "worse" in text
     rows = list(csv.DictReader((out / "comparisons.csv").read_text().splitlines()))
-    for row, each in zip(rows, comparisons(collected(campaign.root)), strict=True):
+    for row, each in zip(rows, compare_conditions(read_campaign_evidence(campaign.root)), strict=True):
         numbers = {
             "pairs": 8,
             "collapsed": 0,
@@ -407,12 +414,12 @@ def test_everything_is_written_and_the_page_needs_nothing_else(left, two_familie
 
 def test_a_second_report_leaves_nothing_of_the_first(left):
     campaign = left()
-    main([str(campaign.write())])
+    run_report_command([str(campaign.write())])
     out = campaign.root / "report"
     assert (out / "variance.csv").is_file()
     for seed in range(7):
         campaign.ledger["cells"][f"good/seed{seed}"]["differences"] = ["model.lr: declared 1, executed 2"]
-    main([str(campaign.write())])
+    run_report_command([str(campaign.write())])
     assert not (out / "variance.csv").exists()
 
 
@@ -420,10 +427,10 @@ def test_a_folder_of_something_else_is_no_place_for_a_report(left, tmp_path, cap
     kept, campaign = tmp_path / "kept", str(left().write())
     kept.mkdir()
     (kept / "mine.csv").write_text("1")
-    assert main([campaign, f"--out={kept}"]) == 2
+    assert run_report_command([campaign, f"--out={kept}"]) == 2
     assert capsys.readouterr().err == f"error: --out: {kept} holds something else, mine.csv. Name a new folder.\n"
     assert [path.name for path in kept.iterdir()] == ["mine.csv"]
-    assert main([campaign, f"--out={kept / 'mine.csv'}"]) == 2
+    assert run_report_command([campaign, f"--out={kept / 'mine.csv'}"]) == 2
     assert "is a file. Name a new folder." in capsys.readouterr().err
 
 
@@ -431,17 +438,17 @@ def test_sources_and_configurations_are_told_apart(left):
     campaign = left()
     campaign.ledger["cells"]["good/seed0"]["versions"]["git_commit"] = "1" * 40 + "-dirty"
     changed(campaign, "bad", "data.init_args.prompts_per_step", 4)
-    table = config_table(collected(campaign.write()))
+    table = make_config_table(read_campaign_evidence(campaign.write()))
     rows = {row[0]: row for row in table.rows}
     assert rows["good"][3] == "111111111111, 111111111111-dirty"
     assert rows["base"][2] == rows["good"][2] != rows["bad"][2]
-    main([str(campaign.root)])
+    run_report_command([str(campaign.root)])
     assert "Runs of several versions" in (campaign.root / "report" / "report.html").read_text()
 
 
 def test_names_are_text_in_the_page(left):
-    campaign = left(families={"a & b's": Family("base", ("good",))})
-    main([str(campaign.write())])
+    campaign = left(families={"a & b's": ComparisonFamily("base", ("good",))})
+    run_report_command([str(campaign.write())])
     assert "a &amp; b&#39;s" in (campaign.root / "report" / "report.html").read_text()
 
 
@@ -462,14 +469,14 @@ def test_training_curves_are_those_of_the_run_that_finished(left, tmp_path):
         for step in range(3):
             client.log_metric(run, "train/zero_variance", value + step, step=step)
         client.set_terminated(run, status)
-    evidence = collected(campaign.write())
-    assert training_curves(evidence, store(evidence)) == {
+    evidence = read_campaign_evidence(campaign.write())
+    assert load_training_curves(evidence, find_campaign_mlflow_run(evidence)) == {
         ("good", 0): {"train/zero_variance": {1: 0.3, 2: 1.3, 3: 2.3}}
     }
     campaign.ledger["mlflow_run"] = "0" * 32
-    strange = collected(campaign.write())
-    assert training_curves(strange, store(strange)) == {}, "a store of somebody else's runs"
-    assert main([str(campaign.root)]) == 0
+    strange = read_campaign_evidence(campaign.write())
+    assert load_training_curves(strange, find_campaign_mlflow_run(strange)) == {}, "a store of somebody else's runs"
+    assert run_report_command([str(campaign.root)]) == 0
 
 
 def test_a_relative_address_is_one_of_the_working_directory_whoever_asked_before(left, tmp_path, monkeypatch):
@@ -483,7 +490,7 @@ def test_a_relative_address_is_one_of_the_working_directory_whoever_asked_before
         monkeypatch.chdir(tmp_path / name)
         client = MlflowClient(f"sqlite:///{tmp_path / name}/mlflow.db")
         campaign.ledger["mlflow_run"] = client.create_run(client.create_experiment("tiny")).info.run_id
-        assert store(collected(campaign.write())) is not None
+        assert find_campaign_mlflow_run(read_campaign_evidence(campaign.write())) is not None
 
 
 def test_curves_are_drawn_also_where_all_runs_agree(tmp_path):
@@ -504,7 +511,7 @@ def test_bands_do_not_leave_what_the_values_can_be(tmp_path, monkeypatch, share,
 
 
 def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
-    assert main([str(tmp_path)]) == 2
+    assert run_report_command([str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -512,7 +519,7 @@ def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_fits_a_desk_and_a_phone(left, two_families, tmp_path, width):
     campaign = left(families=two_families)
-    main([str(campaign.write())])
+    run_report_command([str(campaign.write())])
     html = (campaign.root / "report" / "report.html").read_text()
     html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
     probe = """<script>addEventListener("load", () => {

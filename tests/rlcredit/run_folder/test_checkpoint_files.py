@@ -8,19 +8,27 @@ import zipfile
 import pytest
 import torch
 
-from rlcredit.run_folder.checkpoint_files import _LENGTH, SEAL, _digest, damage, newest, read, save
+from rlcredit.run_folder.checkpoint_files import (
+    _LENGTH,
+    SEAL,
+    _digest_leading_bytes,
+    find_checkpoint_damage,
+    find_newest_checkpoint,
+    read_checkpoint,
+    write_sealed_checkpoint,
+)
 
 
 def written(path, step, weights=1000):
     with path.open("w+b") as file:
-        save({"global_step": step, "state_dict": {"w": torch.arange(float(weights))}}, file)
+        write_sealed_checkpoint({"global_step": step, "state_dict": {"w": torch.arange(float(weights))}}, file)
     return path
 
 
 def test_a_whole_checkpoint_is_read(tmp_path):
     path = written(tmp_path / "step=2.ckpt", 2)
-    assert damage(path) is None
-    assert read(path)["global_step"] == 2
+    assert find_checkpoint_damage(path) is None
+    assert read_checkpoint(path)["global_step"] == 2
 
 
 def test_every_flipped_bit_of_the_weights_is_recognised(tmp_path):
@@ -32,16 +40,16 @@ def test_every_flipped_bit_of_the_weights_is_recognised(tmp_path):
         changed = bytearray(whole)
         changed[place] ^= 1 << dice.randrange(8)
         path.write_bytes(changed)
-        assert "checksum" in damage(path)
+        assert "checksum" in find_checkpoint_damage(path)
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, -1000, -1])
 def test_a_truncated_one_is_recognised(tmp_path, length):
     path = written(tmp_path / "step=2.ckpt", 2)
     path.write_bytes(path.read_bytes()[:length])
-    assert "cut short" in damage(path)
+    assert "cut short" in find_checkpoint_damage(path)
     with pytest.raises(ValueError, match=r"step=2\.ckpt is damaged"):
-        read(path)
+        read_checkpoint(path)
 
 
 def test_whatever_byte_is_changed_it_is_recognised(tmp_path):
@@ -52,7 +60,7 @@ def test_whatever_byte_is_changed_it_is_recognised(tmp_path):
         changed[place] ^= 1 << dice.randrange(8)
         path.write_bytes(changed)
         with pytest.raises(ValueError, match=r"step=2\.ckpt is damaged"):
-            read(path)
+            read_checkpoint(path)
 
 
 def test_no_code_in_one_is_run(tmp_path):
@@ -62,9 +70,9 @@ def test_no_code_in_one_is_run(tmp_path):
 
     path = tmp_path / "last.ckpt"
     with path.open("w+b") as file:
-        save({"global_step": 1, "evil": Evil()}, file)
+        write_sealed_checkpoint({"global_step": 1, "evil": Evil()}, file)
     with pytest.raises(ValueError, match="is not a checkpoint"):
-        read(path)
+        read_checkpoint(path)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -72,24 +80,24 @@ def test_the_newest_that_is_whole_is_found_and_the_damaged_are_named(tmp_path):
     for place, step in enumerate((2, 4, 6)):
         os.utime(written(tmp_path / f"step={step}.ckpt", step), (place, place))
     written(tmp_path / "last.ckpt", 6)
-    assert newest(tmp_path) == (tmp_path / "last.ckpt", [])
+    assert find_newest_checkpoint(tmp_path) == (tmp_path / "last.ckpt", [])
     (tmp_path / "last.ckpt").write_bytes(b"PK")
     (tmp_path / "step=6.ckpt").write_bytes(b"")
     os.utime(tmp_path / "step=6.ckpt", (2, 2))
-    path, damaged = newest(tmp_path)
+    path, damaged = find_newest_checkpoint(tmp_path)
     assert path == tmp_path / "step=4.ckpt"
     assert [each.partition(" is damaged")[0] for each in damaged] == [
         str(tmp_path / "last.ckpt"),
         str(tmp_path / "step=6.ckpt"),
     ]
-    assert newest(tmp_path / "nowhere") == (None, [])
+    assert find_newest_checkpoint(tmp_path / "nowhere") == (None, [])
 
 
 def sealed(path, content):
     """Seal bytes that no run has written, as somebody could who knows how it is done."""
     path.write_bytes(content[:-2])
     with path.open("r+b") as file:
-        digest = _digest(file, len(content) - 2)
+        digest = _digest_leading_bytes(file, len(content) - 2)
         file.seek(0, os.SEEK_END)
         file.write(_LENGTH + SEAL + digest)
     return path
@@ -100,7 +108,7 @@ def test_a_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("x/data.pkl", b"\0" * 10**8)
     with pytest.raises(ValueError, match="its parts are compressed, which no checkpoint's are"):
-        read(sealed(tmp_path / "x.ckpt", buffer.getvalue()))
+        read_checkpoint(sealed(tmp_path / "x.ckpt", buffer.getvalue()))
 
 
 @pytest.mark.parametrize(
@@ -108,18 +116,20 @@ def test_a_bomb_is_not_unpacked(tmp_path):
 )
 def test_another_structure_is_refused(tmp_path, content):
     with (tmp_path / "a.ckpt").open("w+b") as file:
-        save(content, file)
+        write_sealed_checkpoint(content, file)
     with pytest.raises(ValueError, match=r"a\.ckpt is not a checkpoint of a run"):
-        read(tmp_path / "a.ckpt")
+        read_checkpoint(tmp_path / "a.ckpt")
 
 
 def test_a_clock_that_goes_back_hides_no_checkpoint(tmp_path):
     for step, time in ((20, 2_000_000_000), (40, 1_000_000_000), (100, 500_000_000)):
         os.utime(written(tmp_path / f"step={step}.ckpt", step), (time, time))
-    assert newest(tmp_path) == (tmp_path / "step=100.ckpt", [])
+    assert find_newest_checkpoint(tmp_path) == (tmp_path / "step=100.ckpt", [])
     os.link(tmp_path / "step=100.ckpt", tmp_path / "last.ckpt")
-    assert newest(tmp_path) == (tmp_path / "last.ckpt", [])
+    assert find_newest_checkpoint(tmp_path) == (tmp_path / "last.ckpt", [])
     written(tmp_path / "mine.ckpt", 60)  # a name that says nothing
-    assert newest(tmp_path)[0].name == "last.ckpt"
+    assert find_newest_checkpoint(tmp_path)[0].name == "last.ckpt"
     (tmp_path / "mine.ckpt").write_bytes(b"")
-    assert newest(tmp_path)[1] == [f"{tmp_path / 'mine.ckpt'} is damaged: it is cut short, or no checkpoint of a run."]
+    assert find_newest_checkpoint(tmp_path)[1] == [
+        f"{tmp_path / 'mine.ckpt'} is damaged: it is cut short, or no checkpoint of a run."
+    ]

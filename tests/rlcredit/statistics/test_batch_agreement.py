@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rlcredit.statistics.batch_agreement import agreement_and_direction, batches
+from rlcredit.statistics.batch_agreement import agreement_and_direction, batch_gradients
 from rlcredit.statistics.jackknife import jackknife_interval
 
 PROMPTS, SIZE = 400, 1000
@@ -17,7 +17,7 @@ def drawn(seed, direction, noise):
 
 
 def compared(stack, baseline, size):
-    rows = agreement_and_direction(batches(stack, size), batches(baseline, size))
+    rows = agreement_and_direction(batch_gradients(stack, size), batch_gradients(baseline, size))
     return [(row[0], *jackknife_interval(row[0], row[1:])[:2]) for row in rows]
 
 

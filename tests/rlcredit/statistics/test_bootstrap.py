@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlcredit.statistics.bootstrap import bootstrap_interval
-from rlcredit.statistics.t_test import paired_t
+from rlcredit.statistics.t_test import paired_t_test
 
 SKEWED = [0.95, 0.96, 0.94, 0.95, 0.96, 0.90, 0.95, 0.96]
 
 
 def test_many_normal_runs_have_the_interval_of_students_t():
     values = np.random.default_rng(0).normal(size=400)
-    ours, students = bootstrap_interval(values, draws=4000), paired_t(values).interval
+    ours, students = bootstrap_interval(values, draws=4000), paired_t_test(values).interval
     width = students.high - students.low
     assert (ours.low, ours.high) == pytest.approx((students.low, students.high), abs=0.06 * width)
 

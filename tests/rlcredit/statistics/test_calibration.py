@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from rlcredit.statistics.adjusted_p import holm
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.bootstrap import bootstrap_interval
-from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import hedges_g, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.sign_flip import sign_flip_p
-from rlcredit.statistics.t_test import paired_t, welch_t
-from rlcredit.statistics.verdict import verdict
+from rlcredit.statistics.t_test import paired_t_test, welch_t_test
+from rlcredit.statistics.verdict import state_conclusion
 from tests.rlcredit.statistics.simulated_runs import arm, expected, pairs
 
 STUDIES, SEEDS = 5000, 8
@@ -39,26 +39,26 @@ def random():
 @pytest.mark.parametrize("differences", [normal, pairs])
 def test_paired_tests_find_nothing_in_nothing_but_one_time_in_twenty(random, differences):
     rows = differences(random, (STUDIES, SEEDS))
-    assert np.mean([paired_t(row).p <= 0.05 for row in rows]) == pytest.approx(0.05, abs=0.01)
+    assert np.mean([paired_t_test(row).p <= 0.05 for row in rows]) == pytest.approx(0.05, abs=0.01)
     assert np.mean([sign_flip_p(row) <= 0.05 for row in rows]) == pytest.approx(6 / 128, abs=0.01)  # p is k / 128
 
 
 @pytest.mark.parametrize("runs", [normal, arm])
 def test_welch_finds_nothing_in_nothing_but_one_time_in_twenty(random, runs):
     arms = runs(random, (STUDIES, 2, SEEDS))
-    assert np.mean([welch_t(*both).p <= 0.05 for both in arms]) == pytest.approx(0.05, abs=0.01)
+    assert np.mean([welch_t_test(*both).p <= 0.05 for both in arms]) == pytest.approx(0.05, abs=0.01)
 
 
 def test_welch_keeps_its_rate_where_students_t_does_not(random):
     few, many = random.normal(0, 3, (STUDIES, 6)), random.normal(0, 1, (STUDIES, 18))
-    welch = [welch_t(one, other) for one, other in zip(few, many)]
+    welch = [welch_t_test(one, other) for one, other in zip(few, many)]
     assert np.mean([test.p <= 0.05 for test in welch]) == pytest.approx(0.05, abs=0.01)  # Student's t: 22 %
     assert coverage([test.interval for test in welch], 0.0) == pytest.approx(0.95, abs=0.01)
 
 
 def test_holm_over_four_conditions_with_one_baseline_errs_once_in_twenty_families(random):
     families = arm(random, (1500, 4, SEEDS)) - arm(random, (1500, 1, SEEDS))
-    smallest = [holm([paired_t(row).p for row in family]).min() for family in families]
+    smallest = [holm_adjusted_p([paired_t_test(row).p for row in family]).min() for family in families]
     assert np.mean(np.array(smallest) <= 0.05) <= 0.05 + 3 * 0.0056
 
 
@@ -67,14 +67,14 @@ def test_equivalence_at_the_margin_is_claimed_one_time_in_twenty_at_most(random,
     margin = 0.01
     differences = random.normal(margin, spread, (STUDIES, SEEDS))
     arms = random.normal([[margin], [0.0]], spread, (STUDIES, 2, SEEDS))
-    assert np.mean([equivalence(paired_t(row), margin).p <= 0.05 for row in differences]) <= 0.05 + 3 * 0.0031
-    assert np.mean([equivalence(welch_t(*both), margin).p <= 0.05 for both in arms]) <= 0.05 + 3 * 0.0031
+    assert np.mean([equivalence_test(paired_t_test(row), margin).p <= 0.05 for row in differences]) <= 0.05 + 3 * 0.0031
+    assert np.mean([equivalence_test(welch_t_test(*both), margin).p <= 0.05 for both in arms]) <= 0.05 + 3 * 0.0031
 
 
 def test_equivalence_of_pass_at_1_at_the_margin_is_claimed_one_time_in_twenty_at_most(random):
     better = 0.3
     margin = expected(better, np.hypot(0.2, 0.3)) - expected(0.0, np.hypot(0.2, 0.3))  # 1.3 points
-    paired = [equivalence(paired_t(row), margin).p for row in pairs(random, (STUDIES, SEEDS), better)]
+    paired = [equivalence_test(paired_t_test(row), margin).p for row in pairs(random, (STUDIES, SEEDS), better)]
     assert np.mean(np.array(paired) <= 0.05) <= 0.05 + 3 * 0.0031
 
 
@@ -82,16 +82,16 @@ def test_equivalence_of_skewed_runs_at_a_wide_margin_is_claimed_somewhat_too_oft
     better = 0.6  # 2.3 points, many standard errors, so that the long tail of weak runs counts
     margin = expected(better) - expected()
     arms = zip(arm(random, (STUDIES, SEEDS), better), arm(random, (STUDIES, SEEDS)))
-    welch = [equivalence(welch_t(*both), margin).p for both in arms]
+    welch = [equivalence_test(welch_t_test(*both), margin).p for both in arms]
     margin = expected(better, np.hypot(0.2, 0.3)) - expected(0.0, np.hypot(0.2, 0.3))
-    paired = [equivalence(paired_t(row), margin).p for row in pairs(random, (STUDIES, SEEDS), better)]
+    paired = [equivalence_test(paired_t_test(row), margin).p for row in pairs(random, (STUDIES, SEEDS), better)]
     assert np.mean(np.array(welch) <= 0.05) == pytest.approx(0.06, abs=0.01)
     assert np.mean(np.array(paired) <= 0.05) == pytest.approx(0.067, abs=0.01)
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.01])
 def test_verdicts_err_one_time_in_twenty_at_most(random, mean):
-    said = [verdict(row, margin=0.01) for row in random.normal(mean, 0.008, (1500, SEEDS))]
+    said = [state_conclusion(row, margin=0.01) for row in random.normal(mean, 0.008, (1500, SEEDS))]
     wrong = {0.0: ("better", "worse"), 0.01: ("worse", "equivalent within 1 pp")}[mean]
     assert np.mean([word in wrong for word in said]) <= 0.05 + 3 * 0.0056
 
@@ -99,9 +99,11 @@ def test_verdicts_err_one_time_in_twenty_at_most(random, mean):
 @pytest.mark.parametrize("differences", [normal, pairs])
 def test_t_intervals_hold_ninety_five_percent(random, differences):
     rows = differences(random, (STUDIES, SEEDS))
-    assert coverage([paired_t(row).interval for row in rows], 0.0) == pytest.approx(0.95, abs=0.02)
-    tests = [paired_t(row) for row in rows]
-    assert coverage([equivalence(test, margin=1.0).interval for test in tests], 0.0) == pytest.approx(0.90, abs=0.02)
+    assert coverage([paired_t_test(row).interval for row in rows], 0.0) == pytest.approx(0.95, abs=0.02)
+    tests = [paired_t_test(row) for row in rows]
+    assert coverage([equivalence_test(test, margin=1.0).interval for test in tests], 0.0) == pytest.approx(
+        0.90, abs=0.02
+    )
 
 
 @pytest.mark.parametrize(("gap", "held"), [(0.5, 0.98), (2.0, 0.95), (4.0, 0.95)])

@@ -2,20 +2,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rlcredit.statistics.collapse import collapsed, highest_rate
+from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 from rlcredit.statistics.t_test import t_test
 
 
 def test_a_run_far_below_its_condition_has_collapsed_and_a_bad_condition_has_not():
-    assert collapsed([0.90, 0.92, 0.80, 0.91]).tolist() == [False, False, True, False]
-    assert not collapsed([0.47, 0.48, 0.46]).any()
-    assert not collapsed([0.9]).any()
+    assert collapsed_run_mask([0.90, 0.92, 0.80, 0.91]).tolist() == [False, False, True, False]
+    assert not collapsed_run_mask([0.47, 0.48, 0.46]).any()
+    assert not collapsed_run_mask([0.9]).any()
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 8), (1, 8), (3, 10), (8, 8)])
 def test_the_highest_rate_is_clopper_and_pearsons(events, trials):
     limit = stats.binomtest(events, trials, alternative="less").proportion_ci(0.95, method="exact").high
-    assert highest_rate(events, trials) == pytest.approx(limit)
+    assert clopper_pearson_limit(events, trials) == pytest.approx(limit)
 
 
 def test_an_interval_of_means_does_not_survive_rare_collapses():

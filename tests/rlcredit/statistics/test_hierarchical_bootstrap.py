@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
-from rlcredit.statistics.t_test import paired_t
+from rlcredit.statistics.t_test import paired_t_test
 
 
 def test_where_only_runs_differ_it_is_about_the_t_interval_of_runs():
     runs = np.random.default_rng(0).normal(size=8)
     low, high, _ = hierarchical_interval(np.broadcast_to(runs[:, None, None], (8, 50, 2)))
-    students = paired_t(runs).interval
+    students = paired_t_test(runs).interval
     assert high - low == pytest.approx(students.high - students.low, rel=0.05)
 
 
@@ -18,7 +18,7 @@ def test_where_only_prompts_differ_more_runs_do_not_narrow_it():
     for runs in (6, 60):
         low, high, _ = hierarchical_interval(np.broadcast_to(prompts[None, :, None], (runs, 200, 1)))
         widths.append(high - low)
-    students = paired_t(prompts).interval
+    students = paired_t_test(prompts).interval
     assert widths == pytest.approx([students.high - students.low] * 2, rel=0.05)
 
 

@@ -12,14 +12,14 @@ from scipy import stats
 
 from rlcredit.statistics.bootstrap import bootstrap_interval
 from rlcredit.statistics.design_effect import design_effect
-from rlcredit.statistics.equivalence import equivalence
+from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import hedges_g
 from rlcredit.statistics.learning_curve_area import learning_curve_area
 from rlcredit.statistics.proportion_power import detectable_difference, generations_needed
 from rlcredit.statistics.sign_flip import sign_flip_p, smallest_sign_flip_p
-from rlcredit.statistics.t_power import detectable_effect, seeds_needed, t_power
-from rlcredit.statistics.t_test import paired_t, welch_t
-from rlcredit.statistics.verdict import verdict
+from rlcredit.statistics.t_power import detectable_effect, seeds_needed, t_test_power
+from rlcredit.statistics.t_test import paired_t_test, welch_t_test
+from rlcredit.statistics.verdict import state_conclusion
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "published.csv"
 
@@ -41,7 +41,7 @@ VARIANCE = published("4B, signals")  # predictive variance against surprisal
 
 
 def test_the_published_t_of_the_large_model_is_cohens_d():
-    test = welch_t(*LARGE)
+    test = welch_t_test(*LARGE)
     assert (test.difference, test.statistic, test.df) == pytest.approx((2.607, 1.890, 2.47), abs=0.005)
     assert test.p == pytest.approx(0.174, abs=0.001)  # published: t = 1.54, p = 0.26
     d = test.difference / np.sqrt(LARGE.var(axis=1, ddof=1).mean())
@@ -51,8 +51,8 @@ def test_the_published_t_of_the_large_model_is_cohens_d():
 
 def test_other_tests_of_the_large_model_say_the_same():
     differences = LARGE[0] - LARGE[1]
-    assert paired_t(differences).statistic == pytest.approx(1.890, abs=0.001)
-    assert paired_t(differences).p == pytest.approx(0.199, abs=0.001)
+    assert paired_t_test(differences).statistic == pytest.approx(1.890, abs=0.001)
+    assert paired_t_test(differences).p == pytest.approx(0.199, abs=0.001)
     assert stats.ttest_ind(*LARGE).pvalue == pytest.approx(0.132, abs=0.001)
     assert sign_flip_p(differences) == 0.5  # three pairs reach 0.25 at best, and one of these is tied
 
@@ -90,37 +90,37 @@ def test_every_entry_of_the_large_model_is_one_batch_of_128_samples():
     ],
 )
 def test_differences_and_welch_p(arms, difference, p):
-    test = welch_t(*arms)
+    test = welch_t_test(*arms)
     assert (test.difference, test.p) == pytest.approx((difference, p), abs=0.005)
 
 
 def test_two_published_t_are_right():
-    assert (welch_t(*SMALL).statistic, welch_t(*SMALL).df) == pytest.approx((-0.114, 2.6), abs=0.03)
-    assert welch_t(*VARIANCE).statistic == pytest.approx(-2.12, abs=0.005)
+    assert (welch_t_test(*SMALL).statistic, welch_t_test(*SMALL).df) == pytest.approx((-0.114, 2.6), abs=0.03)
+    assert welch_t_test(*VARIANCE).statistic == pytest.approx(-2.12, abs=0.005)
 
 
 def test_a_neutral_regression_is_significant_if_seeds_are_pairs_and_not_otherwise():
-    paired = paired_t(np.subtract(*CLAMPED))
+    paired = paired_t_test(np.subtract(*CLAMPED))
     assert (paired.statistic, paired.p) == pytest.approx((-4.36, 0.049), abs=0.005)
-    assert welch_t(*CLAMPED).p > 0.2
+    assert welch_t_test(*CLAMPED).p > 0.2
 
 
 @pytest.mark.parametrize("arms", [SMALL, AMPLIFIED, MASKED, VARIANCE, LARGE])
 def test_no_null_claim_is_shown_within_one_point(arms):
     difference = np.subtract(*arms)
-    assert equivalence(paired_t(difference), margin=1.0).p > 0.1
-    assert verdict(difference / 100, margin=0.01).startswith("undecided")
+    assert equivalence_test(paired_t_test(difference), margin=1.0).p > 0.1
+    assert state_conclusion(difference / 100, margin=0.01).startswith("undecided")
 
 
 def test_what_the_definitive_null_of_three_seeds_leaves_open():
-    low, high, _ = welch_t(*SMALL).interval
+    low, high, _ = welch_t_test(*SMALL).interval
     assert (low, high) == pytest.approx((-2.54, 2.38), abs=0.01)
-    assert verdict(np.subtract(*SMALL) / 100, margin=0.01) == "undecided: a new campaign needs 34 seeds"
+    assert state_conclusion(np.subtract(*SMALL) / 100, margin=0.01) == "undecided: a new campaign needs 34 seeds"
 
 
 def test_the_predicted_ranking_at_step_ten_is_not_significant_even_at_its_ends():
     shape = stats.zscore([0, 1, 2, 3], ddof=1)  # any four values with the published mean and deviation
-    test = welch_t(35.1 + 1.0 * shape, 32.9 + 2.1 * shape)
+    test = welch_t_test(35.1 + 1.0 * shape, 32.9 + 2.1 * shape)
     assert (test.statistic, test.p) == pytest.approx((1.89, 0.127), abs=0.005)
 
 
@@ -163,7 +163,7 @@ def test_design_effects_of_sixteen_samples(correlation, effect):
 )
 def test_seeds_per_arm_and_what_three_can_find(effect, seeds, power):
     assert seeds_needed(effect) == seeds
-    assert t_power(effect, seeds=3) == pytest.approx(power, abs=0.005)
+    assert t_test_power(effect, seeds=3) == pytest.approx(power, abs=0.005)
 
 
 def test_a_small_effect_needs_hundreds_of_seeds():

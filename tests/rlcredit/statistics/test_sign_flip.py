@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlcredit.statistics.sign_flip import fewest_pairs, sign_flip_p, smallest_sign_flip_p
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p, smallest_sign_flip_p
 
 
 def test_five_pairs_never_reach_five_percent():
@@ -28,7 +28,7 @@ def test_decimals_that_cancel_are_ties_despite_rounding():
 
 @pytest.mark.parametrize(("alpha", "pairs"), [(0.5, 2), (0.25, 3), (0.05, 6), (0.05 / 4, 8), (0.01, 8), (0.001, 11)])
 def test_fewest_pairs_are_the_first_whose_smallest_p_will_do(alpha, pairs):
-    assert fewest_pairs(alpha) == pairs
+    assert fewest_sign_flip_pairs(alpha) == pairs
     assert smallest_sign_flip_p(pairs) <= alpha < smallest_sign_flip_p(pairs - 1)
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlcredit.statistics.adjusted_p import holm
-from rlcredit.statistics.equivalence import equivalence
-from rlcredit.statistics.t_power import t_power
-from rlcredit.statistics.t_test import paired_t
-from rlcredit.statistics.verdict import seeds_to_decide, verdict
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.t_power import t_test_power
+from rlcredit.statistics.t_test import paired_t_test
+from rlcredit.statistics.verdict import seeds_to_decide, state_conclusion
 
 differences = st.lists(st.integers(-40, 40), min_size=2, max_size=12).map(lambda points: np.array(points) / 512)
 
@@ -31,28 +31,29 @@ def around(mean, deviation, seeds):
     ],
 )
 def test_eight_seeds_and_a_margin_of_one_point(mean, deviation, said):
-    assert verdict(around(mean, deviation, 8), margin=0.01) == said
+    assert state_conclusion(around(mean, deviation, 8), margin=0.01) == said
 
 
 def test_a_real_difference_within_the_margin_is_equivalent():
     row = around(0.004, 0.003, 8)
-    assert paired_t(row).p < 0.01
-    assert verdict(row, margin=0.01) == "equivalent within 1 pp"
-    assert verdict(row, margin=0.003) == "better"
+    assert paired_t_test(row).p < 0.01
+    assert state_conclusion(row, margin=0.01) == "equivalent within 1 pp"
+    assert state_conclusion(row, margin=0.003) == "better"
 
 
 def test_margins_are_printed_in_points():
-    assert verdict([0.0, 0.0], margin=0.005) == "equivalent within 0.5 pp"
+    assert state_conclusion([0.0, 0.0], margin=0.005) == "equivalent within 0.5 pp"
 
 
 def test_a_family_is_corrected_before_it_is_judged():
     family = [around(mean, 0.01, 8) for mean in (0.009, 0.012, 0.0, 0.03)]
-    tests = [paired_t(row) for row in family]
-    ps = holm([test.p for test in tests])
-    same = holm([equivalence(test, margin=0.01).p for test in tests])
-    alone = [verdict(row, margin=0.01) for row in family]
+    tests = [paired_t_test(row) for row in family]
+    ps = holm_adjusted_p([test.p for test in tests])
+    same = holm_adjusted_p([equivalence_test(test, margin=0.01).p for test in tests])
+    alone = [state_conclusion(row, margin=0.01) for row in family]
     judged = [
-        verdict(row, margin=0.01, p=p, p_equivalence=q, family=4) for row, p, q in zip(family, ps, same, strict=True)
+        state_conclusion(row, margin=0.01, p=p, p_equivalence=q, family=4)
+        for row, p, q in zip(family, ps, same, strict=True)
     ]
     assert alone == ["better", "better", "equivalent within 1 pp", "better"]
     assert judged == [
@@ -66,7 +67,7 @@ def test_a_family_is_corrected_before_it_is_judged():
 @settings(deadline=None, max_examples=50)
 @given(differences, st.floats(0.001, 0.2), st.sampled_from([0.01, 0.05, 0.1]))
 def test_more_seeds_are_asked_for_than_there_are(row, margin, alpha):
-    said = verdict(row, margin, alpha=alpha)
+    said = state_conclusion(row, margin, alpha=alpha)
     if said.startswith("undecided"):
         needed = int(said.split()[-2])
         assert needed == max(len(row) + 1, seeds_to_decide(row.std(ddof=1), margin, alpha))
@@ -77,8 +78,8 @@ def test_more_seeds_are_asked_for_than_there_are(row, margin, alpha):
 @given(differences, st.floats(0.001, 0.2))
 def test_exchanging_the_arms_exchanges_better_and_worse(row, margin):
     exchanged = {"better": "worse", "worse": "better"}
-    said = verdict(row, margin)
-    assert verdict(-row, margin) == exchanged.get(said, said)
+    said = state_conclusion(row, margin)
+    assert state_conclusion(-row, margin) == exchanged.get(said, said)
 
 
 @settings(deadline=None, max_examples=50)
@@ -86,15 +87,15 @@ def test_exchanging_the_arms_exchanges_better_and_worse(row, margin):
 def test_with_so_many_seeds_no_difference_is_undecided(mean, deviation):
     seeds = seeds_to_decide(deviation, margin=0.02)
     if seeds < 3000:
-        assert not verdict(around(mean, deviation, seeds), margin=0.02).startswith("undecided")
+        assert not state_conclusion(around(mean, deviation, seeds), margin=0.02).startswith("undecided")
 
 
 @pytest.mark.parametrize("ratio", [1.0, 3.0])
 def test_so_many_seeds_have_a_power_of_about_ninety_five_percent_either_way(ratio):
     seeds = seeds_to_decide(ratio, margin=1.0)
-    assert t_power(1 / ratio, seeds, arms=1) == pytest.approx(0.95, abs=0.035)
+    assert t_test_power(1 / ratio, seeds, arms=1) == pytest.approx(0.95, abs=0.035)
     rows = np.random.default_rng(0).normal(0, ratio, (2000, seeds))
-    shown = [equivalence(paired_t(row), margin=1.0).p <= 0.05 for row in rows]
+    shown = [equivalence_test(paired_t_test(row), margin=1.0).p <= 0.05 for row in rows]
     assert np.mean(shown) == pytest.approx(0.95, abs=0.035)
 
 

@@ -1,9 +1,9 @@
 import pytest
 
 from rlcredit.tasks import Example, Task
-from rlcredit.tasks.conversation import conversation
+from rlcredit.tasks.conversation import build_conversation
 from rlcredit.tasks.example import Shot
-from rlcredit.tasks.split import split
+from rlcredit.tasks.split import split_held_out
 
 TURNS = [
     {"role": "user", "content": "Say 2."},
@@ -17,7 +17,7 @@ class Sums(Task):
 
     def examples(self):
         every = [Example(f"{n} + 1", str(n + 1), {}) for n in range(40)]
-        return split([*every, Example(TURNS, "3", {}), Example(TURNS, "3", {})], None, None)
+        return split_held_out([*every, Example(TURNS, "3", {}), Example(TURNS, "3", {})], None, None)
 
 
 def contents(said):
@@ -25,11 +25,11 @@ def contents(said):
 
 
 def test_a_question_alone_is_one_turn():
-    assert conversation("4 + 3", "{question} = ?") == [{"role": "user", "content": "4 + 3 = ?"}]
+    assert build_conversation("4 + 3", "{question} = ?") == [{"role": "user", "content": "4 + 3 = ?"}]
 
 
 def test_system_shots_and_turns_come_in_this_order():
-    said = conversation(TURNS, "{question} Box it.", "Be short.", [Shot("1 + 1", "2")])
+    said = build_conversation(TURNS, "{question} Box it.", "Be short.", [Shot("1 + 1", "2")])
     assert contents(said) == [
         ("s", "Be short."),
         ("u", "1 + 1 Box it."),
@@ -41,18 +41,18 @@ def test_system_shots_and_turns_come_in_this_order():
 
 
 def test_braces_of_a_question_are_left_alone():
-    assert conversation(r"\frac{1}{2} {question}", "{question}!")[0]["content"] == r"\frac{1}{2} {question}!"
+    assert build_conversation(r"\frac{1}{2} {question}", "{question}!")[0]["content"] == r"\frac{1}{2} {question}!"
 
 
 def test_an_empty_system_prompt_is_one():
-    assert contents(conversation("x", system="")) == [("s", ""), ("u", "x")]
+    assert contents(build_conversation("x", system="")) == [("s", ""), ("u", "x")]
 
 
 def test_a_system_prompt_of_its_own_is_kept_and_two_are_refused():
     own = [{"role": "system", "content": "Own."}, *TURNS]
-    assert contents(conversation(own, shots=[Shot("q", "a")]))[:2] == [("s", "Own."), ("u", "q")]
+    assert contents(build_conversation(own, shots=[Shot("q", "a")]))[:2] == [("s", "Own."), ("u", "q")]
     with pytest.raises(ValueError, match=r"data\.system: a question has a system prompt of its own, 'Own\.'"):
-        conversation(own, system="Other.")
+        build_conversation(own, system="Other.")
 
 
 def test_a_task_says_it_to_the_policy_and_counts_equal_turns_once():

@@ -9,9 +9,9 @@ from lightning.pytorch import Trainer
 
 from rlcredit.engines.sampling import Sampling
 from rlcredit.module import PolicyModule
-from rlcredit.tasks import Prompts, Records
+from rlcredit.tasks import PromptBatch, Records
 from rlcredit.tasks.held_out import FAR_APART, HeldOutSet
-from rlcredit.tracking.held_out import HeldOut
+from rlcredit.tracking.held_out import HeldOutVerdicts
 from rlcredit.tracking.progress import StepLines
 
 ASKED = "State the final answer to the following arithmetic problem: {} + {} ="
@@ -40,7 +40,7 @@ def evaluated(policy, folder, pass_k=4, **arguments):
     module = PolicyModule(policy, validation=Sampling(completions=4, max_tokens=32), pass_k=pass_k)
     task = Records("train.csv", "own.csv", prompts_per_step=2, **arguments)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    trainer = Trainer(default_root_dir=folder, callbacks=[HeldOut(), StepLines()], **quiet)
+    trainer = Trainer(default_root_dir=folder, callbacks=[HeldOutVerdicts(), StepLines()], **quiet)
     trainer.validate(module, task, verbose=False)
     verdicts = json.loads((folder / "held_out" / "step_000000.json").read_text())
     return trainer.callback_metrics, verdicts
@@ -90,7 +90,7 @@ def test_questions_held_out_by_nobody_are_trained_on(files):
 
 def test_noise_is_named_by_the_number_of_the_set():
     task = Records("train.csv")
-    prompts = Prompts([0, 7], ["a", "b"], [])
+    prompts = PromptBatch([0, 7], ["a", "b"], [])
     assert HeldOutSet("", 0, task).drawn(prompts).numbers == [0, 7]
     assert HeldOutSet("x", 2, task).drawn(prompts).numbers == [2 * FAR_APART, 7 + 2 * FAR_APART]
 

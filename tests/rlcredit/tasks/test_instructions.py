@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.tasks.instructions import divided, filled
+from rlcredit.tasks.instructions import fill_template, split_instruction
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ from rlcredit.tasks.instructions import divided, filled
     ],
 )
 def test_columns_become_part_of_the_question(instruction, template, around):
-    assert divided(instruction, {"Body", "Question"}.__contains__) == (template, around or instruction)
+    assert split_instruction(instruction, {"Body", "Question"}.__contains__) == (template, around or instruction)
 
 
 def test_what_a_column_says_is_not_read_as_an_instruction():
     texts = {"a": "{b} {question}", "b": "secret"}
-    assert filled(r"{a} \text{b} {c}", texts.get) == r"{b} {question} \text{b} {c}"
+    assert fill_template(r"{a} \text{b} {c}", texts.get) == r"{b} {question} \text{b} {c}"

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from rlcredit.tasks.record_answers import AnswerColumn, UnansweredError, UnsaidListError, comma_decimals
+from rlcredit.tasks.record_answers import AmbiguousListError, AnswerColumn, MissingAnswerError, find_comma_decimals
 
 
 def accepted(content, *arguments, **options):
@@ -34,7 +34,7 @@ def test_a_list_is_what_its_file_says(content, meaning, answers):
 
 @pytest.mark.parametrize("content", [["0.01", "0.02"], "['0.01', '0.02']"])
 def test_a_list_of_several_is_refused_where_nobody_says_what_it_means(content):
-    with pytest.raises(UnsaidListError) as refused:
+    with pytest.raises(AmbiguousListError) as refused:
         accepted(content)
     assert str(refused.value) == (
         "x.json, entry 3: column `a` lists 2 answers, ['0.01', '0.02']. If each of them is right, say "
@@ -44,7 +44,9 @@ def test_a_list_of_several_is_refused_where_nobody_says_what_it_means(content):
 
 @pytest.mark.parametrize("content", [None, " ", float("nan"), float("inf"), [], [None], ["1", ""], ["1", None]])
 def test_a_record_without_an_answer_is_one(content):
-    with pytest.raises(UnansweredError, match=r"x.json, entry 3: column `a` must be a non-empty text or a number, got"):
+    with pytest.raises(
+        MissingAnswerError, match=r"x.json, entry 3: column `a` must be a non-empty text or a number, got"
+    ):
         accepted(content, "any")
 
 
@@ -68,7 +70,7 @@ def test_what_can_be_no_answer_is_refused_with_its_kind(content, message):
 def test_solutions_state_their_answers_in_every_entry():
     assert accepted(["so #### 4", "or #### 5"], "any", "hashes") == ("4", "5")
     for reference, mark in {"hashes": "####", "label": "Answer:", "number": "number"}.items():
-        with pytest.raises(UnansweredError, match=f"has no `?{mark}`? that states its answer"):
+        with pytest.raises(MissingAnswerError, match=f"has no `?{mark}`? that states its answer"):
             accepted("four", None, reference)
 
 
@@ -86,6 +88,11 @@ def test_numbers_have_no_decimal_comma_to_lose():
 
 
 def test_decimals_with_commas_are_told_from_thousands_pairs_and_lists():
-    assert comma_decimals(["3,5", "12", "$-0,75$", "1.250,00"]) == [0, 2, 3]
-    assert comma_decimals(["1,000", "2,500,000", "(3,5)", "a,b", "12"]) == []
-    assert comma_decimals(["1,3", "1,3,5"]) == comma_decimals(["1,3", "2, 4"]) == comma_decimals(["1,3", "0.5"]) == []
+    assert find_comma_decimals(["3,5", "12", "$-0,75$", "1.250,00"]) == [0, 2, 3]
+    assert find_comma_decimals(["1,000", "2,500,000", "(3,5)", "a,b", "12"]) == []
+    assert (
+        find_comma_decimals(["1,3", "1,3,5"])
+        == find_comma_decimals(["1,3", "2, 4"])
+        == find_comma_decimals(["1,3", "0.5"])
+        == []
+    )

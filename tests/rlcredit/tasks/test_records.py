@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
-from fuzz_mutations import damaged
+from fuzz_mutations import damage_bytes
 
 from rlcredit.tasks import JSONL, HubDataset, Records
 from rlcredit.tasks.example import Shot
@@ -266,7 +266,7 @@ def test_a_damaged_csv_file_is_read_or_refused(tmp_path):
     content, path, rng = csv(tmp_path / "q.csv").read_bytes(), tmp_path / "q.csv", random.Random(0)
     messages = []
     for _ in range(300):
-        path.write_bytes(damaged(content, rng))
+        path.write_bytes(damage_bytes(content, rng))
         try:
             Records(str(path)).setup()
         except ValueError as error:

@@ -3,7 +3,7 @@
 import pytest
 
 from rlcredit.tasks import JSONL, Example, ReasoningGym, Records
-from rlcredit.tasks.references import reference_faults
+from rlcredit.tasks.references import find_reference_faults
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 
@@ -13,7 +13,7 @@ def faults(answer, answer_format="boxed", alternatives=()):
     def judge(completions, examples):
         return verifier.judge(completions, [example.answer for example in examples])
 
-    found = reference_faults([Example("?", answer, {}, alternatives)], answer_format, judge)
+    found = find_reference_faults([Example("?", answer, {}, alternatives)], answer_format, judge)
     return [fault for _, fault in found]
 
 
@@ -84,4 +84,6 @@ def test_a_data_set_without_references_says_so_before_the_run(capsys):
 def test_time_for_references_is_bounded(monkeypatch):
     monkeypatch.setattr("rlcredit.tasks.references.SECONDS", -1)
     examples = [Example(f"{n}?", "{", {}) for n in range(3)]
-    assert list(reference_faults(examples, "boxed", lambda completions, _: [Verdict.WRONG] * len(completions))) == []
+    assert (
+        list(find_reference_faults(examples, "boxed", lambda completions, _: [Verdict.WRONG] * len(completions))) == []
+    )

@@ -3,7 +3,7 @@
 import pytest
 
 from rlcredit.tasks import Example
-from rlcredit.tasks.split import separate_alike, wording
+from rlcredit.tasks.split import normalise_wording, separate_alike_questions
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from rlcredit.tasks.split import separate_alike, wording
     ],
 )
 def test_spaces_case_marks_and_forms_of_characters_do_not_count(one, other):
-    assert wording(one) == wording(other)
+    assert normalise_wording(one) == normalise_wording(other)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_spaces_case_marks_and_forms_of_characters_do_not_count(one, other):
     ],
 )
 def test_what_changes_the_meaning_does(one, other):
-    assert wording(one) != wording(other)
+    assert normalise_wording(one) != normalise_wording(other)
 
 
 def test_training_questions_like_held_out_ones_are_set_apart_in_their_order():
     train = [Example(text, "", {}) for text in ("3+1", "a", "A?", "b")]
-    kept, alike = separate_alike(train, [Example("A", "", {}), Example("3 + 1 ", "", {})])
+    kept, alike = separate_alike_questions(train, [Example("A", "", {}), Example("3 + 1 ", "", {})])
     assert ([each.text for each in kept], [each.text for each in alike]) == (["b"], ["3+1", "a", "A?"])

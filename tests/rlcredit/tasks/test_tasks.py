@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from rlcredit.command_line.explain import call
+from rlcredit.command_line.explain import render_call
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
-from rlcredit.tasks.split import held_out
+from rlcredit.tasks.split import is_held_out
 from rlcredit.verification.scorers import EVALUATING
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
@@ -39,7 +39,7 @@ def test_no_training_question_is_held_out_whatever_the_seed():
 
 
 def test_about_a_tenth_is_held_out():
-    assert 0.08 < sum(held_out(f"question {i}") for i in range(5000)) / 5000 < 0.12
+    assert 0.08 < sum(is_held_out(f"question {i}") for i in range(5000)) / 5000 < 0.12
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_missing_column_is_named(tmp_path):
 
 
 def test_tasks_are_written_as_they_were_so_that_older_runs_go_on():
-    written = call(ReasoningGym("chain_sum", {"min_terms": 3}, train_size=16, validation_size=8))
+    written = render_call(ReasoningGym("chain_sum", {"min_terms": 3}, train_size=16, validation_size=8))
     assert written == "ReasoningGym(name='chain_sum', config={min_terms: 3}, train_size=16, solved_at=1.0)"
     expected = "HubDataset(path='a/b', name=None, revision=None, train_split='train', validation_split='test', "
-    assert call(HubDataset("a/b")) == f"{expected}question='question', answer='answer')"
+    assert render_call(HubDataset("a/b")) == f"{expected}question='question', answer='answer')"

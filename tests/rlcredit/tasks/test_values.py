@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from rlcredit.tasks.values import answer_text, asked, column
+from rlcredit.tasks.values import find_role_column, read_answer_text, read_question
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,20 @@ from rlcredit.tasks.values import answer_text, asked, column
     ],
 )
 def test_the_text_of_an_answer(number, text):
-    assert answer_text(number) == text
+    assert read_answer_text(number) == text
 
 
 def test_a_question_is_a_text_or_a_conversation():
     user, system = {"role": "user", "content": "1+1?"}, {"role": "system", "content": "Think."}
-    assert asked([user], "x") == asked("1+1?", "x") == "1+1?"
-    assert asked([system, user], "x") == [system, user]
-    assert asked([{"role": "user", "content": " "}], "x") is asked(None, "x") is None
+    assert read_question([user], "x") == read_question("1+1?", "x") == "1+1?"
+    assert read_question([system, user], "x") == [system, user]
+    assert read_question([{"role": "user", "content": " "}], "x") is read_question(None, "x") is None
     for odd in ([system], ["1+1?"], []):
         with pytest.raises(ValueError, match="x: "):
-            asked(odd, "x")
+            read_question(odd, "x")
 
 
 def test_a_column_with_a_point_in_its_name_comes_before_one_inside_another():
-    assert column("answer", "a.b", {"a.b": 1}, "x") == "a.b"
+    assert find_role_column("answer", "a.b", {"a.b": 1}, "x") == "a.b"
     with pytest.raises(ValueError, match=r"x: column `a.c` is missing; found \['a'\]"):
-        column("answer", "a.c", {"a": {"b": 1}}, "x")
+        find_role_column("answer", "a.c", {"a": {"b": 1}}, "x")

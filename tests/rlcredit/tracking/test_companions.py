@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch.distributed as dist
 
-from rlcredit.exits import NoCompanion
+from rlcredit.exits import ProcessLost
 from rlcredit.tracking import companions
-from rlcredit.tracking.companions import Companions, Watch
+from rlcredit.tracking.companions import Heartbeat, ProcessWatchdog
 
 GLOO = "[gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:1: Connection reset by peer"
 
@@ -37,7 +37,7 @@ def until(condition, seconds=10.0):
 
 
 def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
-    watch = Watch(0, 2)
+    watch = Heartbeat(0, 2)
     began = time.monotonic()
     for number in range(40):  # longer than the silence
         other.sign(str(number))
@@ -46,12 +46,12 @@ def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
     assert other.ended == []
     assert until(lambda: other.ended)
     watch.end()
-    assert other.ended[0] == NoCompanion.status
+    assert other.ended[0] == ProcessLost.status
     assert "Process 1 of this run has given no sign for" in capsys.readouterr().err
 
 
 def test_a_process_that_has_finished_is_not_missed(other):
-    watch = Watch(0, 2)
+    watch = Heartbeat(0, 2)
     other.sign("done")
     time.sleep(3 * companions.SILENCE)
     watch.end()
@@ -60,16 +60,16 @@ def test_a_process_that_has_finished_is_not_missed(other):
 
 @pytest.mark.parametrize(("rank", "told"), [(0, ""), (1, "error: Another process of this run has ended after step 3.")])
 def test_the_error_of_an_exchange_becomes_a_message(rank, told, capsys):
-    watched = Companions()
+    watched = ProcessWatchdog()
     watched.watch = SimpleNamespace(end=lambda: None)
     trainer = SimpleNamespace(global_step=3, global_rank=rank)
-    with pytest.raises(NoCompanion, match="has ended after step 3"):
+    with pytest.raises(ProcessLost, match="has ended after step 3"):
         watched.on_exception(trainer, None, RuntimeError(GLOO))
     assert capsys.readouterr().err.startswith(told)
 
 
 def test_other_errors_stay_what_they_are():
-    watched = Companions()
+    watched = ProcessWatchdog()
     watched.on_exception(None, None, RuntimeError(GLOO))  # one process alone
     watched.watch = SimpleNamespace(end=lambda: None)
     watched.on_exception(None, None, RuntimeError("CUDA out of memory"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lightning.pytorch import seed_everything
 
-from rlcredit.tracking.held_out import HeldOut
+from rlcredit.tracking.held_out import HeldOutVerdicts
 from rlcredit.tracking.status import RunStatus
 
 
@@ -16,7 +16,7 @@ def evaluated(fit, tmp_path):
     watchers = {"limit_val_batches": 1.0, "val_check_interval": 1, "check_val_every_n_epoch": None}
     from callbacks.episode.grpo import GRPO
 
-    fit(steps=2, completions=4, stack=[GRPO(), HeldOut(), RunStatus()], num_sanity_val_steps=0, **watchers)
+    fit(steps=2, completions=4, stack=[GRPO(), HeldOutVerdicts(), RunStatus()], num_sanity_val_steps=0, **watchers)
     return tmp_path
 
 

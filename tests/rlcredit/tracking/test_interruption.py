@@ -7,12 +7,12 @@ import time
 import pytest
 
 from rlcredit.tracking import interruption
-from rlcredit.tracking.interruption import Interrupted, Signals
+from rlcredit.tracking.interruption import SignalHandler, SignalInterrupt
 
 
 @pytest.fixture
 def signals():
-    with (heeding := Signals()).heeded():
+    with (heeding := SignalHandler()).heeded():
         yield heeding
 
 
@@ -25,7 +25,7 @@ def test_in_the_middle_of_a_step_a_signal_waits_and_a_second_does_not(signals):
     signals.training = Training(midstep=True)
     os.kill(os.getpid(), signal.SIGTERM)
     assert signals.caught == signal.SIGTERM
-    with pytest.raises(Interrupted, match="SIGINT"):
+    with pytest.raises(SignalInterrupt, match="SIGINT"):
         os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -33,14 +33,14 @@ def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
     monkeypatch.setattr(interruption, "GRACE", 0.2)
     signals.training = Training(midstep=True)
     os.kill(os.getpid(), signal.SIGTERM)
-    with pytest.raises(Interrupted, match="SIGTERM"):
+    with pytest.raises(SignalInterrupt, match="SIGTERM"):
         time.sleep(5)
 
 
 def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored_and_the_others_are_given_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with Signals().heeded():
+        with SignalHandler().heeded():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -10,7 +10,7 @@ from rlcredit.functional.gates import AdaptiveEta
 from rlcredit.losses import KLPenalty
 from rlcredit.module import PolicyModule
 from rlcredit.tasks import ReasoningGym
-from rlcredit.tracking.parameters import flat_parameters
+from rlcredit.tracking.parameters import collect_flat_parameters
 
 
 def test_numbers_of_stack_optimizer_sampling_and_task_have_names_of_their_own():
@@ -22,7 +22,7 @@ def test_numbers_of_stack_optimizer_sampling_and_task_have_names_of_their_own():
         optimizer=lambda weights: torch.optim.AdamW(weights, lr=5e-4, betas=(0.9, 0.95)),
     )
     task = ReasoningGym("chain_sum", {"min_terms": 3}, train_size=8, validation_size=4, prompts_per_step=2)
-    flat = flat_parameters(trainer, module, task)
+    flat = collect_flat_parameters(trainer, module, task)
     expected = {
         "optimizer.class": "AdamW",
         "optimizer.lr": 5e-4,

@@ -6,8 +6,8 @@ import pytest
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification import sandbox
-from rlcredit.verification.plain import plain_expression
-from rlcredit.verification.scorers import EVALUATING, admissible, scorer
+from rlcredit.verification.plain import is_plain_expression
+from rlcredit.verification.scorers import EVALUATING, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 from tests.rlcredit.verification.hostile import CODE, HOSTILE
 
@@ -59,7 +59,7 @@ def test_hostile_answers_to_mathematics_are_wrong(hostile):
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.skipif(not sandbox.available(), reason="needs seccomp")
+@pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")
 @pytest.mark.parametrize("name", ["countdown", "string_insertion"])
 def test_behind_the_grammar_the_same_code_runs_and_can_do_nothing(hostile, name):
     # It can still change the scorer in its own process, so the grammar is what keeps verdicts honest.
@@ -80,7 +80,7 @@ def test_references_are_judged_right(evaluating):
 
 def test_an_answer_that_the_scorer_stumbles_over_is_wrong():
     # prime_factorization multiplies what int() has read, outside any try.
-    score = scorer("prime_factorization", {})
+    score = make_gym_scorer("prime_factorization", {})
     assert score("2 × three", {"question": "", "answer": "2 × 3", "metadata": {}}) == 0.0
     assert score("2 × three", {"question": "", "answer": "two", "metadata": {}}) is None
 
@@ -90,7 +90,7 @@ def test_a_batch_of_hostile_answers_cannot_stop_training():
     task = ReasoningGym("intermediate_integration", **SIZES, verify_budget=2.0)
     task.setup()
     slow = [f"sqrt(sin(x)+cos(x)**{k % 90 + 9}+exp(sqrt(x)))**{k + 9}/tan(log(x)+{k})**9" for k in range(24)]
-    assert all(plain_expression(text, "x", ["sin", "cos", "tan", "exp", "log", "sqrt"]) for text in slow)
+    assert all(is_plain_expression(text, "x", ["sin", "cos", "tan", "exp", "log", "sqrt"]) for text in slow)
     started = time.monotonic()
     verdicts = task.judge([rf"\boxed{{{text}}}" for text in slow], [task.train_set[0]] * len(slow))
     assert verdicts == [Verdict.WRONG] * len(slow)
@@ -99,6 +99,6 @@ def test_a_batch_of_hostile_answers_cannot_stop_training():
 
 def test_long_numbers_are_refused_unless_the_reference_is_one():
     entry = {"answer": "3e10457", "metadata": {}}
-    assert admissible("base_conversion", "3e10457", entry)
-    assert not admissible("base_conversion", "3e10457", {**entry, "answer": "5"})
-    assert not admissible("base_conversion", "5" * 20_001, entry)
+    assert is_admissible_answer("base_conversion", "3e10457", entry)
+    assert not is_admissible_answer("base_conversion", "3e10457", {**entry, "answer": "5"})
+    assert not is_admissible_answer("base_conversion", "5" * 20_001, entry)

@@ -3,8 +3,8 @@ import pytest
 
 from rlcredit.tasks import JSONL, ReasoningGym
 from rlcredit.verification import own
-from rlcredit.verification.named import score
-from rlcredit.verification.own import OwnVerifier
+from rlcredit.verification.named import read_user_judgement
+from rlcredit.verification.own import UserVerifier
 from rlcredit.verification.verifiers import Verdict
 
 VERIFIERS = """
@@ -76,7 +76,7 @@ def patient(monkeypatch):
 
 
 def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkeypatch):
-    verifier = OwnVerifier("my_verifiers.judge")
+    verifier = UserVerifier("my_verifiers.judge")
     said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
     metadata = {"words": 2}
     assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
@@ -86,12 +86,12 @@ def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkey
 
 
 def test_an_object_of_a_class_judges_and_right_begins_at_one(folder, patient):
-    verifier = OwnVerifier("my_verifiers.Partly")
+    verifier = UserVerifier("my_verifiers.Partly")
     assert verifier.judge([("it is 5", "5", {}), ("half", "5", {})]) == [RIGHT, WRONG]
 
 
 def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
-    verifier = OwnVerifier("my_verifiers.raises")
+    verifier = UserVerifier("my_verifiers.raises")
     verifier.start("a=b", {})
     assert verifier.judge([("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
 
@@ -113,28 +113,35 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
 )
 def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):
     with pytest.raises(ValueError, match=rf"data.verifier: {path}: .*{message}"):
-        OwnVerifier(path).start("5", {})
+        UserVerifier(path).start("5", {})
 
 
 def test_what_is_too_slow_is_refused(folder, monkeypatch):
     monkeypatch.setattr(own, "SECONDS", 1.0)
     with pytest.raises(ValueError, match=r"it took \d.\d s, and a completion may take 1 s"):
-        OwnVerifier("my_verifiers.slow").start("5", {})
+        UserVerifier("my_verifiers.slow").start("5", {})
     with pytest.raises(ValueError, match="one example took it longer than 1 s"):
-        OwnVerifier("my_verifiers.stuck").start("5", {})
+        UserVerifier("my_verifiers.stuck").start("5", {})
 
 
 @pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])
 def test_what_is_no_path_of_a_verifier_is_refused_at_once(path):
     with pytest.raises(ValueError, match=r"data.verifier: .*(is no dotted path|is Python's own)"):
-        OwnVerifier(path)
+        UserVerifier(path)
 
 
 def test_results_are_bools_and_shares():
-    assert [score(each) for each in (True, False, 1, 0.25, np.bool_(True), np.float32(0.5))] == [1, 0, 1, 0.25, 1, 0.5]
+    assert [read_user_judgement(each) for each in (True, False, 1, 0.25, np.bool_(True), np.float32(0.5))] == [
+        1,
+        0,
+        1,
+        0.25,
+        1,
+        0.5,
+    ]
     for strange in ("yes", None, 2, -0.1, float("nan"), [1]):
         with pytest.raises(TypeError, match="and True, False or a number from 0 to 1 is asked"):
-            score(strange)
+            read_user_judgement(strange)
 
 
 def test_a_task_judges_by_it_whatever_its_own_verifier_is(folder, patient):

@@ -5,7 +5,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from gold_kinds import read_mixed, read_number, read_percentage, read_scientific
+from gold_kinds import read_gold_number, read_mixed_number, read_percentage, read_scientific_number
 from verifier_rewrites import DIFFERENT, EQUAL
 
 from rlcredit.verification.verifiers import MathVerifier, Verdict
@@ -48,7 +48,12 @@ def number_in_box(completion):
     if inside == completion or not completion.endswith("}"):
         return None
     return next(
-        (number for read in (read_number, read_mixed, read_scientific) if (number := read(inside)) is not None), None
+        (
+            number
+            for read in (read_gold_number, read_mixed_number, read_scientific_number)
+            if (number := read(inside)) is not None
+        ),
+        None,
     )
 
 
@@ -70,7 +75,7 @@ def test_every_rewrite_applies_to_some_gold_and_changes_its_text(rewrites):
 def test_rewritten_numbers_are_equal_or_different_as_fractions():
     for name, rewrite in {**EQUAL, **DIFFERENT}.items():
         for gold in GOLDS:
-            value = read_number(gold.strip("$"))
+            value = read_gold_number(gold.strip("$"))
             written = number_in_box(rewrite(gold) or "")
             if value is not None and written is not None and read_percentage(gold) is None:
                 assert (written == value) == (name in EQUAL), (name, gold)

@@ -4,18 +4,18 @@ import pytest
 
 from rlcredit.tasks import ReasoningGym, Records
 from rlcredit.verification import sandbox
-from rlcredit.verification.jury import Jury
-from rlcredit.verification.scorers import evaluates
-from rlcredit.verification.seccomp import seccomp_filter
+from rlcredit.verification.jury import WorkerPool
+from rlcredit.verification.scorers import has_evaluating_scorer
+from rlcredit.verification.seccomp import build_seccomp_filter
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 from tests.rlcredit.verification.suspects import FORBIDDEN, attempts
 
-pytestmark = pytest.mark.skipif(not sandbox.available(), reason="needs seccomp")
+pytestmark = pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")
 
 
 @pytest.fixture(scope="module")
 def jury():
-    return Jury(attempts)
+    return WorkerPool(attempts)
 
 
 @pytest.mark.parametrize("attempt", FORBIDDEN)
@@ -25,11 +25,15 @@ def test_a_locked_process_may_not(jury, attempt):
 
 def test_the_filter_fits_both_machines():
     # 4 instructions in front, then per group its calls, a jump, its test and two results, and a refusal at the end.
-    assert len(seccomp_filter(3, "x86_64")) == len(seccomp_filter(3, "aarch64")) == 8 * (4 + 18 + 3 + 2 + 5 + 2 + 5 + 1)
+    assert (
+        len(build_seccomp_filter(3, "x86_64"))
+        == len(build_seccomp_filter(3, "aarch64"))
+        == 8 * (4 + 18 + 3 + 2 + 5 + 2 + 5 + 1)
+    )
 
 
 def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
-    monkeypatch.setattr(sandbox, "available", lambda: False)
+    monkeypatch.setattr(sandbox, "can_lock_process", lambda: False)
     with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --unsafe_scorers true"):
         ReasoningGym("countdown", train_size=1, validation_size=1)
     with pytest.raises(ValueError, match=r"math-verify evaluates .* --unsafe_scorers true"):
@@ -40,7 +44,7 @@ def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
 
 
 def test_a_task_that_needs_a_lock_is_refused_before_its_first_answer(monkeypatch, tmp_path):
-    monkeypatch.setattr(sandbox, "available", lambda: False)
+    monkeypatch.setattr(sandbox, "can_lock_process", lambda: False)
     table = tmp_path / "table.csv"
     table.write_text("question,answer\n1 + 1?,2\n1 + 2?,3\n1 + 3?,4\n1 + 4?,5\n")
     settings = {"path": str(table), "validation_size": 1, "prompts_per_step": 1}
@@ -50,5 +54,5 @@ def test_a_task_that_needs_a_lock_is_refused_before_its_first_answer(monkeypatch
 
 
 def test_composed_data_sets_evaluate_if_a_part_does():
-    assert evaluates("composite", {"datasets": [{"name": "chain_sum"}, {"name": "countdown"}]})
-    assert not evaluates("composite", {"datasets": [{"name": "chain_sum"}]})
+    assert has_evaluating_scorer("composite", {"datasets": [{"name": "chain_sum"}, {"name": "countdown"}]})
+    assert not has_evaluating_scorer("composite", {"datasets": [{"name": "chain_sum"}]})

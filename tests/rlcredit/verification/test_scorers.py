@@ -6,7 +6,7 @@ import reasoning_gym
 from reasoning_gym.composite import DatasetSpec
 
 from rlcredit.tasks import ReasoningGym
-from rlcredit.verification.scorers import admissible, scorer
+from rlcredit.verification.scorers import is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import Verdict
 
 SQUARE = {"question": "", "answer": "x**2 + C", "metadata": {"variable": "x", "integrand": "2*x"}}
@@ -21,7 +21,7 @@ def integrals(name):
 @pytest.mark.parametrize("constant", ["C", "K", "c", "c1", "C2", "k", "I", "A0"])
 def test_the_constant_of_integration_may_have_any_name(name, constant):
     for answer in (f"x**2 + {constant}", f"{constant} + x**2", f"(x)**2-{constant}"):
-        assert admissible(name, answer, SQUARE)
+        assert is_admissible_answer(name, answer, SQUARE)
         assert integrals(name).score_answer(answer, SQUARE) == 1
 
 
@@ -39,7 +39,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("answer", [*REFUSED, "x**2 + sin", "x**2 + eval", "x**2 + K" + 300 * "(" + 300 * ")"])
 def test_a_letter_that_is_no_constant_of_integration_is_refused(answer):
-    assert not admissible("simple_integration", answer, SQUARE)
+    assert not is_admissible_answer("simple_integration", answer, SQUARE)
 
 
 def test_parts_of_a_composite_are_asked_by_their_own_rules():
@@ -58,4 +58,4 @@ def test_a_puzzle_without_a_reference_calls_wrong_what_its_scorer_stumbles_over(
     inside = [("0.5, 0.5", "square[0.5, 1.5]"), ("0.5, 1.5", "target_red")]
     outside = [("0.5, 0.5", "square[1.5, 0.5]")]
     plans = [json.dumps([{f"Agent[{at}]": f"move(box_red, {to})"} for at, to in plan]) for plan in (inside, outside)]
-    assert list(map(scorer("boxnet", {}), plans, [entry] * 2)) == [1.0, 0.0]
+    assert list(map(make_gym_scorer("boxnet", {}), plans, [entry] * 2)) == [1.0, 0.0]

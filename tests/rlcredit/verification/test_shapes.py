@@ -5,7 +5,7 @@ import pytest
 import reasoning_gym
 from reasoning_gym.factory import DATASETS
 
-from rlcredit.verification.shapes import SHAPES, has_shape
+from rlcredit.verification.shapes import SHAPES, has_answer_shape
 
 CONFIGS = {
     "coin_flip": {"min_trials": 15},
@@ -87,7 +87,7 @@ def test_what_a_generous_scorer_calls_right_has_no_shape_of_an_answer(name, want
     entry = find_entry(name, wanted)
     answer = answer_beside(entry["answer"])
     assert source(name).score_answer(answer, entry) >= 1, answer
-    assert not has_shape(name, answer, entry)
+    assert not has_answer_shape(name, answer, entry)
 
 
 KEPT = [
@@ -127,7 +127,7 @@ def test_the_same_answer_in_another_notation_keeps_its_shape(name, wanted, rewri
     entry = find_entry(name, wanted)
     answer = rewritten(entry["answer"])
     assert source(name).score_answer(answer, entry) >= 1, answer
-    assert has_shape(name, answer, entry)
+    assert has_answer_shape(name, answer, entry)
 
 
 STRANGE = [
@@ -139,21 +139,25 @@ STRANGE = [
 @pytest.mark.parametrize("name", SHAPES)
 def test_any_text_has_the_shape_or_has_not(name):
     entry = {"answer": "5", "metadata": {}}
-    assert {type(has_shape(name, text, entry)) for text in STRANGE} == {bool}
+    assert {type(has_answer_shape(name, text, entry)) for text in STRANGE} == {bool}
 
 
 def test_puzzles_without_a_reference_have_shapes():
     graph = find_entry("graph_color", anything)
     colors = json.dumps(graph["metadata"]["possible_answer"])
-    assert has_shape("graph_color", colors, graph)
-    assert not has_shape("graph_color", colors.replace("{", '{"0": 7, "0": 8, ', 1), graph)
+    assert has_answer_shape("graph_color", colors, graph)
+    assert not has_answer_shape("graph_color", colors.replace("{", '{"0": 7, "0": 8, ', 1), graph)
     cube = {"answer": None, "metadata": {}}
-    assert [has_shape("rubiks_cube", moves, cube) for moves in ("R U' Fw2", "not R", "R2x R")] == [True, False, False]
+    assert [has_answer_shape("rubiks_cube", moves, cube) for moves in ("R U' Fw2", "not R", "R2x R")] == [
+        True,
+        False,
+        False,
+    ]
     formulas = ("(P \u2228 Q) \u2192 \u00acR", "P or Q", "P Q", "\u00acP \u00acP", "(P", "p \u2228 Q")
-    assert [has_shape("propositional_logic", text, cube) for text in formulas] == [True] + 5 * [False]
+    assert [has_answer_shape("propositional_logic", text, cube) for text in formulas] == [True] + 5 * [False]
     plan = '[{"Agent[0.5, 0.5]": "move(box_red, square[0.5, 1.5])"}, {"Agent[0.5, 1.5]": "move(box_red, target_red)"}]'
-    assert has_shape("boxnet", plan, cube)
-    assert not has_shape("boxnet", plan.replace("box_red, square", "target_red, square"), cube)
+    assert has_answer_shape("boxnet", plan, cube)
+    assert not has_answer_shape("boxnet", plan.replace("box_red, square", "target_red, square"), cube)
 
 
 def test_a_game_of_24_is_won_exactly_and_with_its_own_numbers():
@@ -167,21 +171,21 @@ def test_a_game_of_24_is_won_exactly_and_with_its_own_numbers():
         "[8, 3, 8, 3]",
         "8/(3 - 3) + 8*8",
     )
-    assert [has_shape("puzzle24", text, entry) for text in exact] == [True] + 6 * [False]
+    assert [has_answer_shape("puzzle24", text, entry) for text in exact] == [True] + 6 * [False]
 
 
 def test_an_event_that_never_happens_is_not_on_any_day():
     # exp(-5 * |5 + 1| / -1): the scorer takes every day for right where the reference is -1.
     entry = {"answer": "-1", "metadata": {"task": "recurring_event_day"}}
     assert source("calendar_arithmetic").score_answer("5", entry) > 1
-    assert not has_shape("calendar_arithmetic", "5", entry)
-    assert has_shape("calendar_arithmetic", "-1", entry)
+    assert not has_answer_shape("calendar_arithmetic", "5", entry)
+    assert has_answer_shape("calendar_arithmetic", "-1", entry)
 
 
 def test_an_equation_without_real_roots_is_answered_by_quotes_around_nothing():
     entry = {"answer": "", "metadata": {}}
     assert source("polynomial_equations").score_answer("whatever", entry) == 1
-    assert [has_shape("polynomial_equations", text, entry) for text in ('""', "whatever", "nan")] == [
+    assert [has_answer_shape("polynomial_equations", text, entry) for text in ('""', "whatever", "nan")] == [
         True,
         False,
         False,

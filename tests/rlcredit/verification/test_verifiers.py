@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from rlcredit.verification.answers import final_answer
+from rlcredit.verification.answers import find_final_answer
 from rlcredit.verification.mathematics import symbolic
-from rlcredit.verification.serving import LateImportError, LateImports
-from rlcredit.verification.verifiers import MathVerifier, Verdict, exact_verdict
+from rlcredit.verification.serving import LateImportBlocker, LateImportError
+from rlcredit.verification.verifiers import MathVerifier, Verdict, judge_exactly
 
 RIGHT, WRONG, UNJUDGED, NO_ANSWER = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED, Verdict.NO_ANSWER
 
@@ -59,7 +59,7 @@ def verifier():
     ],
 )
 def test_the_final_answer_is_the_last_one_given(text, answer):
-    assert final_answer(text) == answer
+    assert find_final_answer(text) == answer
 
 
 @pytest.mark.parametrize("text", ["The final answer is 42", "#### 42", "<answer>42</answer>", "The answer is 42."])
@@ -117,7 +117,7 @@ def test_formats_that_are_none_are_refused():
     ],
 )
 def test_exact_comparison_of_strings_and_numbers(answer, reference, verdict):
-    assert exact_verdict(answer, reference) is verdict
+    assert judge_exactly(answer, reference) is verdict
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_what_raises_because_of_the_reference_is_not_judged(monkeypatch):
     def stumble(ours, theirs):
         raise RecursionError
 
-    assert symbolic.symbolic_score("x", "y+1") == 0.0
+    assert symbolic.judge_symbolically("x", "y+1") == 0.0
     monkeypatch.setattr(symbolic, "is_same_value", stumble)
-    assert symbolic.symbolic_score("x", "y+1") is None
+    assert symbolic.judge_symbolically("x", "y+1") is None
 
 
 def test_what_raises_because_of_the_answer_is_wrong(monkeypatch):
@@ -169,7 +169,7 @@ def test_what_raises_because_of_the_answer_is_wrong(monkeypatch):
         return 1 / 0 if ours != theirs else compared(ours, theirs)
 
     monkeypatch.setattr(symbolic, "is_same_value", stumble)
-    assert symbolic.symbolic_score("x", "y+1") == 0.0
+    assert symbolic.judge_symbolically("x", "y+1") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_two_formats_count_only_where_they_are_named():
     assert MathVerifier(formats=("boxed", "number")).verdict("4 + 3 = 7", "7") is RIGHT
     assert MathVerifier(formats=("boxed", "number")).verdict(r"4 + 3 = \boxed{8}, not 7", "7") is WRONG
     assert MathVerifier(formats=("whole",)).verdict(" Paris.\n", "paris") is RIGHT
-    assert [final_answer(text, ("number",)) for text in ("it is -1,000.5 dollars.", "range 3-5", "5%", "no")] == [
+    assert [find_final_answer(text, ("number",)) for text in ("it is -1,000.5 dollars.", "range 3-5", "5%", "no")] == [
         *("-1,000.5", "5", "5%"),
         None,
     ]
@@ -260,11 +260,11 @@ def test_what_a_computer_algebra_system_imports_late_leaves_no_answer_unjudged(v
 
 def test_a_module_that_a_locked_process_cannot_read_is_the_fault_of_the_answer():
     # `sympy.plotting` is there and not loaded: the reference compares without it.
-    late = LateImports()
+    late = LateImportBlocker()
     with pytest.raises(LateImportError, match=r"sympy\.plotting"):
         late.find_spec("sympy.plotting")
     assert late.find_spec("no_such_package") is None
-    assert symbolic.fault(lambda: True) == 0.0
+    assert symbolic.blame_answer_or_judge(lambda: True) == 0.0
 
 
 STALLING = [rf"\int \sin(x)^{{{k + 7}}} \cos(x)^{{{k + 9}}} \sqrt{{x+{k}}} dx" for k in range(3)]
@@ -290,6 +290,6 @@ def test_a_reference_that_takes_too_long_itself_is_told_once_and_not_judged(caps
 def test_nothing_that_repeats_is_read_twice_as_long_for_every_repetition(piece):
     started = time.process_time()
     for answer in ("5 " + piece * 160, piece * 160 + "5", "5 " + piece * 160 + "!"):
-        exact_verdict(answer[:500], "5")
-        final_answer(rf"the answer is {piece * 2000}. \boxed{{{answer}")
+        judge_exactly(answer[:500], "5")
+        find_final_answer(rf"the answer is {piece * 2000}. \boxed{{{answer}")
     assert time.process_time() - started < 2

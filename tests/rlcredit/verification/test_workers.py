@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from rlcredit.verification.jury import Jury
-from rlcredit.verification.workers import Worker, environment
+from rlcredit.verification.jury import WorkerPool
+from rlcredit.verification.workers import JudgeWorker, build_worker_environment
 from tests.rlcredit.verification.suspects import FORGED, deeds, sayings, stillborn
 
 
 @pytest.fixture
 def jury():
-    jury = Jury(deeds, timeout=1.0)
+    jury = WorkerPool(deeds, timeout=1.0)
     assert jury.answers([("answer", 2.5), ("shrug",)]) == [2.5, None]
     return jury
 
@@ -25,7 +25,7 @@ def test_answers_come_in_order(jury):
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 def test_what_a_worker_forges_ends_it_and_counts_for_nothing(forged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    jury = Jury(sayings, timeout=2.0)
+    jury = WorkerPool(sayings, timeout=2.0)
     assert jury.answers([("nothing", 0.25), (forged, 1.0), ("nothing", 0.5)]) == [0.25, 0.0, 0.5]
     assert list(tmp_path.iterdir()) == []
 
@@ -44,13 +44,13 @@ def test_what_sleeps_for_ever_is_wrong_as_what_computes(jury):
 
 def test_a_worker_that_stands_still_says_nothing_about_the_question(jury, monkeypatch):
     # Every process that is asked is stopped at once, as a system without memory or processors would.
-    ask = Worker.ask
+    ask = JudgeWorker.ask
 
     def ask_and_stop(worker, *request, **limits):
         os.kill(worker.process.pid, signal.SIGSTOP)
         ask(worker, *request, **limits)
 
-    monkeypatch.setattr(Worker, "ask", ask_and_stop)
+    monkeypatch.setattr(JudgeWorker, "ask", ask_and_stop)
     assert jury.answers([("answer", 0.5)]) == [None]
 
 
@@ -71,7 +71,7 @@ def test_a_stopped_worker_that_reads_nothing_does_not_block_the_trainer(jury):
 
 
 def test_a_batch_of_nothing_but_slow_requests_ends_and_all_are_wrong():
-    jury = Jury(deeds, timeout=5.0, budget=1.0)
+    jury = WorkerPool(deeds, timeout=5.0, budget=1.0)
     started = time.monotonic()
     answers = jury.answers([("answer", 0.5), *[("compute", 100.0 + number) for number in range(30)]])
     assert answers == [0.5] + 30 * [0.0]
@@ -84,21 +84,21 @@ QUICK, SLOW = [("answer", 0.5)] * 30, [("compute", 100.0)] * 6
 
 @pytest.mark.parametrize("order", [QUICK + SLOW, SLOW + QUICK, QUICK[:15] + SLOW + QUICK[15:]])
 def test_the_quick_never_pay_for_the_slow(order):
-    answers = Jury(deeds, timeout=1.0, budget=1.2).answers(order)
+    answers = WorkerPool(deeds, timeout=1.0, budget=1.2).answers(order)
     assert answers == [0.5 if request in QUICK else 0.0 for request in order]
 
 
 def test_what_needs_more_than_its_first_share_gets_what_the_others_leave():
     # A share of 0.1 s each at first; then 1.9 s for the two that are late, of which one needs half a second.
     requests = [*[("answer", 0.5)] * 30, ("compute", 0.5), ("compute", 100.0)]
-    assert Jury(deeds, timeout=3.0, budget=2.0).answers(requests) == [*[0.5] * 30, 1.0, 0.0]
+    assert WorkerPool(deeds, timeout=3.0, budget=2.0).answers(requests) == [*[0.5] * 30, 1.0, 0.0]
 
 
 def test_the_reference_is_to_blame_if_it_takes_as_long(capsys):
     def alone(_, seconds):
         return [("compute", seconds - 100)]
 
-    jury = Jury(deeds, timeout=0.5, alone=alone)
+    jury = WorkerPool(deeds, timeout=0.5, alone=alone)
     assert jury.answers([("compute", 100.0), ("compute", 200.0), ("answer", 0.5)]) == [0.0, None, 0.5]
 
 
@@ -111,8 +111,8 @@ def test_workers_in_reserve_start_as_soon_as_a_batch_lasts(jury):
 def test_no_secret_reaches_a_worker(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "secret")
     monkeypatch.setenv("AWS_SECRET", "secret")
-    assert Jury(deeds).answers([("secrets",)]) == [0.0]
-    assert environment().keys() <= {
+    assert WorkerPool(deeds).answers([("secrets",)]) == [0.0]
+    assert build_worker_environment().keys() <= {
         *("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH"),
         *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
     }
@@ -120,7 +120,7 @@ def test_no_secret_reaches_a_worker(monkeypatch):
 
 def test_a_worker_that_cannot_start_is_an_error():
     with pytest.raises(RuntimeError, match=r"suspects\.stillborn ended before it was ready, twice"):
-        Jury(stillborn).answers([()])
+        WorkerPool(stillborn).answers([()])
 
 
 ORPHANS = """

@@ -26,9 +26,9 @@ def nodes(cluster) -> Nodes:
 @pytest.fixture(scope="session")
 def connection(cluster, tmp_path_factory) -> Iterator[Callable[..., object]]:
     """What shares the cluster out, in this process; the cluster keeps what SIGTERM did before and does now."""
-    from rlcredit.campaign.launchers.ray_cluster import ray_cluster
+    from rlcredit.campaign.launchers.ray_cluster import open_ray_cluster
 
     cluster.sigterm = [signal.getsignal(signal.SIGTERM)]
-    with ray_cluster(tmp_path_factory.mktemp("root"), cluster.address, None) as share:
+    with open_ray_cluster(tmp_path_factory.mktemp("root"), cluster.address, None) as share:
         cluster.sigterm.append(signal.getsignal(signal.SIGTERM))
         yield share

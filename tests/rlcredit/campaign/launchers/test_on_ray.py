@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from rlcredit.campaign import child, pids
-from rlcredit.campaign.declaration import Declaration
+from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers import on_ray
-from rlcredit.campaign.launchers.local import Local
-from rlcredit.campaign.launchers.nodes import Node
-from rlcredit.campaign.ledger import Ledger
-from rlcredit.campaign.run_spec import RunSpec, specs
-from rlcredit.campaign.scheduler import Scheduler
-from rlcredit.campaign.table import EventLines
+from rlcredit.campaign.launchers.local import LocalLauncher
+from rlcredit.campaign.launchers.nodes import ClusterNode
+from rlcredit.campaign.ledger import CampaignRecord
+from rlcredit.campaign.run_spec import RunSpec, list_run_specs
+from rlcredit.campaign.scheduler import RunScheduler
+from rlcredit.campaign.table import RunEventLines
 
 STAND_IN = """
 import json, os, pathlib, sys, time
@@ -65,19 +65,21 @@ def scheduler(tmp_path, monkeypatch):
     parent = SimpleNamespace(context=lambda spec: {"PYTHONPATH": str(package.parent)}, abandon=lambda spec: None)
 
     def make(launcher, root, *conditions):
-        declaration = Declaration(
+        declaration = CampaignDeclaration(
             "x", (), dict.fromkeys(conditions, ()), conditions[0], (0, 1), 2, "val/pass_at_1", 0.02
         )
         leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
         kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in conditions}
         Path(root).mkdir()
-        return Scheduler(declaration, kinds, [0, 2], launcher, Path("settings.yaml"), Ledger(Path(root)), parent)
+        return RunScheduler(
+            declaration, kinds, [0, 2], launcher, Path("settings.yaml"), CampaignRecord(Path(root)), parent
+        )
 
     return make
 
 
 def through(scheduler, view=None):
-    scheduler.through(specs(scheduler.declaration, scheduler.ledger.path.parent), view or EventLines(list))
+    scheduler.through(list_run_specs(scheduler.declaration, scheduler.ledger.path.parent), view or RunEventLines(list))
     return scheduler.ledger.content["cells"]
 
 
@@ -89,7 +91,7 @@ def runs_on(root, condition):
     return [seen(root, condition, seed)["NODE"] for seed in (0, 1)]
 
 
-class Once(EventLines):
+class Once(RunEventLines):
     """Do something once, as soon as both runs of a condition have begun."""
 
     def __init__(self, folder, act) -> None:
@@ -116,7 +118,10 @@ def test_two_runs_go_on_at_a_time_on_two_nodes(scheduler, nodes, connection):
 
 def test_crashes_and_the_ledger_are_those_of_this_machine(scheduler, nodes, connection, capsys):
     known = {}
-    for root, launcher in {"ray": connection(CPU, None), "local": Local(2 * [{"OMP_NUM_THREADS": "1"}])}.items():
+    for root, launcher in {
+        "ray": connection(CPU, None),
+        "local": LocalLauncher(2 * [{"OMP_NUM_THREADS": "1"}]),
+    }.items():
         ledger = through(scheduler(launcher, root, "good", "bad"))
         assert {name: (spec["state"], spec["attempts"]) for name, spec in ledger.items()} == {
             "good/seed0": ("finished", 1),
@@ -153,7 +158,7 @@ def test_a_run_whose_node_dies_is_tried_again_on_another(scheduler, nodes, conne
     }
     assert "crashed    waits/seed0   status -9" in capsys.readouterr().out
     assert "node it was running on is dead" in Path("root/waits/seed0/log.txt").read_text()
-    assert pids.started(lost["pid"]) != lost["started"]
+    assert pids.read_start_time(lost["pid"]) != lost["started"]
     while connection(CPU, None).slots == 2:  # for the cluster to notice
         time.sleep(0.05)
     assert connection(CPU, None).slots == 1
@@ -168,8 +173,8 @@ def test_what_is_interrupted_leaves_no_process_in_the_cluster(scheduler, nodes, 
         through(scheduler(connection(CPU, None), "root", "waits"), Once("root/waits", interrupt))
     for seed in (0, 1):
         record = json.loads(Path(f"root/waits/seed{seed}/process.json").read_text())
-        assert record["machine"] == pids.machine()
-        assert pids.started(record["pid"]) is None
+        assert record["machine"] == pids.identify_machine()
+        assert pids.read_start_time(record["pid"]) is None
 
 
 def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, tmp_path):
@@ -178,7 +183,7 @@ def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, 
     given = [f"--trainer.default_root_dir={folder}", "--condition=waits", "--seed_everything=0"]
     package = {"PYTHONPATH": str(tmp_path / "stand_in")}
     scheduler(launcher, "root", "waits")
-    process = Local([{"OMP_NUM_THREADS": "1"}]).begin(folder, given, package)
+    process = LocalLauncher([{"OMP_NUM_THREADS": "1"}]).begin(folder, given, package)
     while not (folder / "begun").exists():
         time.sleep(0.05)
     launcher.end(folder / "process.json")
@@ -186,9 +191,9 @@ def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, 
 
 
 def test_a_run_with_a_gpu_goes_where_one_is_and_sees_only_that(scheduler, nodes, connection):
-    from rlcredit.campaign.launchers.on_ray import OnRay
+    from rlcredit.campaign.launchers.on_ray import RayLauncher
 
-    launcher = OnRay(None, 1, 1)
+    launcher = RayLauncher(None, 1, 1)
     assert launcher.slots == 1
     assert launcher.where.endswith("1 node holds 1 run; a run takes 1 CPU and 1 GPU")
     through(scheduler(launcher, "root", "good"))
@@ -203,9 +208,9 @@ def test_what_no_node_can_hold_is_refused(nodes, connection):
 def test_a_machine_that_has_left_the_cluster_is_noticed(monkeypatch):
     context = SimpleNamespace(get_node_id=lambda: "here")
     monkeypatch.setattr(on_ray.ray, "get_runtime_context", lambda: context)
-    alive = [Node("10.0.0.1", "here", 1, 0), Node("10.0.0.2", "there", 1, 0)]
-    monkeypatch.setattr(on_ray, "present", lambda: alive)
-    pulse = on_ray.Pulse()
+    alive = [ClusterNode("10.0.0.1", "here", 1, 0), ClusterNode("10.0.0.2", "there", 1, 0)]
+    monkeypatch.setattr(on_ray, "list_cluster_nodes", lambda: alive)
+    pulse = on_ray.ClusterHeartbeat()
     pulse.check()
     del alive[0]
     pulse.check()  # a moment later nobody looks

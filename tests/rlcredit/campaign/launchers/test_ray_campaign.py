@@ -11,8 +11,8 @@ import pytest
 import yaml
 from lightning.pytorch import Callback
 
-from rlcredit.campaign.pids import started
-from tests.forks import Fork
+from rlcredit.campaign.pids import read_start_time
+from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[4]
 HOLD = "tests.rlcredit.campaign.launchers.test_ray_campaign.Hold"
@@ -50,7 +50,7 @@ def declared(folder):
 def begun(folder, address):
     path = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     words = ["campaign", "campaign.yaml", "--launcher=ray", f"--address={address}"]
-    return Fork(["-m", "rlcredit", *words], folder, {**os.environ, **path})
+    return CommandFork(["-m", "rlcredit", *words], folder, {**os.environ, **path})
 
 
 def status(folder):
@@ -70,13 +70,13 @@ def test_a_killed_command_leaves_nothing_in_the_cluster_and_goes_on(nodes, tmp_p
         assert killed.poll() is None, killed.communicate()
         time.sleep(0.1)
     records = [json.loads((folder / "process.json").read_text()) for folder in folders]
-    assert [started(record["pid"]) for record in records] == [record["started"] for record in records]
+    assert [read_start_time(record["pid"]) for record in records] == [record["started"] for record in records]
     killed.send_signal(signal.SIGKILL)
     said, _ = killed.communicate()
     assert killed.returncode == -signal.SIGKILL
     assert f"where      Ray at {nodes.address}: 2 nodes hold 1 run each; a run takes 1 CPU\n" in said
     time.sleep(1)  # for the cluster to end the runs, which would go on holding
-    assert [started(record["pid"]) for record in records] == [None, None]
+    assert [read_start_time(record["pid"]) for record in records] == [None, None]
 
     (tmp_path / "hold").unlink()
     done = begun(tmp_path, nodes.address)

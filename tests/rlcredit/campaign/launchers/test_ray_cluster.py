@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.campaign.command import main
-from tests.forks import Fork
+from rlcredit.campaign.command import run_campaign_command
+from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[4]
 CAMPAIGN = "configs/campaigns/tiny_smoke.yaml"
@@ -19,7 +19,7 @@ def refused(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(ROOT)
 
     def refuse(*words):
-        assert main([CAMPAIGN, f"--folder={tmp_path}", *words]) == 2
+        assert run_campaign_command([CAMPAIGN, f"--folder={tmp_path}", *words]) == 2
         return capfd.readouterr().err
 
     return refuse
@@ -36,7 +36,7 @@ sys.exit(main(sys.argv[1:]))
 def test_ray_is_missed_only_when_it_is_asked_for(tmp_path):
     (tmp_path / "without_ray.py").write_text(WITHOUT_RAY)
     words = [tmp_path / "without_ray.py", CAMPAIGN, f"--folder={tmp_path}", "--launcher=ray"]
-    fork = Fork(words, ROOT, dict(os.environ))
+    fork = CommandFork(words, ROOT, dict(os.environ))
     _, err = fork.communicate()
     assert fork.returncode == 2
     assert err == "error: --launcher ray needs Ray. Install it: pip install 'rlcredit[cluster]'.\n"
@@ -63,23 +63,23 @@ def test_an_address_without_a_cluster_is_a_mistake(refused):
 
 
 def test_a_folder_that_a_node_does_not_see_is_refused(nodes, connection, tmp_path, monkeypatch):
-    from rlcredit.campaign.launchers.ray_cluster import check
+    from rlcredit.campaign.launchers.ray_cluster import refuse_unfit_nodes
 
-    check(tmp_path)
+    refuse_unfit_nodes(tmp_path)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(Path, "touch", lambda path: None)  # what is written here does not arrive there
     with pytest.raises(ValueError, match=f"runs cannot go to node 127.0.0.1: there is no {tmp_path} with what was"):
-        check(tmp_path)
+        refuse_unfit_nodes(tmp_path)
 
 
 def test_a_node_with_other_versions_is_refused(nodes, connection, tmp_path, monkeypatch):
     from rlcredit.campaign.launchers import ray_cluster
 
-    here = ray_cluster.versions()
-    monkeypatch.setattr(ray_cluster, "versions", lambda: {**here, "version.torch": "1.0"})
+    here = ray_cluster.read_code_versions()
+    monkeypatch.setattr(ray_cluster, "read_code_versions", lambda: {**here, "version.torch": "1.0"})
     told = f"version.torch is {re.escape(here['version.torch'])}, not 1.0. Install the same."
     with pytest.raises(ValueError, match=told):
-        ray_cluster.check(tmp_path)
+        ray_cluster.refuse_unfit_nodes(tmp_path)
 
 
 def test_what_sigterm_does_is_not_changed(cluster, connection):

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.verification.answers import final_answer
+from rlcredit.verification.answers import find_final_answer
 from rlcredit.verification.mathematics.kinds import KINDS
-from rlcredit.verification.mathematics.notation import normal_form
-from rlcredit.verification.mathematics.symbolic import symbolic_score
+from rlcredit.verification.mathematics.notation import write_normal_form
+from rlcredit.verification.mathematics.symbolic import judge_symbolically
 
 EQUAL = {
     r"(e, \infty)": [r"\boxed{x > e}", r"\boxed{e < t}"],
@@ -635,8 +635,8 @@ DIFFERENT = {
 
 
 def judged(reference, completion):
-    answer = final_answer(completion)
-    return bool(answer) and symbolic_score(answer, reference) == 1.0
+    answer = find_final_answer(completion)
+    return bool(answer) and judge_symbolically(answer, reference) == 1.0
 
 
 @pytest.mark.parametrize("reference", EQUAL)
@@ -676,7 +676,7 @@ def test_what_answers_something_else_is_not(reference):
     ],
 )
 def test_every_kind_of_reference_is_known(reference, kind):
-    assert next(each.name for each in KINDS if each.describes(normal_form(reference))) == kind
+    assert next(each.name for each in KINDS if each.describes(write_normal_form(reference))) == kind
 
 
 def test_the_page_has_a_row_for_each_kind_in_their_order():
