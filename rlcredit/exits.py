@@ -63,7 +63,7 @@ def signal_exit_status(number: int) -> int:
     """Return the exit status of a process that a signal has ended, as a shell counts it.
 
     Example:
-        >>> signalled(2), signalled(15)
+        >>> signal_exit_status(2), signal_exit_status(15)
         (130, 143)
 
     """

@@ -84,7 +84,7 @@ def render_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
 
     Example:
-        >>> as_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
+        >>> render_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
         "step,loss,name,gain\n1,-0.5,'=1+1,-0.5\n"
 
     """
@@ -121,7 +121,7 @@ def is_existing_file(path: Path) -> bool:
     r"""Whether a path is a file; False for a name that no file can have.
 
     Example:
-        >>> is_file(Path("x" * 300)), is_file(Path("a\0b"))
+        >>> is_existing_file(Path("x" * 300)), is_existing_file(Path("a\0b"))
         (False, False)
 
     """

@@ -55,7 +55,7 @@ def find_embedded_name(folder: str) -> str | None:
     """Return the name of a policy that came with rlcredit, wherever that was installed; None for any other.
 
     Example:
-        >>> embedded_name("/home/me/rlcredit/tiny"), embedded_name("/home/me/policies/tiny")
+        >>> find_embedded_name("/home/me/rlcredit/tiny"), find_embedded_name("/home/me/policies/tiny")
         ('tiny', None)
 
     """

@@ -17,7 +17,7 @@ def split_rows_by_tokens(lengths: Sequence[int], tokens: int) -> list[slice]:
     """Cut rows of ascending length into runs that hold so many tokens at most, padding included, or one row.
 
     Example:
-        >>> parts([1, 2, 2, 3, 9], tokens=6)
+        >>> split_rows_by_tokens([1, 2, 2, 3, 9], tokens=6)
         [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
 
     """

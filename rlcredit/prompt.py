@@ -52,7 +52,7 @@ def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str =
         ValueError: an entry is no turn, or the last one is not the user's.
 
     Example:
-        >>> turns("4 + 3 =")
+        >>> parse_conversation("4 + 3 =")
         [{'role': 'user', 'content': '4 + 3 ='}]
 
     """
@@ -94,7 +94,7 @@ class PromptFormat:
         """Say what is not the default, to be put behind other things.
 
         Example:
-            >>> str(Prompt()), str(Prompt(chat=False)), str(Prompt(thinking=False))
+            >>> str(PromptFormat()), str(PromptFormat(chat=False)), str(PromptFormat(thinking=False))
             ('', ', raw text', ', thinking off')
 
         """
@@ -176,7 +176,7 @@ def left_padded_ids(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tens
     """Return prompts with :data:`PADDING` on the left, shape ``(P, L)``, L a multiple of ``multiple``.
 
     Example:
-        >>> left_padded([[7, 8, 9], [0]])
+        >>> left_padded_ids([[7, 8, 9], [0]])
         tensor([[ 7,  8,  9],
                 [-1, -1,  0]])
 

@@ -39,7 +39,7 @@ def format_median_and_range(values: Sequence[float], digits: int = 3) -> str:
     """Return median, smallest and largest value.
 
     Example:
-        >>> spread([1.0, 3.0, 2.0], digits=1)
+        >>> format_median_and_range([1.0, 3.0, 2.0], digits=1)
         '2.0 (1.0 to 3.0)'
 
     """

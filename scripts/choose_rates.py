@@ -43,7 +43,7 @@ def factor_value(factor: str) -> float:
     """Return a factor as a number: 05 is a half.
 
     Example:
-        >>> value("05"), value("2"), value("10")
+        >>> factor_value("05"), factor_value("2"), factor_value("10")
         (0.5, 2.0, 10.0)
 
     """

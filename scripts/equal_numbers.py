@@ -38,7 +38,7 @@ def write_repeating_decimal(number: Fraction) -> str | None:
     r"""Write a fraction as a decimal that repeats from its first digit on, if it does.
 
     Example:
-        >>> write_period(Fraction(1, 3)), write_period(Fraction(25, 11)), write_period(Fraction(1, 6))
+        >>> write_repeating_decimal(Fraction(1, 3)), write_repeating_decimal(Fraction(25, 11)), write_repeating_decimal(Fraction(1, 6))
         ('0.\\overline{3}', '2.\\overline{27}', None)
 
     """

@@ -77,7 +77,7 @@ def strip_dollars(gold: str) -> str:
     """Return a gold without the dollars around it.
 
     Example:
-        >>> bare_value(" $2x$ "), bare_value("$8$, $4$")
+        >>> strip_dollars(" $2x$ "), strip_dollars("$8$, $4$")
         ('2x', '$8$, $4$')
 
     """
@@ -90,7 +90,7 @@ def read_gold_number(value: str) -> Fraction | None:
     r"""Read an integer, a decimal or a fraction.
 
     Example:
-        >>> [str(read_number(text)) for text in ("1,000", ".5", r"-\frac{1}{2}", r"\dfrac34", "3/4", "1 2", r"5\%")]
+        >>> [str(read_gold_number(text)) for text in ("1,000", ".5", r"-\frac{1}{2}", r"\dfrac34", "3/4", "1 2", r"5\%")]
         ['1000', '1/2', '-1/2', '3/4', '3/4', 'None', 'None']
 
     """
@@ -115,7 +115,7 @@ def read_scientific_number(value: str) -> Fraction | None:
     r"""Read a number with a power of ten.
 
     Example:
-        >>> str(read_scientific(r"1.5 \times 10^{3}")), str(read_scientific("2e-1")), read_scientific("7")
+        >>> str(read_scientific_number(r"1.5 \times 10^{3}")), str(read_scientific_number("2e-1")), read_scientific_number("7")
         ('1500', '1/5', None)
 
     """
@@ -136,7 +136,7 @@ def read_gold_text(value: str) -> str | None:
     r"""Return the words of a text that is nothing else, of two letters or more.
 
     Example:
-        >>> read_text(r"\text{Evelyn}"), read_text("no solution"), read_text("C"), read_text("sin x"), read_text("2x")
+        >>> read_gold_text(r"\text{Evelyn}"), read_gold_text("no solution"), read_gold_text("C"), read_gold_text("sin x"), read_gold_text("2x")
         ('Evelyn', 'no solution', None, None, None)
 
     """
@@ -157,7 +157,7 @@ def split_at_outer_commas(text: str) -> list[str]:
     """Return what commas outside of all brackets part.
 
     Example:
-        >>> split_items("(1,2), 3")
+        >>> split_at_outer_commas("(1,2), 3")
         ['(1,2)', '3']
 
     """
@@ -174,9 +174,9 @@ def read_gold_collection(value: str) -> GoldCollection | None:
     r"""Return the parts of a tuple, an interval, a set, or a list of two or more.
 
     Example:
-        >>> read_collection(r"\left[2, \infty\right)").brackets, read_collection("1, -2").items
+        >>> read_gold_collection(r"\left[2, \infty\right)").brackets, read_gold_collection("1, -2").items
         ('[)', ['1', '-2'])
-        >>> [read_collection(text) for text in ("1,000", "(1+2)(3,4)", "(a+b)")]
+        >>> [read_gold_collection(text) for text in ("1,000", "(1+2)(3,4)", "(a+b)")]
         [None, None, None]
 
     """

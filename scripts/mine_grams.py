@@ -36,7 +36,7 @@ def extract_grams(text: str) -> set[str]:
     """Return the n-grams of a text, in lower case; none runs across a number, a sign or the end of a sentence.
 
     Example:
-        >>> sorted(grams_of("Let me check: 4 + 5 = 9"))
+        >>> sorted(extract_grams("Let me check: 4 + 5 = 9"))
         ['let me check']
 
     """

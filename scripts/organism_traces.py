@@ -78,7 +78,7 @@ def write_chain_text(terms: list[Term]) -> str:
     """Write a chain as it stands in a question.
 
     Example:
-        >>> written([("+", 4), ("-", 1)])
+        >>> write_chain_text([("+", 4), ("-", 1)])
         '4 - 1'
 
     """

@@ -94,7 +94,7 @@ def format_type(annotation: Any) -> str:
     """Return a type as one would write it.
 
     Example:
-        >>> short(int | None), short(typing.Literal["auto"] | None), short(str | list[str])
+        >>> format_type(int | None), format_type(typing.Literal["auto"] | None), format_type(str | list[str])
         ('int or null', '`auto` or null', 'str or list of str')
 
     """

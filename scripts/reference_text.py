@@ -26,7 +26,7 @@ def convert_to_markdown(text: str) -> str:
     r"""Return a paragraph of a docstring as Markdown.
 
     Example:
-        >>> markdown("Multiply by :func:`rlcredit.functional.gates.gate_statistics`, ``b`` or :math:`b^2`.")
+        >>> convert_to_markdown("Multiply by :func:`rlcredit.functional.gates.gate_statistics`, ``b`` or :math:`b^2`.")
         'Multiply by `gate_statistics`, `b` or $b^2$.'
 
     """
@@ -44,7 +44,7 @@ def render_docstring_prose(text: str) -> str:
     r"""Return a docstring without its sections, displayed formulas as blocks; nothing of one that only applies another.
 
     Example:
-        >>> print(prose("Add.\n\n.. math:: a +\n    b\n\nThat is it.\n\nArgs:\n    a: one"))
+        >>> print(render_docstring_prose("Add.\n\n.. math:: a +\n    b\n\nThat is it.\n\nArgs:\n    a: one"))
         Add.
         <BLANKLINE>
         ```math
@@ -69,7 +69,7 @@ def link_cited_papers(texts: list[str]) -> str:
     """Return the papers that docstrings name, as links.
 
     Example:
-        >>> sources(["Eq. 6 of Tan et al. (2025, arXiv:2508.04349), reconstructed."])
+        >>> link_cited_papers(["Eq. 6 of Tan et al. (2025, arXiv:2508.04349), reconstructed."])
         'Tan et al. 2025, [2508.04349](https://arxiv.org/abs/2508.04349); reconstruction'
 
     """

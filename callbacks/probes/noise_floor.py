@@ -74,7 +74,7 @@ def full_batch_cosine(cosine: float) -> float:
     """Return the cosine that two independent whole batches would have, if two halves have this one (Spearman-Brown).
 
     Example:
-        >>> round(full_batch(0.5), 4)
+        >>> round(full_batch_cosine(0.5), 4)
         0.6667
 
     """

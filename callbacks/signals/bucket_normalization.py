@@ -29,7 +29,7 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
 
     Example:
         >>> process, progress = torch.tensor([[1.0, 5.0], [3.0, 5.0]]), torch.tensor([[0.5, 1.0], [0.5, 1.0]])
-        >>> bucket_normalize(process, progress, torch.ones(2, 2, dtype=torch.bool), group_size=2, buckets=2)
+        >>> bucket_normalized(process, progress, torch.ones(2, 2, dtype=torch.bool), group_size=2, buckets=2)
         tensor([[-1.,  0.],
                 [ 1.,  0.]])
 

@@ -28,7 +28,7 @@ def sepa_pooled_signal(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lam
     Example:
         >>> import torch
         >>> signal, plan = torch.tensor([[0.2, 1.8, 0.4]]), torch.tensor([[False, True, False]])
-        >>> sepa_pool(signal, plan, torch.ones(1, 3, dtype=torch.bool), sepa_lambda=1.0)
+        >>> sepa_pooled_signal(signal, plan, torch.ones(1, 3, dtype=torch.bool), sepa_lambda=1.0)
         tensor([[0.3000, 1.8000, 0.3000]])
 
     """

@@ -32,7 +32,7 @@ def sepa_amplified_signal(
     Example:
         >>> import torch
         >>> signal, plan = torch.tensor([[0.2, 1.8, 0.6]]), torch.tensor([[False, True, False]])
-        >>> sepa_amplify(signal, plan, torch.ones(1, 3, dtype=torch.bool), sepa_lambda=1.0)
+        >>> sepa_amplified_signal(signal, plan, torch.ones(1, 3, dtype=torch.bool), sepa_lambda=1.0)
         tensor([[0.0000, 1.8000, 0.8000]])
 
     """

@@ -21,7 +21,7 @@ def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
 
     Example:
         >>> import torch
-        >>> clip_advantages(torch.tensor([[0.0, 15.0, -1.0, 7.0]]), limit=5.0)
+        >>> clipped_advantages(torch.tensor([[0.0, 15.0, -1.0, 7.0]]), limit=5.0)
         tensor([[ 0.,  5., -1.,  5.]])
 
     """

@@ -83,7 +83,7 @@ def drop_condition_folder(file: str) -> str:
     """Leave out the folder of a shipped condition: moving it to another folder does not change a declaration.
 
     Example:
-        >>> unfiled("configs/conditions/sepa_paper/c1_grpo.yaml"), unfiled("my/c1_grpo.yaml")
+        >>> drop_condition_folder("configs/conditions/sepa_paper/c1_grpo.yaml"), drop_condition_folder("my/c1_grpo.yaml")
         ('configs/conditions/c1_grpo.yaml', 'my/c1_grpo.yaml')
 
     """

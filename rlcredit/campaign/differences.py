@@ -20,7 +20,7 @@ def flatten_config(node: Any, path: str = "") -> Flat:
     """Return the leaves of a configuration by their paths.
 
     Example:
-        >>> flat({"model": {"betas": [0.9, 0.95], "config": {}}})
+        >>> flatten_config({"model": {"betas": [0.9, 0.95], "config": {}}})
         {'model.betas[0]': 0.9, 'model.betas[1]': 0.95, 'model.config': {}}
 
     """
@@ -47,7 +47,7 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
         names: what the two are called.
 
     Example:
-        >>> differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
+        >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
         ['model.eta: declared 0.5, executed nothing']
 
     """

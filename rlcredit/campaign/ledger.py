@@ -120,7 +120,7 @@ def _declaration_key(line: str) -> str:
     """Return the key of a declaration that a line about a difference is of.
 
     Example:
-        >>> _key("declaration.seeds[2]: was nothing, is now 2")
+        >>> _declaration_key("declaration.seeds[2]: was nothing, is now 2")
         'seeds'
 
     """

@@ -60,8 +60,8 @@ def list_metric_differences(first: MetricDefinition, second: MetricDefinition, n
         names: whose they are.
 
     Example:
-        >>> running = Metric("solve rate", "all training batches so far")
-        >>> unlike(running, Metric("solve rate", "the last training batch"), ("4B", "30B"))
+        >>> running = MetricDefinition("solve rate", "all training batches so far")
+        >>> list_metric_differences(running, MetricDefinition("solve rate", "the last training batch"), ("4B", "30B"))
         ["over: 4B 'all training batches so far', 30B 'the last training batch'"]
 
     """

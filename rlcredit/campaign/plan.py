@@ -139,7 +139,7 @@ def format_duration(seconds: float) -> str:
     """Write seconds for people.
 
     Example:
-        >>> duration(42.4), duration(150), duration(9000)
+        >>> format_duration(42.4), format_duration(150), format_duration(9000)
         ('42 s', '3 min', '2.5 h')
 
     """

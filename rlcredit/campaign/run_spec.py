@@ -16,7 +16,7 @@ def name_run(condition: str, seed: int) -> str:
     """Name a run in the ledger, in MLflow and to people.
 
     Example:
-        >>> named("grpo", 0)
+        >>> name_run("grpo", 0)
         'grpo/seed0'
 
     """
@@ -99,7 +99,7 @@ def render_settings(settings: dict[str, Any]) -> str:
     """Write dotted keys as a configuration file; in it they keep their types, which a command line would guess.
 
     Example:
-        >>> print(overlay({"data.init_args.seed": 1, "data.init_args.name": "x"}).strip())
+        >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}).strip())
         data:
           init_args:
             seed: 1

@@ -38,7 +38,7 @@ def count_devices(setting: Any) -> int:
     """Return how many devices a run uses; one if it would take all there are.
 
     Example:
-        >>> devices("auto"), devices(2), devices([0, 1]), devices(-1)
+        >>> count_devices("auto"), count_devices(2), count_devices([0, 1]), count_devices(-1)
         (1, 2, 2, 1)
 
     """
@@ -59,9 +59,9 @@ def make_slot_environments(
         available: cores.
 
     Example:
-        >>> shared_out([], slots=None, threads=2, available=8)[0], len(shared_out([], None, 2, 8))
+        >>> make_slot_environments([], slots=None, threads=2, available=8)[0], len(make_slot_environments([], None, 2, 8))
         ({'OMP_NUM_THREADS': '2'}, 4)
-        >>> [slot["CUDA_VISIBLE_DEVICES"] for slot in shared_out(["0", "1"], slots=3, threads=1, available=8)]
+        >>> [slot["CUDA_VISIBLE_DEVICES"] for slot in make_slot_environments(["0", "1"], slots=3, threads=1, available=8)]
         ['0', '1', '0']
 
     """

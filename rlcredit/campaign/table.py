@@ -33,7 +33,7 @@ def describe_run_row(
         evaluations: steps after which it is evaluated.
 
     Example:
-        >>> row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
+        >>> describe_run_row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
         ('grpo/seed0', 'running', '5/10', '', '', '10 s')
 
     """

@@ -89,7 +89,7 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
         base: the other one.
 
     Example:
-        >>> displaced(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))
+        >>> displaced_credit_shares(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))
         (0.25, 1.0)
 
     """
@@ -106,7 +106,7 @@ def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.s
     """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
 
     Example:
-        >>> kinds([["12", " +", "the", " ", ""]], 5).tolist()
+        >>> classify_tokens([["12", " +", "the", " ", ""]], 5).tolist()
         [['number', 'symbol', 'word', 'space', 'end']]
 
     """

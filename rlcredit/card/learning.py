@@ -131,7 +131,7 @@ def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
     """Return after how many steps a held-out curve first reaches a value, between evaluations on a straight line.
 
     Example:
-        >>> steps_to({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to({0: 0.25, 10: 0.5}, 0.75)
+        >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
         (15.0, inf)
 
     """

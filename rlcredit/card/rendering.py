@@ -39,9 +39,9 @@ def format_unit_value(number: float, unit: str) -> str:
     """Write a number in its unit.
 
     Example:
-        >>> value(0.0123, "share"), value(14.43, "degrees"), value(-2.0, "points"), value(float("nan"), "share")
+        >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points"), format_unit_value(float("nan"), "share")
         ('1.2 %', '14.4°', '-2.00', '')
-        >>> value(0.258, "number"), value(-1.4e-08, "number")
+        >>> format_unit_value(0.258, "number"), format_unit_value(-1.4e-08, "number")
         ('0.258', '0')
 
     """
@@ -69,7 +69,7 @@ def format_with_interval(estimate: float, low: float, high: float, form: str) ->
     """Write an estimate and its interval.
 
     Example:
-        >>> with_ends(1.25, -0.5, 3.0, "+.1f")
+        >>> format_with_interval(1.25, -0.5, 3.0, "+.1f")
         '+1.2 (-0.5 to +3.0)'
 
     """

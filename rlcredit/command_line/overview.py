@@ -34,7 +34,7 @@ def is_help_request(args: Sequence[str]) -> bool:
     """Whether a command line asks for nothing else.
 
     Example:
-        >>> asked_for(["--help"]), asked_for(["fit", "--help"])
+        >>> is_help_request(["--help"]), is_help_request(["fit", "--help"])
         (True, False)
 
     """

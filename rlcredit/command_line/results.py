@@ -13,7 +13,7 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
         to: where its record was delivered; nowhere if None.
 
     Example:
-        >>> print(results(RunFolder("runs/grpo-seed0"), None))
+        >>> print(describe_run_results(RunFolder("runs/grpo-seed0"), None))
         results are in runs/grpo-seed0, the adapter in runs/grpo-seed0/adapter
 
     """

@@ -33,7 +33,7 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     """Return the most similar name, whatever the case of its letters; None if all are far off.
 
     Example:
-        >>> closest("samplng", ["scheduler", "sampling"]), closest("gtpo", ["GTPO"]), closest("x", ["sampling"])
+        >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"]), find_closest_name("x", ["sampling"])
         ('sampling', 'GTPO', None)
 
     """
@@ -66,7 +66,7 @@ def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
     Example:
         >>> class Sampling:
         ...     def __init__(self, completions: int) -> None: ...
-        >>> repaired(("sampler", "completion"), {}, {"sampling": Sampling})
+        >>> repair_path(("sampler", "completion"), {}, {"sampling": Sampling})
         ('sampling', 'completions')
 
     """
@@ -95,7 +95,7 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
         ...     def __init__(self, temperature: float) -> None: ...
         >>> class Module:
         ...     def __init__(self, sampling: Sampling, validation: Sampling) -> None: ...
-        >>> elsewhere("temperature", {}, {"model": Module})
+        >>> find_places_of_name("temperature", {}, {"model": Module})
         [('model', 'sampling', 'temperature'), ('model', 'validation', 'temperature')]
 
     """

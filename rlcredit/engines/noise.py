@@ -42,8 +42,8 @@ def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[in
         Shape ``(B, T)`` float64 in [0, 1).
 
     Example:
-        >>> both = uniforms(0, 5, prompts=[7, 9], samples=[0, 3], length=4)
-        >>> torch.equal(both[1, :2], uniforms(0, 5, prompts=[9], samples=[3], length=2)[0])
+        >>> both = sampling_uniforms(0, 5, prompts=[7, 9], samples=[0, 3], length=4)
+        >>> torch.equal(both[1, :2], sampling_uniforms(0, 5, prompts=[9], samples=[3], length=2)[0])
         True
 
     """
@@ -90,7 +90,7 @@ def stream_number(name: str, number: int = 0) -> int:
         number: tells streams of one operator apart, from 0 to below 2**32.
 
     Example:
-        >>> stream("RandomMask", 3), stream("RandomPlanner", 3), stream("MyMask") == stream("MyOtherMask")
+        >>> stream_number("RandomMask", 3), stream_number("RandomPlanner", 3), stream_number("MyMask") == stream_number("MyOtherMask")
         (6, 7, False)
 
     """

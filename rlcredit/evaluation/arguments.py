@@ -187,7 +187,7 @@ def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
     """Return what ``--model_args`` says, nested.
 
     Example:
-        >>> _arguments(["dtype=bfloat16", "lora.rank=8"])
+        >>> _parse_model_args(["dtype=bfloat16", "lora.rank=8"])
         {'dtype': 'bfloat16', 'lora': {'rank': 8}}
 
     """

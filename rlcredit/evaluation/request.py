@@ -107,7 +107,7 @@ def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str
     """Return where two settings differ, as ``place: before, not now``.
 
     Example:
-        >>> differences({"drawing": {"seed": 0}}, {"drawing": {"seed": 1}})
+        >>> list_setting_differences({"drawing": {"seed": 0}}, {"drawing": {"seed": 1}})
         ['drawing.seed: 0, not 1']
 
     """

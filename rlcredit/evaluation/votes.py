@@ -26,7 +26,7 @@ def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[in
 
     Example:
         >>> given = [("right", "7"), ("right", "7.0"), ("wrong", "1/2"), ("wrong", "0.5"), ("wrong", None)]
-        >>> votes([{"verdict": verdict, "answer": answer} for verdict, answer in given])
+        >>> count_answer_votes([{"verdict": verdict, "answer": answer} for verdict, answer in given])
         (2, (2,))
 
     """

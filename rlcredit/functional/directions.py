@@ -30,7 +30,7 @@ def vector_agreement(vector: Vector, reference: Vector) -> dict[str, float]:
         ``reference``); a zero vector counts as orthogonal to all, and the ratio to it is zero.
 
     Example:
-        >>> both = agreement({"w": torch.tensor([1.0, 1.0])}, {"w": torch.tensor([2.0, 0.0])})
+        >>> both = vector_agreement({"w": torch.tensor([1.0, 1.0])}, {"w": torch.tensor([2.0, 0.0])})
         >>> {name: round(value, 4) for name, value in both.items()}
         {'cosine': 0.7071, 'degrees': 45.0, 'orthogonal_fraction': 0.7071, 'norm_ratio': 0.7071}
 

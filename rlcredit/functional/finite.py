@@ -27,7 +27,7 @@ def find_non_finite_name(tensors: Iterable[tuple[str, Tensor]]) -> str | None:
     """Return the name of the first tensor that is not finite, None if all are.
 
     Example:
-        >>> first_not_finite([("a", torch.zeros(2)), ("b", torch.tensor([torch.inf]))])
+        >>> find_non_finite_name([("a", torch.zeros(2)), ("b", torch.tensor([torch.inf]))])
         'b'
 
     """

@@ -74,7 +74,7 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
 
     Example:
         >>> import torch
-        >>> group_filled(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
+        >>> group_imputed_values(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
         tensor([1.0000, 0.0000, 0.5000])
 
     """
@@ -94,7 +94,7 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
 
     Example:
         >>> import torch
-        >>> unanimous(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
+        >>> unanimous_groups(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
         (tensor([ True, False, False]), tensor([False,  True, False]))
 
     """

@@ -37,9 +37,9 @@ def high_entropy_mask(
 
     Example:
         >>> entropy, mask = torch.tensor([[0.0, 0.1, 0.2, 0.9]]), torch.ones(1, 4, dtype=torch.bool)
-        >>> high_entropy(entropy, mask, "mean", "group", group_size=1)
+        >>> high_entropy_mask(entropy, mask, "mean", "group", group_size=1)
         tensor([[False, False, False,  True]])
-        >>> high_entropy(entropy, mask, "median", "group", group_size=1)
+        >>> high_entropy_mask(entropy, mask, "median", "group", group_size=1)
         tensor([[False, False,  True,  True]])
 
     """

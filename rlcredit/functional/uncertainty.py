@@ -48,7 +48,7 @@ def token_odds(logprobs: Tensor) -> Tensor:
         At most one million, same shape, float64.
 
     Example:
-        >>> odds(torch.tensor([0.9, 0.5, 1.0]).log())
+        >>> token_odds(torch.tensor([0.9, 0.5, 1.0]).log())
         tensor([9.0000, 1.0000, 0.0000], dtype=torch.float64)
 
     """
@@ -89,7 +89,7 @@ def logprobs_and_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tenso
         Log-probability of the targets and Shannon entropy over the whole vocabulary, in nats, float32, shape ``(...)``.
 
     Example:
-        >>> logprob, entropy = logprobs_and_entropy_from_logits(torch.zeros(1, 4), torch.tensor([2]))
+        >>> logprob, entropy = logprobs_and_entropy(torch.zeros(1, 4), torch.tensor([2]))
         >>> logprob.item() == -entropy.item()  # uniform: both are log 4
         True
 

@@ -28,7 +28,7 @@ def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | No
         seconds: of processor time that it may take, and three times as many by the clock.
 
     Example:
-        >>> excess_of(lambda: 1 + 1, 1.0), excess_of(lambda: [][0], 1.0), excess_of(lambda: bytes(2**40), 1.0)
+        >>> find_resource_excess(lambda: 1 + 1, 1.0), find_resource_excess(lambda: [][0], 1.0), find_resource_excess(lambda: bytes(2**40), 1.0)
         (None, None, 'more than 4 GiB of memory')
 
     """

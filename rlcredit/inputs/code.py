@@ -18,7 +18,7 @@ def walk_config_texts(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield every text in a configuration, with the key under which it stands.
 
     Example:
-        >>> list(words({"policy": {"path": "tiny"}, "callbacks": ["GRPO", {"class_path": "mine.Halved"}]}))
+        >>> list(walk_config_texts({"policy": {"path": "tiny"}, "callbacks": ["GRPO", {"class_path": "mine.Halved"}]}))
         [('path', 'tiny'), ('callbacks', 'GRPO'), ('class_path', 'mine.Halved')]
 
     """
@@ -36,7 +36,7 @@ def find_dotted_paths(content: Any) -> Iterator[str]:
     """Yield the texts of a configuration that may be dotted paths.
 
     Example:
-        >>> list(named({"callbacks": ["GRPO", {"class_path": "mine.Halved", "init_args": {"at": "0.5"}}]}))
+        >>> list(find_dotted_paths({"callbacks": ["GRPO", {"class_path": "mine.Halved", "init_args": {"at": "0.5"}}]}))
         ['mine.Halved']
 
     """

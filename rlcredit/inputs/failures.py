@@ -14,7 +14,7 @@ def describe_exception(error: BaseException) -> str:
     Where a library has raised it, the line is the last one before the library, which somebody can change.
 
     Example:
-        >>> described(KeyError("x"))
+        >>> describe_exception(KeyError("x"))
         "KeyError: 'x'"
 
     """

@@ -29,7 +29,7 @@ def explain_refusal(error: Exception) -> str:
     """Return the message of an error; an error of an unexpected type is named with its place.
 
     Example:
-        >>> reason(ValueError("limit must be positive.")), reason(KeyError("x"))
+        >>> explain_refusal(ValueError("limit must be positive.")), explain_refusal(KeyError("x"))
         ('limit must be positive.', "KeyError: 'x'")
 
     """

@@ -48,7 +48,7 @@ def find_config_file(name: str) -> str:
             without ``configs/`` in front; anything else comes back as it is. ``~`` is the home folder.
 
     Example:
-        >>> Path(found("configs/no_such_file.yaml")).name, Path(found("tiny.yaml")).name
+        >>> Path(find_config_file("configs/no_such_file.yaml")).name, Path(find_config_file("tiny.yaml")).name
         ('no_such_file.yaml', 'tiny.yaml')
 
     """
@@ -64,7 +64,7 @@ def resolve_config_flags(args: Sequence[str]) -> list[str]:
     """Return a command line whose ``--config`` files are where they were found.
 
     Example:
-        >>> with_configs_found(["fit", "--threads=2", "--config=nowhere.yaml"])
+        >>> resolve_config_flags(["fit", "--threads=2", "--config=nowhere.yaml"])
         ['fit', '--threads=2', '--config=nowhere.yaml']
 
     """

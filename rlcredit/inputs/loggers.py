@@ -11,7 +11,7 @@ def defer_loggers(configured: Any) -> tuple[Any, Any]:
     """Return what is to be made later and what a trainer gets now instead.
 
     Example:
-        >>> deferred(False), deferred(None)
+        >>> defer_loggers(False), defer_loggers(None)
         ((None, False), (None, None))
 
     """

@@ -73,7 +73,7 @@ def format_bytes(number: float) -> str:
     """Write bytes so that they can be read.
 
     Example:
-        >>> size(690304), size(61.1e9)
+        >>> format_bytes(690304), format_bytes(61.1e9)
         ('0.7 MiB', '56.9 GiB')
 
     """

@@ -20,9 +20,9 @@ def validate_folder_name(key: str, value: Any) -> str:
         ValueError: it is no such name.
 
     Example:
-        >>> folder_name("condition", "grpo_sepa-2.1")
+        >>> validate_folder_name("condition", "grpo_sepa-2.1")
         'grpo_sepa-2.1'
-        >>> folder_name("condition", "../elsewhere")
+        >>> validate_folder_name("condition", "../elsewhere")
         Traceback (most recent call last):
         ValueError: condition: '../elsewhere' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.
 

@@ -18,9 +18,9 @@ def redact_passwords(text: str) -> str:
     """Return a text without the passwords of the addresses in it.
 
     Example:
-        >>> redacted("postgresql://ann:secret@host/runs is closed")
+        >>> redact_passwords("postgresql://ann:secret@host/runs is closed")
         'postgresql://ann:***@host/runs is closed'
-        >>> redacted("http://host:5000/?token=abc")
+        >>> redact_passwords("http://host:5000/?token=abc")
         'http://host:5000/?token=***'
 
     """

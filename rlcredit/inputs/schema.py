@@ -185,7 +185,7 @@ def split_flags_from_values(args: Sequence[str]) -> list[str]:
     """Return a command line with every flag apart from its value.
 
     Example:
-        >>> words(["fit", "--threads=2"])
+        >>> split_flags_from_values(["fit", "--threads=2"])
         ['fit', '--threads', '2']
 
     """

@@ -31,7 +31,7 @@ def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
         ValueError: names the file, what is wrong in it, and the repair.
 
     Example:
-        >>> stored(Path("nowhere.json"), dict, "Run it again.")
+        >>> read_stored_json(Path("nowhere.json"), dict, "Run it again.")
         Traceback (most recent call last):
         rlcredit.inputs.strict_yaml.UnreadableError: nowhere.json: there is no such file.
 
@@ -53,7 +53,7 @@ def find_shape_mismatch(value: Any, shape: Shape, place: str = "") -> str | None
     """Say where a value does not have its shape; None if it has.
 
     Example:
-        >>> mismatch({"cells": {"a": {"seconds": "1"}}}, {"cells": {str: {"seconds?": float}}})
+        >>> find_shape_mismatch({"cells": {"a": {"seconds": "1"}}}, {"cells": {str: {"seconds?": float}}})
         "cells.a.seconds is '1', not a number"
 
     """

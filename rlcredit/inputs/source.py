@@ -24,7 +24,7 @@ def locate_module(path: str) -> tuple[ModuleSpec | None, list[str]]:
     """Return the deepest module on a path and the names that remain behind it.
 
     Example:
-        >>> module, rest = located("json.decoder.JSONDecoder.decode")
+        >>> module, rest = locate_module("json.decoder.JSONDecoder.decode")
         >>> module.name, rest
         ('json.decoder', ['JSONDecoder', 'decode'])
 
@@ -129,7 +129,7 @@ def is_standard_library(path: str) -> bool:
     """Whether a dotted path leads into the standard library.
 
     Example:
-        >>> of_python("os.path.join"), of_python("torch.optim.AdamW")
+        >>> is_standard_library("os.path.join"), is_standard_library("torch.optim.AdamW")
         (True, False)
 
     """

@@ -19,7 +19,7 @@ def find_special_kind(path: Path | str) -> str | None:
     """Say what a path is that is neither a file nor a folder; None for these, and where nothing is.
 
     Example:
-        >>> special("/dev/zero"), special("/proc/self/environ"), special("configs"), special("no/such/file")
+        >>> find_special_kind("/dev/zero"), find_special_kind("/proc/self/environ"), find_special_kind("configs"), find_special_kind("no/such/file")
         ('a device', 'a part of the running system', None, None)
 
     """

@@ -103,7 +103,7 @@ def parse_yaml(text: str, name: str = "") -> Any:
         UnreadableError: it is no YAML, repeats a key, or is larger or deeper than the limits.
 
     Example:
-        >>> loaded("{steps: 3, seeds: [0, 1]}")
+        >>> parse_yaml("{steps: 3, seeds: [0, 1]}")
         {'steps': 3, 'seeds': [0, 1]}
 
     """
@@ -170,7 +170,7 @@ def shorten_name(path: object) -> str:
     """Write a name so that it fits into a message.
 
     Example:
-        >>> shown(Path("configs/tiny.yaml")), len(shown(Path("x" * 300)))
+        >>> shorten_name(Path("configs/tiny.yaml")), len(shorten_name(Path("x" * 300)))
         ('configs/tiny.yaml', 100)
 
     """

@@ -19,7 +19,7 @@ def escape_controls(text: str) -> str:
     r"""Write control and formatting characters as escapes; a policy's text must not steer a terminal. Lines stay.
 
     Example:
-        >>> harmless("a\x1b[2Jb"), harmless("a\nb")
+        >>> escape_controls("a\x1b[2Jb"), escape_controls("a\nb")
         ('a\\x1b[2Jb', 'a\nb')
 
     """
@@ -36,7 +36,7 @@ def escape_character(character: str) -> str:
     r"""Return how Python writes a character.
 
     Example:
-        >>> escaped("\t"), escaped("\u202e")
+        >>> escape_character("\t"), escape_character("\u202e")
         ('\\t', '\\u202e')
 
     """
@@ -47,7 +47,7 @@ def render_token(token: str) -> str:
     """Write a token on one line; one without text, as special ones are, becomes ∅.
 
     Example:
-        >>> visible(" 4"), visible(""), visible("." + chr(10))
+        >>> render_token(" 4"), render_token(""), render_token("." + chr(10))
         ('·4', '∅', '.⏎')
 
     """
@@ -58,7 +58,7 @@ def display_width(text: str) -> int:
     """Return the columns that a text takes in a terminal.
 
     Example:
-        >>> width("4 + 3"), width("漢字")
+        >>> display_width("4 + 3"), display_width("漢字")
         (5, 4)
 
     """
@@ -70,7 +70,7 @@ def escape_markdown(text: str) -> str:
     r"""Return a text in which Markdown finds neither HTML nor a link; what is plain stays as it is.
 
     Example:
-        >>> plain_markdown("2 < 3 <img src=x> [a](b)")
+        >>> escape_markdown("2 < 3 <img src=x> [a](b)")
         '2 < 3 &lt;img src=x> [a]\\(b)'
 
     """

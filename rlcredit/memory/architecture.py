@@ -120,7 +120,7 @@ def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
     Example:
         >>> sizes = {"vocab_size": 384, "hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 3}
         >>> heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
-        >>> architecture({"model_type": "qwen3", "tie_word_embeddings": True, **sizes, **heads}).parameters
+        >>> parse_architecture({"model_type": "qwen3", "tie_word_embeddings": True, **sizes, **heads}).parameters
         172576
 
     """

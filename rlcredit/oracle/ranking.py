@@ -13,7 +13,7 @@ def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
 
     Example:
         >>> import torch
-        >>> rank_correlation(torch.tensor([1.0, 2.0, 9.0]), torch.tensor([0.3, 0.2, 0.1]))
+        >>> signal_rank_correlation(torch.tensor([1.0, 2.0, 9.0]), torch.tensor([0.3, 0.2, 0.1]))
         -1.0
 
     """
@@ -34,7 +34,7 @@ def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
 
     Example:
         >>> import torch
-        >>> area_under_curve(torch.tensor([0.9, 0.1, 0.1]), torch.tensor([True, True, False]))
+        >>> roc_area_under_curve(torch.tensor([0.9, 0.1, 0.1]), torch.tensor([True, True, False]))
         0.75
 
     """
@@ -60,7 +60,7 @@ def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
 
     Example:
         >>> import torch
-        >>> mass_captured(torch.tensor([3.0, 1.0, 0.0, 0.0]), torch.tensor([0.9, 0.2, 0.2, 0.1]), share=0.5)
+        >>> captured_mass(torch.tensor([3.0, 1.0, 0.0, 0.0]), torch.tensor([0.9, 0.2, 0.2, 0.1]), share=0.5)
         0.875
 
     """

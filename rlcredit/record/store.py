@@ -161,7 +161,7 @@ def clean_mlflow_name(name: str) -> str:
     """Return a metric's name without what MLflow does not accept in one.
 
     Example:
-        >>> accepted("val/pass@1")
+        >>> clean_mlflow_name("val/pass@1")
         'val/pass1'
 
     """

@@ -67,7 +67,7 @@ def label_metric(metric: str) -> str:
     """Return how a held-out metric is called in a picture.
 
     Example:
-        >>> label("val/pass_at_1")
+        >>> label_metric("val/pass_at_1")
         'pass@1'
 
     """
@@ -78,7 +78,7 @@ def smoothed_curve(curve: Curve, window: int = 5) -> Curve:
     """Average a curve over the steps of every window, named by its last step.
 
     Example:
-        >>> smoothed({1: 0.0, 2: 1.0, 3: 4.0}, window=2)
+        >>> smoothed_curve({1: 0.0, 2: 1.0, 3: 4.0}, window=2)
         {2: 0.5, 3: 4.0}
 
     """

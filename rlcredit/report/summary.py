@@ -88,7 +88,7 @@ def unanimous_interval(share: float, questions: int) -> Interval:
     Samples of a question, and runs, are taken for one: how much they would add is not known where none differ.
 
     Example:
-        >>> unanimous(1.0, questions=512)
+        >>> unanimous_interval(1.0, questions=512)
         Interval(low=0.992..., high=1.0, level=0.95)
 
     """
@@ -100,7 +100,7 @@ def estimate_over_runs(values: list[float]) -> MeanEstimate:
     """Return the mean of one number per run with Student's interval.
 
     Example:
-        >>> over_runs([0.5]), round(over_runs([0.5, 0.7]).mean, 2)
+        >>> estimate_over_runs([0.5]), round(estimate_over_runs([0.5, 0.7]).mean, 2)
         (Estimate(mean=0.5, interval=None), 0.6)
 
     """

@@ -33,7 +33,7 @@ def format_signed_points(value: float) -> str:
     """Write a difference of proportions in percentage points.
 
     Example:
-        >>> signed(0.0123), signed(-0.004), signed(0.0)
+        >>> format_signed_points(0.0123), format_signed_points(-0.004), format_signed_points(0.0)
         ('+1.23', '-0.40', '0.00')
 
     """
@@ -45,7 +45,7 @@ def format_p_value(p: float | None) -> str:
     """Write a p-value.
 
     Example:
-        >>> small(0.0312), small(0.00001), small(None)
+        >>> format_p_value(0.0312), format_p_value(0.00001), format_p_value(None)
         ('0.031', '<0.001', '-')
 
     """
@@ -186,7 +186,7 @@ def shorten_commit(commit: str) -> str:
     """Shorten a commit, and keep the mark of a tree that was edited since.
 
     Example:
-        >>> short("760a1acd0f5e1c0b9a-dirty"), short("unknown")
+        >>> shorten_commit("760a1acd0f5e1c0b9a-dirty"), shorten_commit("unknown")
         ('760a1acd0f5e-dirty', 'unknown')
 
     """

@@ -92,7 +92,7 @@ def _drop_checkpoint_options(args: Sequence[str]) -> list[str]:
     """Return a command line without the checkpoint that it has gone on from, or the run that it has replaced.
 
     Example:
-        >>> _without_checkpoint(["fit", "--ckpt_path", "a.ckpt", "--replace", "--threads=1", "--ckpt_path=last"])
+        >>> _drop_checkpoint_options(["fit", "--ckpt_path", "a.ckpt", "--replace", "--threads=1", "--ckpt_path=last"])
         ['fit', '--threads=1']
 
     """

@@ -21,7 +21,7 @@ def holm_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
         Holm, 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6.
 
     Example:
-        >>> holm([0.04, 0.01, 0.03]).tolist()  # 0.01 x 3, then 0.03 x 2; 0.04 x 1 may not fall below these
+        >>> holm_adjusted_p([0.04, 0.01, 0.03]).tolist()  # 0.01 x 3, then 0.03 x 2; 0.04 x 1 may not fall below these
         [0.06, 0.03, 0.06]
 
     """
@@ -47,7 +47,7 @@ def benjamini_hochberg_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
         In the order given; compare each with alpha.
 
     Example:
-        >>> benjamini_hochberg([0.04, 0.01, 0.03]).tolist()  # 0.01 x 3/1, 0.03 x 3/2 is more than 0.04 x 3/3
+        >>> benjamini_hochberg_adjusted_p([0.04, 0.01, 0.03]).tolist()  # 0.01 x 3/1, 0.03 x 3/2 is more than 0.04 x 3/3
         [0.04, 0.03, 0.04]
 
     """

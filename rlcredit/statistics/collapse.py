@@ -19,7 +19,7 @@ def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool
         fall: how far below.
 
     Example:
-        >>> collapsed([0.95, 0.96, 0.40, 0.94]).tolist()
+        >>> collapsed_run_mask([0.95, 0.96, 0.40, 0.94]).tolist()
         [False, False, True, False]
 
     """
@@ -38,7 +38,7 @@ def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) ->
         confidence: :math:`\gamma`, one-sided.
 
     Example:
-        >>> round(highest_rate(0, 8), 3), round(highest_rate(2, 8), 3)  # none of eight: up to 31 % may
+        >>> round(clopper_pearson_limit(0, 8), 3), round(clopper_pearson_limit(2, 8), 3)  # none of eight: up to 31 % may
         (0.312, 0.6)
 
     """

@@ -45,7 +45,7 @@ def equivalence_test(test: TTest, margin: float, alpha: float = 0.05) -> Equival
 
     Example:
         >>> from rlcredit.statistics.t_test import t_test
-        >>> result = equivalence(t_test(0.0, 1.0, df=4), margin=2.0)  # t = 2 on both sides
+        >>> result = equivalence_test(t_test(0.0, 1.0, df=4), margin=2.0)  # t = 2 on both sides
         >>> round(result.p, 4), round(result.interval.high, 4)
         (0.0581, 2.1318)
 

@@ -15,7 +15,7 @@ def spearman_correlation(left: ArrayLike, right: ArrayLike) -> float:
         From -1 to 1; NaN if one of them is constant.
 
     Example:
-        >>> rank_correlation([1, 2, 3, 4], [10, 100, 90, 1000])
+        >>> spearman_correlation([1, 2, 3, 4], [10, 100, 90, 1000])
         0.8
 
     """

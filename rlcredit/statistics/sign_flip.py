@@ -59,7 +59,7 @@ def fewest_sign_flip_pairs(alpha: float) -> int:
     """Return the least number of pairs whose sign-flip test can reach alpha at all.
 
     Example:
-        >>> fewest_pairs(0.05), fewest_pairs(0.05 / 4)  # alone, and as the first of four in Holm's procedure
+        >>> fewest_sign_flip_pairs(0.05), fewest_sign_flip_pairs(0.05 / 4)  # alone, and as the first of four in Holm's procedure
         (6, 8)
 
     """

@@ -23,7 +23,7 @@ def t_test_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) 
         alpha: of the test.
 
     Example:
-        >>> round(t_power(1.5, seeds=3), 2), round(t_power(1.5, seeds=3, arms=1), 2)
+        >>> round(t_test_power(1.5, seeds=3), 2), round(t_test_power(1.5, seeds=3, arms=1), 2)
         (0.29, 0.32)
 
     """

@@ -69,7 +69,7 @@ def paired_t_test(differences: ArrayLike, level: float = 0.95) -> TTest:
         level: of the interval.
 
     Example:
-        >>> test = paired_t([1.0, 2.0, 3.0])  # mean 2, standard error 1 / sqrt(3)
+        >>> test = paired_t_test([1.0, 2.0, 3.0])  # mean 2, standard error 1 / sqrt(3)
         >>> round(test.statistic, 4), test.df, round(test.p, 4)
         (3.4641, 2, 0.0742)
 
@@ -93,7 +93,7 @@ def welch_t_test(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TT
         level: of the interval.
 
     Example:
-        >>> test = welch_t([3.0, 4.0, 5.0], [1.0, 2.0, 3.0])  # equal spread and size: 2 + 2 degrees of freedom
+        >>> test = welch_t_test([3.0, 4.0, 5.0], [1.0, 2.0, 3.0])  # equal spread and size: 2 + 2 degrees of freedom
         >>> round(test.statistic, 4), round(test.df, 4), round(test.p, 4)
         (2.4495, 4.0, 0.0705)
 
@@ -122,7 +122,7 @@ def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest
         ValueError: there are none.
 
     Example:
-        >>> test = mean_t([t_test(1.0, 1.0, df=4), t_test(3.0, 1.0, df=4)])  # equal spread: 4 + 4 degrees of freedom
+        >>> test = mean_difference_t_test([t_test(1.0, 1.0, df=4), t_test(3.0, 1.0, df=4)])  # equal spread: 4 + 4 degrees of freedom
         >>> test.difference, round(test.standard_error, 4), round(test.df, 4)
         (2.0, 0.7071, 8.0)
 

@@ -74,11 +74,11 @@ def state_conclusion(
         remedy: what is said of n where the difference stays undecided.
 
     Example:
-        >>> verdict([0.02, 0.03, 0.025, 0.03], margin=0.01)
+        >>> state_conclusion([0.02, 0.03, 0.025, 0.03], margin=0.01)
         'better'
-        >>> verdict([0.001, -0.002, 0.002, 0.0], margin=0.01)
+        >>> state_conclusion([0.001, -0.002, 0.002, 0.0], margin=0.01)
         'equivalent within 1 pp'
-        >>> verdict([0.02, -0.03, 0.01, 0.0], margin=0.01)
+        >>> state_conclusion([0.02, -0.03, 0.01, 0.0], margin=0.01)
         'undecided: a new campaign needs 63 seeds'
 
     """

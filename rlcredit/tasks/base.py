@@ -48,7 +48,7 @@ def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     """Return the verdict on a completion, given those by each answer that is accepted.
 
     Example:
-        >>> best_verdict([Verdict.WRONG, Verdict.RIGHT]), best_verdict([Verdict.UNJUDGED, Verdict.WRONG])
+        >>> pick_best_verdict([Verdict.WRONG, Verdict.RIGHT]), pick_best_verdict([Verdict.UNJUDGED, Verdict.WRONG])
         (<Verdict.RIGHT: 'right'>, <Verdict.UNJUDGED: 'could not judge'>)
 
     """

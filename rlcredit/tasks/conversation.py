@@ -21,7 +21,7 @@ def build_conversation(
         ValueError: the turns are malformed, or have a system prompt of their own beside another.
 
     Example:
-        >>> for turn in conversation("4 + 3", "{question} =", shots=[Shot("1 + 1", "2")]):
+        >>> for turn in build_conversation("4 + 3", "{question} =", shots=[Shot("1 + 1", "2")]):
         ...     print(turn["role"], turn["content"])
         user 1 + 1 =
         assistant 2

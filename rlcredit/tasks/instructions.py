@@ -13,7 +13,7 @@ def find_braced_names(instruction: str) -> list[str]:
     r"""Return what an instruction names in braces, and does not give to a command of LaTeX.
 
     Example:
-        >>> braced_names(r"{Body}{Question} Write \boxed{answer}, \frac{1}{2} or {{json}}.")
+        >>> find_braced_names(r"{Body}{Question} Write \boxed{answer}, \frac{1}{2} or {{json}}.")
         ['Body', 'Question', 'json']
 
     """
@@ -32,9 +32,9 @@ def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tup
         ``{question}`` in its place.
 
     Example:
-        >>> divided("Read: {Body} {Question} Box it.", {"Body", "Question"}.__contains__)
+        >>> split_instruction("Read: {Body} {Question} Box it.", {"Body", "Question"}.__contains__)
         ('{Body} {Question}', 'Read: {question} Box it.')
-        >>> divided("{question} Say {answer}, not {question}.", {"Body"}.__contains__)
+        >>> split_instruction("{question} Say {answer}, not {question}.", {"Body"}.__contains__)
         ('{question}', '{question} Say {answer}, not {question}.')
 
     """

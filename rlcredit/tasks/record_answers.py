@@ -132,7 +132,7 @@ def write_decimal_points(text: str) -> str:
     """Return a text whose numbers have decimal commas, and points between thousands, as others write them.
 
     Example:
-        >>> with_decimal_points("3,5 kg"), with_decimal_points("1.234,5"), with_decimal_points("(0,5; 2)")
+        >>> write_decimal_points("3,5 kg"), write_decimal_points("1.234,5"), write_decimal_points("(0,5; 2)")
         ('3.5 kg', '1234.5', '(0.5; 2)')
 
     """
@@ -146,9 +146,9 @@ def find_comma_decimals(answers: list[str]) -> list[int]:
     thousand, 0,125 may be an eighth.
 
     Example:
-        >>> comma_decimals(["3,5", "1,000", "0,125", "7"]), comma_decimals(["3,5", "2.5", "0.2"])
+        >>> find_comma_decimals(["3,5", "1,000", "0,125", "7"]), find_comma_decimals(["3,5", "2.5", "0.2"])
         ([0, 2], [])
-        >>> comma_decimals(["3,5", "1,3,5"])
+        >>> find_comma_decimals(["3,5", "1,3,5"])
         []
 
     """

@@ -15,7 +15,7 @@ def is_held_out(question: str, share: float = 0.1) -> bool:
     Because nothing but the text decides, no training set, of whatever seed, can contain a held-out question.
 
     Example:
-        >>> held_out("4 - 1 ="), held_out("any", share=1.0), held_out("any", share=0.0)
+        >>> is_held_out("4 - 1 ="), is_held_out("any", share=1.0), is_held_out("any", share=0.0)
         (False, True, False)
 
     """
@@ -43,7 +43,7 @@ def normalise_wording(text: str) -> str:
     what else changes the meaning of mathematics does.
 
     Example:
-        >>> wording("What is  4-1 ?") == wording("what is 4 \u2212 1"), wording("5! = ") == wording("5 =")
+        >>> normalise_wording("What is  4-1 ?") == normalise_wording("what is 4 \u2212 1"), normalise_wording("5! = ") == normalise_wording("5 =")
         (True, False)
 
     """

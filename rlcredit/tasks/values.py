@@ -36,7 +36,7 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
         ValueError: there is none, or more than one that could be meant; with the columns that were found.
 
     Example:
-        >>> column("answer", None, {"problem": "1+1", "answer": 2}, "x.csv, line 2")
+        >>> find_role_column("answer", None, {"problem": "1+1", "answer": 2}, "x.csv, line 2")
         'answer'
 
     """
@@ -57,7 +57,7 @@ def read_column(record: Mapping[str, Any], name: str) -> Any:
     """Return the value of a column; nothing where a record lacks it.
 
     Example:
-        >>> value({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
+        >>> read_column({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
         '34'
 
     """
@@ -79,7 +79,7 @@ def is_within_column(inner: str, outer: str) -> bool:
     """Whether a column is another one, or lies inside it.
 
     Example:
-        >>> within("reward_model.ground_truth", "reward_model"), within("answer", "answers")
+        >>> is_within_column("reward_model.ground_truth", "reward_model"), is_within_column("answer", "answers")
         (True, False)
 
     """
@@ -102,7 +102,7 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
         ValueError: a turn is malformed, or the last one is not the user's.
 
     Example:
-        >>> asked([{"role": "user", "content": "1+1?"}], "row 0"), asked(" ", "row 0"), asked(7, "row 0")
+        >>> read_question([{"role": "user", "content": "1+1?"}], "row 0"), read_question(" ", "row 0"), read_question(7, "row 0")
         ('1+1?', None, '7')
 
     """
@@ -120,7 +120,7 @@ def read_answer_text(content: Any) -> str | None:
     Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent.
 
     Example:
-        >>> answer_text(42.0), answer_text(1e-05), answer_text(float("nan")), answer_text(True)
+        >>> read_answer_text(42.0), read_answer_text(1e-05), read_answer_text(float("nan")), read_answer_text(True)
         ('42', '0.00001', None, None)
 
     """
@@ -141,7 +141,7 @@ def read_answer_list(content: Any) -> list[Any] | None:
     A text that is a list of quoted texts, as tables of text write lists, is that list.
 
     Example:
-        >>> listed(["0.5", "1/2"]), listed("['0.5', '1/2']"), listed("[0, 1]"), listed("0.5")
+        >>> read_answer_list(["0.5", "1/2"]), read_answer_list("['0.5', '1/2']"), read_answer_list("[0, 1]"), read_answer_list("0.5")
         (['0.5', '1/2'], ['0.5', '1/2'], None, None)
 
     """

@@ -45,7 +45,7 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """Return a table of held-out results in Markdown, an evaluation a line.
 
     Example:
-        >>> print(described([(0, {"val/pass_at_1": 0.4697, "val/loss": 1.0}), (100, {"val/pass_at_1": 0.97})]))
+        >>> print(render_held_out_table([(0, {"val/pass_at_1": 0.4697, "val/loss": 1.0}), (100, {"val/pass_at_1": 0.97})]))
         | held out after | pass_at_1 |
         |---|---|
         | 0 steps | 0.470 |

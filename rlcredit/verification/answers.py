@@ -47,11 +47,11 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
         formats: those that count, the most binding first.
 
     Example:
-        >>> final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}"), final_answer("The final answer is 3.5. Done.")
+        >>> find_final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}"), find_final_answer("The final answer is 3.5. Done.")
         ('\\frac{1}{2}', '3.5')
-        >>> final_answer("#### 42"), final_answer("#### 42", formats=("boxed",)), final_answer("I do not know")
+        >>> find_final_answer("#### 42"), find_final_answer("#### 42", formats=("boxed",)), find_final_answer("I do not know")
         ('42', None, None)
-        >>> final_answer(r"<think>\boxed{7}?</think> The answer is 5."), final_answer(r"<think>So \boxed{5}")
+        >>> find_final_answer(r"<think>\boxed{7}?</think> The answer is 5."), find_final_answer(r"<think>So \boxed{5}")
         ('5', None)
 
     """

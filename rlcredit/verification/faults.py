@@ -16,9 +16,9 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
         judge_reference: does the same with the reference as the answer.
 
     Example:
-        >>> judged(lambda: int("5") == 5, lambda: int("5")), judged(lambda: int("five") == 5, lambda: int("5"))
+        >>> judge_or_blame(lambda: int("5") == 5, lambda: int("5")), judge_or_blame(lambda: int("five") == 5, lambda: int("5"))
         (True, 0.0)
-        >>> judged(lambda: int("5") == int("five"), lambda: int("five")) is None
+        >>> judge_or_blame(lambda: int("5") == int("five"), lambda: int("five")) is None
         True
 
     """

@@ -43,7 +43,7 @@ def read_user_judgement(result: Any) -> float:
         TypeError: it is neither a bool nor such a number.
 
     Example:
-        >>> score(True), score(0.5)
+        >>> read_user_judgement(True), read_user_judgement(0.5)
         (1.0, 0.5)
 
     """

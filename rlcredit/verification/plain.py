@@ -33,7 +33,7 @@ def bracket_depth(text: str) -> int | None:
     """Return how deep brackets lie in brackets; None if they do not match. Half-open intervals do.
 
     Example:
-        >>> depth("((1))"), depth("(0, 1]"), depth("5)")
+        >>> bracket_depth("((1))"), bracket_depth("(0, 1]"), bracket_depth("5)")
         (2, 1, None)
 
     """
@@ -58,7 +58,7 @@ def is_plain_expression(answer: str, variables: Collection[str] = (), functions:
         functions: names that a bracket must follow; no other name may have one.
 
     Example:
-        >>> plain_expression("2*x + sin(x)", "x", ["sin"]), plain_expression("x.args", "x"), plain_expression("(3+5)/2")
+        >>> is_plain_expression("2*x + sin(x)", "x", ["sin"]), is_plain_expression("x.args", "x"), is_plain_expression("(3+5)/2")
         (True, False, True)
 
     """
@@ -82,7 +82,7 @@ def is_plain_latex(answer: str, reference: str) -> bool:
     r"""Whether an answer in LaTeX is short, shallow and small enough that reading it takes little time.
 
     Example:
-        >>> [plain_latex(text, "5") for text in (r"\frac{10}{2}", "9" * 60, "{" * 9 + "5" + "}" * 9, "9^{9^{9}}")]
+        >>> [is_plain_latex(text, "5") for text in (r"\frac{10}{2}", "9" * 60, "{" * 9 + "5" + "}" * 9, "9^{9^{9}}")]
         [True, False, False, False]
 
     """

@@ -58,7 +58,7 @@ def verdict_rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
 
     Example:
         >>> right, judged = torch.tensor([True, False, False]), torch.tensor([True, True, False])
-        >>> rewards(right, judged, group_size=3)
+        >>> verdict_rewards(right, judged, group_size=3)
         tensor([1.0000, 0.0000, 0.5000])
 
     """

@@ -19,7 +19,7 @@ def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list
     r"""Return completions that state an answer and nothing else, one in each format.
 
     Example:
-        >>> statements("42", formats=("boxed", "hashes"))
+        >>> state_answer("42", formats=("boxed", "hashes"))
         ['\\boxed{42}', '#### 42']
 
     """

@@ -56,7 +56,7 @@ def strip_name_and_unit(answer: str, reference: str) -> str:
     """Return an answer as a bare number, if its reference is one and the answer is one with a name or a unit.
 
     Example:
-        >>> bare("x = 5 apples", "5"), bare("5 apples", "5 pears"), bare("5 or 6", "5")
+        >>> strip_name_and_unit("x = 5 apples", "5"), strip_name_and_unit("5 apples", "5 pears"), strip_name_and_unit("5 or 6", "5")
         ('5', '5 apples', '5 or 6')
 
     """

@@ -27,7 +27,7 @@ class ClusterNode:
         """Return how many runs it can hold.
 
         Example:
-            >>> node = Node("10.0.0.1", "a1", cpus=8, gpus=3)
+            >>> node = ClusterNode("10.0.0.1", "a1", cpus=8, gpus=3)
             >>> node.holds(threads=2, devices=0), node.holds(threads=2, devices=1), node.holds(threads=4, devices=1)
             (4, 3, 2)
 
@@ -63,10 +63,10 @@ def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int |
         most: runs at a time; as many as there are GPUs, else cores, if None.
 
     Example:
-        >>> nodes = [Node("10.0.0.1", "a1", cpus=8, gpus=2), Node("10.0.0.2", "b2", cpus=6, gpus=2)]
-        >>> most_threads(nodes, 0, None), most_threads(nodes, 0, most=2), most_threads(nodes, 0, most=3)
+        >>> nodes = [ClusterNode("10.0.0.1", "a1", cpus=8, gpus=2), ClusterNode("10.0.0.2", "b2", cpus=6, gpus=2)]
+        >>> most_threads_per_run(nodes, 0, None), most_threads_per_run(nodes, 0, most=2), most_threads_per_run(nodes, 0, most=3)
         (1, 6, 4)
-        >>> most_threads(nodes, 1, None), most_threads(nodes, 1, most=2)
+        >>> most_threads_per_run(nodes, 1, None), most_threads_per_run(nodes, 1, most=2)
         (3, 6)
 
     """
@@ -79,10 +79,10 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
     """Say what the nodes hold.
 
     Example:
-        >>> nodes = [Node("10.0.0.1", "a1", 1, 0), Node("10.0.0.2", "b2", 8, 2), Node("10.0.0.3", "c3", 8, 2)]
-        >>> described(nodes, threads=2, devices=0)
+        >>> nodes = [ClusterNode("10.0.0.1", "a1", 1, 0), ClusterNode("10.0.0.2", "b2", 8, 2), ClusterNode("10.0.0.3", "c3", 8, 2)]
+        >>> describe_nodes(nodes, threads=2, devices=0)
         '2 nodes hold 4 runs each; a run takes 2 CPUs'
-        >>> described(nodes, threads=1, devices=1)
+        >>> describe_nodes(nodes, threads=1, devices=1)
         '2 nodes hold 2 runs each; a run takes 1 CPU and 1 GPU'
 
     """

@@ -66,7 +66,7 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
         allowed: a text whose commands and words are allowed too: the reference.
 
     Example:
-        >>> [is_expression(text) for text in (r"2\sqrt{3}", "x^{2}+1", "3 4", "5 or 6", "5-", r"\int x", "1,2")]
+        >>> [is_finished_expression(text) for text in (r"2\sqrt{3}", "x^{2}+1", "3 4", "5 or 6", "5-", r"\int x", "1,2")]
         [True, True, False, False, False, False, False]
 
     """

@@ -37,7 +37,7 @@ def is_value_name(text: str) -> bool:
     r"""Whether a text is what somebody calls a value: ``x``, ``f(2)``, ``m+n``, ``\angle A``, ``(x, y)``.
 
     Example:
-        >>> [is_name(text) for text in ("x", "f(2)", "m + n", r"\angle A", "(x,y)", r"\frac{dy}{dx}", "2+3", "2x", "5")]
+        >>> [is_value_name(text) for text in ("x", "f(2)", "m + n", r"\angle A", "(x,y)", r"\frac{dy}{dx}", "2+3", "2x", "5")]
         [True, True, True, True, True, True, False, False, False]
 
     """
@@ -70,7 +70,7 @@ def split_equation_sides(text: str) -> list[str]:
     r"""Return what stands on the sides of the equality signs of a text.
 
     Example:
-        >>> split_sides("m + n = 5"), split_sides(r"x \\le 5"), split_sides(r"\\{x : x = 2\\}")
+        >>> split_equation_sides("m + n = 5"), split_equation_sides(r"x \\le 5"), split_equation_sides(r"\\{x : x = 2\\}")
         (['m + n', '5'], ['x \\\\le 5'], ['\\\\{x : x = 2\\\\}'])
 
     """

@@ -24,9 +24,9 @@ def read_rational(text: str) -> Fraction | None:
         text: in whatever notation people use.
 
     Example:
-        >>> [str(read_number(text)) for text in ("1,000", "2/4", "5%", r"\frac{1}{20}", "1 1/2", r"0.\overline{3}")]
+        >>> [str(read_rational(text)) for text in ("1,000", "2/4", "5%", r"\frac{1}{20}", "1 1/2", r"0.\overline{3}")]
         ['1000', '1/2', '1/20', '1/20', '3/2', '1/3']
-        >>> [str(read_number(text)) for text in ("1e-05", r"1.0 \times 10^{-5}", "x", "1/0")]
+        >>> [str(read_rational(text)) for text in ("1e-05", r"1.0 \times 10^{-5}", "x", "1/0")]
         ['1/100000', '1/100000', 'None', 'None']
 
     """
@@ -68,7 +68,7 @@ def is_within_tolerance(value: Fraction, expected: Fraction, tolerance: float = 
     """Whether a value lies within a relative tolerance of another; 0 asks for equality.
 
     Example:
-        >>> close(Fraction(99), Fraction(100)), close(Fraction(99), Fraction(100), 0.01)
+        >>> is_within_tolerance(Fraction(99), Fraction(100)), is_within_tolerance(Fraction(99), Fraction(100), 0.01)
         (False, True)
 
     """

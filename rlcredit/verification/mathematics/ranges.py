@@ -35,9 +35,9 @@ def read_intervals(text: str) -> list[Piece] | None:
     r"""Return the intervals that a union, an inequality or an interval consists of; None if it is none of these.
 
     Example:
-        >>> read_pieces("x > 2"), read_pieces(r"(-\infty, 1] \cup (3, 4)")
+        >>> read_intervals("x > 2"), read_intervals(r"(-\infty, 1] \cup (3, 4)")
         ([('(', '2', '\\infty', ')')], [('(', '-\\infty', '1', ']'), ('(', '3', '4', ')')])
-        >>> read_pieces(r"x \ne 2"), read_pieces("x + 1")
+        >>> read_intervals(r"x \ne 2"), read_intervals("x + 1")
         ([('(', '-\\infty', '2', ')'), ('(', '2', '\\infty', ')')], None)
 
     """

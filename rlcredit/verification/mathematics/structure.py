@@ -25,7 +25,7 @@ def split_outside_brackets(text: str, separators: Iterable[str]) -> list[str]:
     r"""Split a text at separators that stand in no bracket.
 
     Example:
-        >>> split_outside(r"(1, 2), \{3, 4\}, 5", ","), split_outside(r"[1,2) \cup (3,4]", [r"\cup"])
+        >>> split_outside_brackets(r"(1, 2), \{3, 4\}, 5", ","), split_outside_brackets(r"[1,2) \cup (3,4]", [r"\cup"])
         (['(1, 2)', '\\{3, 4\\}', '5'], ['[1,2)', '(3,4]'])
 
     """
@@ -77,7 +77,7 @@ def split_list_items(text: str) -> list[str]:
     r"""Return the elements of a list: what stands between commas, semicolons, ``and`` or ``or``; ``\pm`` makes two.
 
     Example:
-        >>> list_items(r"1, 2 \text{and} 3"), list_items(r"1 \pm \sqrt{2}")
+        >>> split_list_items(r"1, 2 \text{and} 3"), split_list_items(r"1 \pm \sqrt{2}")
         (['1', '2', '3'], ['1 + \\sqrt{2}', '1 - \\sqrt{2}'])
 
     """

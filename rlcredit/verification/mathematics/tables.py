@@ -32,7 +32,7 @@ def is_matrix_or_cases(reference: str) -> bool:
     r"""Whether a reference is a matrix, a determinant or a function by cases.
 
     Example:
-        >>> is_table(r"\begin{pmatrix} 1 \end{pmatrix}"), is_table(r"A=\begin{bmatrix}1\end{bmatrix}"), is_table("5")
+        >>> is_matrix_or_cases(r"\begin{pmatrix} 1 \end{pmatrix}"), is_matrix_or_cases(r"A=\begin{bmatrix}1\end{bmatrix}"), is_matrix_or_cases("5")
         (True, True, False)
 
     """
