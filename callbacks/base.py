@@ -86,7 +86,7 @@ class CreditOperator(OperatorContract, Callback):
         if batch.update:
             return  # credit is assigned once, to all prompts, before the first update
         with cast("PolicyModule", pl_module).guarded(batch):
-            metrics = self.checked(batch)
+            metrics = self.assign_checked(batch)
         if "advantages" in self.writes:
             batch.trail = (*batch.trail, (self.label, batch.advantages))
         for quantity, value in metrics.items():
@@ -97,7 +97,7 @@ class CreditOperator(OperatorContract, Callback):
                 name, value, reduce_fx=over_ranks, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1
             )
 
-    def checked(self, rollout: Rollout) -> Metrics:
+    def assign_checked(self, rollout: Rollout) -> Metrics:
         """Assign credit and hold the operator to its header.
 
         Raises:
@@ -113,7 +113,7 @@ class CreditOperator(OperatorContract, Callback):
             name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()
         }
         versions = {name: value._version for name, value in tracked.items()}
-        metrics = self._watched(rollout)
+        metrics = self._assign_watched(rollout)
         if not isinstance(metrics, Mapping):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
@@ -129,7 +129,7 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} leaves sepa_lambda = {rollout.sepa_lambda:g}, expected one in [0, 1].")
         return metrics
 
-    def _watched(self, rollout: Rollout) -> Metrics:
+    def _assign_watched(self, rollout: Rollout) -> Metrics:
         """Assign credit and refuse reads that the header does not declare, also where they have led to an error."""
         with note_undeclared_reads(rollout, self.reads) as notes:
             try:
@@ -167,9 +167,9 @@ def assign_credit(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
         StackError: an operator does not do what its header says; see :meth:`CreditOperator.checked`.
 
     """
-    fresh = rollout.reopened()
+    fresh = rollout.copy_with_neutral_ledger()
     for operator in stack:
-        operator.checked(fresh)
+        operator.assign_checked(fresh)
     return fresh
 
 

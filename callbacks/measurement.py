@@ -21,7 +21,7 @@ class PeriodicMeasurement:
     seen: tuple[Rollout, Tensor] | None = None
     last: Mapping[str, float] = {}
 
-    def every(self, steps: int) -> int:
+    def require_interval(self, steps: int) -> int:
         """Return a number of steps, or refuse it."""
         if steps < 1:
             raise ValueError(f"{type(self).__name__} expects every_n_steps >= 1, got {steps}.")

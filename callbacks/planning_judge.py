@@ -22,7 +22,7 @@ class PlanningAnchors:
     execution: Sequence[str]
 
     @classmethod
-    def read(cls, path: Path) -> "PlanningAnchors":
+    def from_toml(cls, path: Path) -> "PlanningAnchors":
         """Read the lists ``planning`` and ``execution`` of a TOML file.
 
         Raises:
@@ -66,32 +66,32 @@ class PlanningClassifier:
     _encoder: Any = None
     _verdicts: dict[str, bool] = field(default_factory=dict)
 
-    def plans(self, texts: Iterable[str], device: torch.device) -> list[bool]:
+    def classify_texts(self, texts: Iterable[str], device: torch.device) -> list[bool]:
         """Judge texts; those seen before cost nothing."""
         texts = list(texts)
         new = [text for text in dict.fromkeys(texts) if text not in self._verdicts]
         if new:
-            self._verdicts.update(zip(new, self._judged(new, device), strict=True))
+            self._verdicts.update(zip(new, self._classify_new(new, device), strict=True))
         verdicts = [self._verdicts[text] for text in texts]
         for text in list(islice(self._verdicts, max(0, len(self._verdicts) - self.remembered))):
             del self._verdicts[text]
         return verdicts
 
-    def load(self, device: torch.device) -> None:
+    def load_encoder(self, device: torch.device) -> None:
         """Read the encoder and place the two means, once."""
         if self._encoder is None:
             self._encoder = load_sentence_encoder(self.model, device)
             self._centres = torch.stack(
-                [self._embedded(sentences).mean(0) for sentences in (self.anchors.planning, self.anchors.execution)]
+                [self._embed_texts(sentences).mean(0) for sentences in (self.anchors.planning, self.anchors.execution)]
             )
 
-    def _judged(self, texts: list[str], device: torch.device) -> list[bool]:
-        self.load(device)
+    def _classify_new(self, texts: list[str], device: torch.device) -> list[bool]:
+        self.load_encoder(device)
         self.encoded += len(texts)
-        planning, execution = (self._embedded(texts) @ normalize(self._centres, dim=-1).T).unbind(-1)
+        planning, execution = (self._embed_texts(texts) @ normalize(self._centres, dim=-1).T).unbind(-1)
         return ((planning > execution + self.threshold) & (planning > self.minimum)).tolist()
 
-    def _embedded(self, texts: Sequence[str]) -> Tensor:
+    def _embed_texts(self, texts: Sequence[str]) -> Tensor:
         """Unit vectors, one row per text."""
         return self._encoder.encode(
             list(texts),

@@ -62,4 +62,4 @@ def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[R
     chosen = (useful.int() + judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
     rows = chosen[:, None] * combined.group_size + torch.arange(combined.group_size, device=chosen.device)
     metrics = {"sampling_rounds": float(len(sampled)), "informative_groups": useful.float().mean().item()}
-    return combined.rows(rows.flatten()), metrics
+    return combined.select_rows(rows.flatten()), metrics

@@ -54,7 +54,7 @@ class MergedWeights:
         self.adapted = {name: layer for name, layer in self.base.named_modules() if isinstance(layer, LoraLayer)}
 
     @torch.no_grad()
-    def weights(self) -> dict[str, Tensor]:
+    def merge_all_weights(self) -> dict[str, Tensor]:
         """Return all weights under the names that they have without an adapter, float32, on the CPU."""
         return {
             f"{name.removesuffix('.base_layer')}.{kind}".lstrip("."): self._weight(name, module, kind)
@@ -63,14 +63,14 @@ class MergedWeights:
             for kind in self._kinds(module)
         }
 
-    def change(self, layer: Any) -> Tensor:
+    def adapter_change(self, layer: Any) -> Tensor:
         """Return what the adapter adds to the weight of a layer, float32."""
         return layer.get_delta_weight("default").float()
 
     @torch.no_grad()
-    def lost(self, dtype: torch.dtype) -> float:
+    def rounding_error_share(self, dtype: torch.dtype) -> float:
         """Return which share of the adapter's change rounding the sums to a precision would lose or add."""
-        pairs = ((self._base(layer.get_base_layer()), self.change(layer)) for layer in self.adapted.values())
+        pairs = ((self._base(layer.get_base_layer()), self.adapter_change(layer)) for layer in self.adapted.values())
         squares = torch.tensor([0.0, 0.0], dtype=torch.float64)
         for base, change in pairs:
             error = (base + change).to(dtype).float() - (base + change)
@@ -87,7 +87,7 @@ class MergedWeights:
     def _weight(self, name: str, module: nn.Module, kind: str) -> Tensor:
         value = self._base(module) if kind == "weight" else getattr(module, kind).float()
         adapted = self.adapted.get(name.removesuffix(".base_layer")) if kind == "weight" else None
-        return (value if adapted is None else value + self.change(adapted)).detach().cpu().contiguous()
+        return (value if adapted is None else value + self.adapter_change(adapted)).detach().cpu().contiguous()
 
     @staticmethod
     def _base(layer: Any) -> Tensor:
@@ -119,7 +119,7 @@ def export_policy(
 
     """
     merged = MergedWeights(policy)
-    weights = {name: weight.to(getattr(torch, dtype)) for name, weight in merged.weights().items()}
+    weights = {name: weight.to(getattr(torch, dtype)) for name, weight in merged.merge_all_weights().items()}
     model = _build_empty_model(merged.base, dtype)
     model.load_state_dict(weights, assign=True)
     model.tie_weights()

@@ -52,7 +52,7 @@ class MicroBatches:
             return ""
         return f", {'as many as fit' if self.size == 'auto' else f'{self.size} completions'} at a time"
 
-    def cut(self, lengths: Sequence[int], compute: Callable[[slice], object]) -> list[slice]:
+    def split_batch(self, lengths: Sequence[int], compute: Callable[[slice], object]) -> list[slice]:
         """Return the micro-batches of a batch; a single one if it fits.
 
         Args:

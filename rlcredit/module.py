@@ -156,7 +156,7 @@ class PolicyModule(GuardedUpdate):
                 "answers prompts only. Use model.engine: InProcessEngine, or leave out the operators that ask."
             )
         for asked in task.held_out_sets:
-            asked.k(self.pass_k, self.validation.completions)
+            asked.choose_k(self.pass_k, self.validation.completions)
         prompts, world, updates = task.prompts_per_step, trainer.world_size, self.updates_per_rollout
         if prompts % world:
             raise ValueError(f"data.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
@@ -190,7 +190,7 @@ class PolicyModule(GuardedUpdate):
         """Check the trainer once it is attached, and count what is held out."""
         self.check(self.trainer, self._task)
         for asked in self._task.held_out_sets:
-            k = asked.k(self.pass_k, self.validation.completions)
+            k = asked.choose_k(self.pass_k, self.validation.completions)
             if asked.number == 0:
                 self.pass_at_k.k = k
             elif len(self.pass_of_others) < asked.number:
@@ -285,7 +285,7 @@ class PolicyModule(GuardedUpdate):
 
     def minibatch(self, rollout: Rollout) -> Rollout:
         """Return the part of a rollout that its next update uses."""
-        return rollout.minibatch(rollout.update % self.minibatches, self.minibatches)
+        return rollout.select_minibatch(rollout.update % self.minibatches, self.minibatches)
 
     def judged_inputs(
         self, rollout: Rollout, scores: TokenScores, credit: Tensor
@@ -341,7 +341,7 @@ class PolicyModule(GuardedUpdate):
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
         width = self._prompts(rollout, rows).shape[1]
         lengths = (rollout.mask.sum(-1)[rows] + width).tolist()
-        cut = self.micro_batches.cut(lengths, lambda part: self._tried(rollout, rows[part]))
+        cut = self.micro_batches.split_batch(lengths, lambda part: self._tried(rollout, rows[part]))
         scored = [self._recomputed(rollout, rows[part]) for part in cut] if len(cut) > 1 else self._whole(rollout, rows)
         logprobs, entropy = zip(*scored, strict=True)
         return TokenScores(
@@ -351,10 +351,10 @@ class PolicyModule(GuardedUpdate):
 
     def _whole(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Score rows of ascending length, every prompt read once."""
-        with self.policy.learning():
-            context = self.policy.read(self._prompts(rollout, rows))
+        with self.policy.merge_for_gradients():
+            context = self.policy.read_prompts(self._prompts(rollout, rows))
             cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
-            return [self._scored(rollout, rows[part], context.rows(part)) for part in cut]
+            return [self._scored(rollout, rows[part], context.select_rows(part)) for part in cut]
 
     def _tried(self, rollout: Rollout, rows: Tensor) -> None:
         """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
@@ -363,7 +363,7 @@ class PolicyModule(GuardedUpdate):
 
     def scored(self, rollout: Rollout) -> Tensor:
         """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
-        scored = (rollout.credited() | self.loss.every_row) & rollout.judged
+        scored = (rollout.credited_rows() | self.loss.every_row) & rollout.judged
         scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
         return scored
 
@@ -375,7 +375,7 @@ class PolicyModule(GuardedUpdate):
     def _scored(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
         """Score some rows behind their prompts, free of columns that are padding in all of them."""
         width = int(rollout.mask[rows].sum(-1).max())
-        scores = self.policy.scored(context, rollout.completion_ids[rows, :width], self.sampling.temperature)
+        scores = self.policy.score_completions(context, rollout.completion_ids[rows, :width], self.sampling.temperature)
         padding = (0, rollout.mask.shape[1] - width)
         entropy = scores.entropy if "entropy_graph" in self.loss.needs else scores.entropy.detach()
         return pad(scores.logprobs, padding), pad(entropy, padding)
@@ -384,8 +384,8 @@ class PolicyModule(GuardedUpdate):
         """Score some rows, and once more in the backward pass."""
 
         def scored(prompt_ids: Tensor) -> tuple[Tensor, Tensor]:
-            with self.policy.learning():
-                return self._scored(rollout, rows, self.policy.read(prompt_ids))
+            with self.policy.merge_for_gradients():
+                return self._scored(rollout, rows, self.policy.read_prompts(prompt_ids))
 
         return checkpoint(scored, self._prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
 

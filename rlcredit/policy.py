@@ -100,11 +100,11 @@ class PromptContext:
     mask: Tensor
     of: Tensor
 
-    def rows(self, chosen: Tensor | slice) -> "PromptContext":
+    def select_rows(self, chosen: Tensor | slice) -> "PromptContext":
         """Return the context of some completions."""
         return PromptContext(self.hidden, self.cache, self.mask, self.of[chosen])
 
-    def expanded(self) -> Any:
+    def expand_cache(self) -> Any:
         """Return a cache with a row for every completion, and leave this one as it is."""
         cache = copy.copy(self.cache)
         cache.layers = [copy.copy(layer) for layer in self.cache.layers]
@@ -170,7 +170,7 @@ class Policy(nn.Module):
         if self.lm is not None:
             return
         self.tokenizer = load_tokenizer(self.location)
-        self.prompt.check(self.tokenizer, self.path)
+        self.prompt.refuse_tokenizer(self.tokenizer, self.path)
         base = load_frozen_model(self.location, self.dtype, self.quantization)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -189,9 +189,9 @@ class Policy(nn.Module):
                     "linear layers between the embeddings, or all-linear."
                 )
         ids = torch.arange(8, device=self.device)[None]
-        with torch.no_grad(), self.sampling():
+        with torch.no_grad(), self.evaluation_mode():
             expected = self.lm(input_ids=ids).logits[0].float()
-            hidden, _ = self.hidden(ids, torch.ones_like(ids))
+            hidden, _ = self.hidden_states(ids, torch.ones_like(ids))
             actual = tempered_logits(hidden[0], self.head, temperature=1.0)
         if not torch.allclose(actual, expected, rtol=2e-2, atol=2e-2):
             raise ValueError(
@@ -220,7 +220,7 @@ class Policy(nn.Module):
         """The output embedding, ``(V, D)``."""
         return self.lm.get_output_embeddings().weight
 
-    def hidden(
+    def hidden_states(
         self, ids: Tensor, attention_mask: Tensor, cache: Any = None, use_cache: bool = False
     ) -> tuple[Tensor, Any]:
         """Run tokens through the transformer.
@@ -247,7 +247,7 @@ class Policy(nn.Module):
         )
         return output.last_hidden_state, output[name] if use_cache else None
 
-    def encode(self, questions: Sequence[str | Conversation]) -> Tensor:
+    def encode_questions(self, questions: Sequence[str | Conversation]) -> Tensor:
         """Write questions as :class:`~rlcredit.prompt.PromptFormat` says; a text is one turn of the user.
 
         Returns:
@@ -259,25 +259,25 @@ class Policy(nn.Module):
 
         """
         conversations = [parse_conversation(question) for question in questions]
-        prompts = self.prompt.encoded(self.tokenizer, conversations)
+        prompts = self.prompt.encode_conversations(self.tokenizer, conversations)
         if self.lm is not None:
             refuse_long_prompts(list(map(len, prompts)), find_context_length(self.lm.config), self.path)
             refuse_unknown_tokens(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
         return left_padded_ids(prompts, multiple=16)
 
-    def stated(self, completions: Sequence[str]) -> list[str]:
+    def prepend_thinking_mark(self, completions: Sequence[str]) -> list[str]:
         """Return completions as a verifier reads them: behind the mark of thinking that their prompt has opened.
 
         A completion that is cut while it thinks has no mark of its own to tell.
         """
-        mark = self.prompt.opened_thinking(self.tokenizer)
+        mark = self.prompt.find_thinking_mark(self.tokenizer)
         return [mark + completion for completion in completions]
 
     def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
         """Return true on tokens, false on padding; the pad token of the model is a token."""
         return prompt_ids != PADDING
 
-    def logprobs(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
+    def score_prompts(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
         """Score completions under the tempered policy, with graph where gradients are enabled.
 
         Args:
@@ -289,34 +289,36 @@ class Policy(nn.Module):
             Log-probability of every completion token and entropy of the distribution it was drawn from.
 
         """
-        return self.scored(self.read(prompt_ids), completion_ids, temperature)
+        return self.score_completions(self.read_prompts(prompt_ids), completion_ids, temperature)
 
-    def read(self, prompt_ids: Tensor) -> PromptContext:
+    def read_prompts(self, prompt_ids: Tensor) -> PromptContext:
         """Read prompts, left-padded, shape ``(B, L)``; one that comes several times is read once."""
         prompts, of = prompt_ids.unique(dim=0, return_inverse=True)
         mask = self.prompt_mask(prompts)
-        hidden, cache = self.hidden(prompts, mask, use_cache=True)
+        hidden, cache = self.hidden_states(prompts, mask, use_cache=True)
         return PromptContext(hidden[:, -1:], cache, mask, of)
 
-    def scored(self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
+    def score_completions(
+        self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
+    ) -> TokenScores:
         """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`logprobs`."""
-        predicting = self.predicting(context, completion_ids)
+        predicting = self.predicting_states(context, completion_ids)
         scores = scores_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
         )
         return TokenScores(*(score.view(completion_ids.shape) for score in scores))
 
-    def predicting(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
+    def predicting_states(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
         """Return the hidden states from which each completion token is predicted, shape ``(B, T, D)``."""
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
         first, inputs = context.hidden[context.of], completion_ids[:, :-1]
         if not inputs.shape[1]:
             return first
         mask = torch.cat([context.mask[context.of], torch.ones_like(inputs, dtype=torch.bool)], -1)
-        hidden, _ = self.hidden(inputs, mask, context.expanded(), use_cache=True)
+        hidden, _ = self.hidden_states(inputs, mask, context.expand_cache(), use_cache=True)
         return torch.cat([first, hidden], 1)
 
-    def pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
+    def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.
 
         Returns:
@@ -331,18 +333,18 @@ class Policy(nn.Module):
             rows.append([stream.step(backend, token) or "" for token in ids[:length]])
         return rows
 
-    def texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
+    def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
         """Decode row by row: what :meth:`pieces` returns, joined, several times faster."""
         rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
         # Where a character is not whole, pieces leave it out.
         odd = [row for row, text in enumerate(texts) if "\ufffd" in text]
-        for row, pieces in zip(odd, self.pieces(completion_ids[odd], mask[odd]), strict=True):
+        for row, pieces in zip(odd, self.decode_pieces(completion_ids[odd], mask[odd]), strict=True):
             texts[row] = "".join(pieces)
         return texts
 
     @contextlib.contextmanager
-    def sampling(self) -> Iterator[None]:
+    def evaluation_mode(self) -> Iterator[None]:
         """Evaluate in eval mode and restore the mode after."""
         training = self.lm.training
         self.lm.eval()
@@ -352,7 +354,7 @@ class Policy(nn.Module):
             self.lm.train(training)
 
     @contextlib.contextmanager
-    def merged(self, largest: int | None = None) -> Iterator[None]:
+    def merge_adapter(self, largest: int | None = None) -> Iterator[None]:
         """Act with the adapter added into the weights: the same policy but for rounding, in fewer operations.
 
         Where gradients are enabled, they go through the sums. The weights come back bit for bit, for nothing is
@@ -385,13 +387,13 @@ class Policy(nn.Module):
                 base._parameters["weight"] = weight
                 layer.merged_adapters.clear()
 
-    def learning(self) -> contextlib.AbstractContextManager[None]:
+    def merge_for_gradients(self) -> contextlib.AbstractContextManager[None]:
         """Compute what a gradient goes through in as few operations as sizes and precision allow."""
         rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
-        return contextlib.nullcontext() if rounded else self.merged(SMALL)
+        return contextlib.nullcontext() if rounded else self.merge_adapter(SMALL)
 
     @contextlib.contextmanager
-    def adapter_off(self) -> Iterator[None]:
+    def disable_adapter(self) -> Iterator[None]:
         """Act as the frozen reference policy."""
         with self.lm.disable_adapter():
             yield

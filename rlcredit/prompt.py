@@ -102,7 +102,7 @@ class PromptFormat:
             return ", raw text"
         return "" if self.thinking is None else f", thinking {'on' if self.thinking else 'off'}"
 
-    def check(self, tokenizer: Any, name: str) -> None:
+    def refuse_tokenizer(self, tokenizer: Any, name: str) -> None:
         """Refuse a tokenizer that cannot write prompts in this way.
 
         Args:
@@ -126,7 +126,7 @@ class PromptFormat:
                 "no `enable_thinking`. Leave it null."
             )
 
-    def opened_thinking(self, tokenizer: Any) -> str:
+    def find_thinking_mark(self, tokenizer: Any) -> str:
         """Return the mark of thinking that prompts end with, so that completions begin in the middle of it.
 
         Args:
@@ -138,10 +138,10 @@ class PromptFormat:
         """
         if not self.chat:
             return ""
-        prompt = self.written(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
+        prompt = self.render_conversations(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
         return next((mark for mark in THINKING if prompt.endswith(mark)), "")
 
-    def written(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
+    def render_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
         """Return each conversation as the text that is tokenized, special tokens of a template included.
 
         Args:
@@ -154,7 +154,7 @@ class PromptFormat:
         """
         if not self.chat:
             return ["\n\n".join(filter(None, _render_raw_blocks(conversation))) for conversation in conversations]
-        self.check(tokenizer, tokenizer.name_or_path)
+        self.refuse_tokenizer(tokenizer, tokenizer.name_or_path)
         options = {} if self.thinking is None else {"enable_thinking": self.thinking}
         try:
             return tokenizer.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False, **options)
@@ -165,10 +165,10 @@ class PromptFormat:
                 "system prompt (data.init_args.system), some want the turns of user and assistant to alternate."
             ) from None
 
-    def encoded(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
+    def encode_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
         """Return the token ids of each conversation."""
         # A template has written its own special tokens; what is too long is refused in our own words.
-        texts = self.written(tokenizer, conversations)
+        texts = self.render_conversations(tokenizer, conversations)
         return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
 
 

@@ -130,7 +130,7 @@ class Rollout:
             if made in self.unwritten:
                 bind(made, NEUTRAL[made](self))
 
-    def credited(self) -> Tensor:
+    def credited_rows(self) -> Tensor:
         """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
         return (self.advantages.where(self.mask, 0) != 0).any(-1)
 
@@ -145,15 +145,15 @@ class Rollout:
         return self.rewards.where(self.judged, torch.nan)
 
     @property
-    def counted(self) -> Tensor:
+    def judged_mask(self) -> Tensor:
         """True on the sampled tokens of judged completions, which statistics are taken over, shape ``(B, T)`` bool."""
         return self.mask & self.judged[:, None]
 
-    def evenly(self, number: int) -> list[int]:
+    def evenly_spaced_rows(self, number: int) -> list[int]:
         """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
         return evenly_spaced_rows(len(self.mask), number)
 
-    def rows(self, chosen: Tensor) -> "Rollout":
+    def select_rows(self, chosen: Tensor) -> "Rollout":
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 
         Args:
@@ -170,17 +170,17 @@ class Rollout:
         part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
         return part
 
-    def reopened(self) -> "Rollout":
+    def copy_with_neutral_ledger(self) -> "Rollout":
         """Return the same facts with a neutral ledger."""
         fresh = copy.copy(self)
         fresh._open()
         return fresh
 
-    def minibatch(self, number: int, of: int) -> "Rollout":
+    def select_minibatch(self, number: int, of: int) -> "Rollout":
         """Return the prompts of one of several mini-batches, cut in order; the rollout itself if there is only one."""
         if of == 1:
             return self
-        return self.rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
 
 
 def _refuse_wrong_shapes(rollout: Rollout) -> None:

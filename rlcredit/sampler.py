@@ -71,7 +71,7 @@ class RolloutSampler(LightningModule):
         prompt_ids, per_round = self._encoded(prompts), len(prompts.numbers) // self.rounds
         solved: list[Tensor] = []
         rounds = (
-            self._round(prompts.part(start, per_round), prompt_ids[start : start + per_round], solved)
+            self._round(prompts.slice_batch(start, per_round), prompt_ids[start : start + per_round], solved)
             for start in range(0, len(prompts.numbers), per_round)
         )
         if self.dynamic_sampling:
@@ -98,7 +98,7 @@ class RolloutSampler(LightningModule):
         started, group = self._now(), self.sampling.completions
         samples = self._sampled(prompts, prompt_ids, self.sampling, self.seed, self.global_step)
         decoded = self._now()
-        tokens = self.policy.pieces(samples.completion_ids, samples.mask)
+        tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
         verdicts = self._judged(self._task, prompts, ["".join(pieces) for pieces in tokens], group)
         right, judged = verdict_mask(verdicts, Verdict.RIGHT), judged_mask(verdicts)
         solved.append(torch.stack([right, judged, samples.truncated.cpu(), verdict_mask(verdicts, Verdict.NO_ANSWER)]))
@@ -162,22 +162,24 @@ class RolloutSampler(LightningModule):
 
         def score(micro_batch: slice) -> list[TokenScores]:
             rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
-            context, scored = self.policy.read(prompt_ids[rows]), []
+            context, scored = self.policy.read_prompts(prompt_ids[rows]), []
             for part in split_rows_by_tokens(tokens, TOKENS):
                 width = tokens[part.stop - 1]
-                scores = self.policy.scored(context.rows(part), completion_ids[rows[part], :width], temperature)
+                scores = self.policy.score_completions(
+                    context.select_rows(part), completion_ids[rows[part], :width], temperature
+                )
                 scored.append(TokenScores(*(pad(values, (0, mask.shape[1] - width)) for values in scores)))
             return scored
 
-        acting = self.policy.learning if adapter else self.policy.adapter_off
-        with torch.no_grad(), self.policy.sampling(), self.trainer.precision_plugin.forward_context(), acting():
-            cut = self.scoring.cut((lengths + prompt_ids.shape[1]).tolist(), score)
+        acting = self.policy.merge_for_gradients if adapter else self.policy.disable_adapter
+        with torch.no_grad(), self.policy.evaluation_mode(), self.trainer.precision_plugin.forward_context(), acting():
+            cut = self.scoring.split_batch((lengths + prompt_ids.shape[1]).tolist(), score)
             scored = [scores for micro_batch in cut for scores in score(micro_batch)]
         place = order.argsort()
         return TokenScores(*(torch.cat(values)[place].where(mask, 0) for values in zip(*scored, strict=True)))
 
     def _encoded(self, prompts: PromptBatch) -> Tensor:
-        prompt_ids = self.policy.encode(prompts.questions).to(self.device)
+        prompt_ids = self.policy.encode_questions(prompts.questions).to(self.device)
         if self.trainer.training and self.trainer.world_size > 1:
             # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
             # the processes may have different numbers of batches, and one would wait for ever.
@@ -205,7 +207,7 @@ class RolloutSampler(LightningModule):
 
     def _judged(self, task: Task, prompts: PromptBatch, answers: list[str], group: int) -> Sequence[Verdict]:
         examples = [example for example in prompts.examples for _ in range(group)]
-        return require_verdicts(task.judge(self.policy.stated(answers), examples), len(answers), task)
+        return require_verdicts(task.judge(self.policy.prepend_thinking_mark(answers), examples), len(answers), task)
 
     @property
     def _task(self) -> Task:
@@ -214,9 +216,11 @@ class RolloutSampler(LightningModule):
     def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
         """Answer held-out questions, in every validation with the same noise; return which are right, ``(P, G)``."""
         asked = self._task.held_out_sets[dataloader_idx]
-        sampling, prompt_ids = asked.sampling(self.validation), self._encoded(batch)
-        samples = self._sampled(asked.drawn(batch), prompt_ids, sampling, self.validation_seed, VALIDATION)
-        answers = self.policy.texts(samples.completion_ids, samples.mask)
+        sampling, prompt_ids = asked.choose_sampling(self.validation), self._encoded(batch)
+        samples = self._sampled(
+            asked.shift_noise_numbers(batch), prompt_ids, sampling, self.validation_seed, VALIDATION
+        )
+        answers = self.policy.decode_texts(samples.completion_ids, samples.mask)
         verdicts = self._judged(asked.task, batch, answers, sampling.completions)
         right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
         solved = self.solved_of(asked)
@@ -225,14 +229,14 @@ class RolloutSampler(LightningModule):
         unjudged, no_answer = (
             verdict_mask(verdicts, kind).float().mean().item() for kind in (Verdict.UNJUDGED, Verdict.NO_ANSWER)
         )
-        named = {asked.metric(name): metric for name, metric in solved.items()}
+        named = {asked.name_metric(name): metric for name, metric in solved.items()}
         self.log_dict(named, batch_size=len(right), add_dataloader_idx=False)
         if dataloader_idx == 0:  # the step at which Lightning logs the results; one loader of several says it
             self._log({"step": float(self.global_step)}, len(right))
         length = samples.mask.sum(-1).float().mean()
         entropy = masked_mean(samples.entropy, samples.mask)
         held_out = {"unjudged": unjudged, "no_answer": no_answer, "completion_length": length, "entropy": entropy}
-        self._log({asked.metric(name): value for name, value in held_out.items()}, len(right))
+        self._log({asked.name_metric(name): value for name, value in held_out.items()}, len(right))
         return {"right": right}
 
     def solved_of(self, asked: HeldOutSet) -> dict[str, MeanPassAtK]:

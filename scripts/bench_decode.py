@@ -57,7 +57,7 @@ def measure_cpu_seconds(work: Callable[[], Any]) -> float:
 def answer_by_generate(policy: Policy, prompt_ids: Tensor) -> Tensor:
     """Answer with ``model.generate``."""
     rows = prompt_ids.repeat_interleave(GROUP, 0)
-    with torch.no_grad(), policy.sampling():
+    with torch.no_grad(), policy.evaluation_mode():
         return policy.lm.generate(
             input_ids=rows.clamp(min=0),
             attention_mask=policy.prompt_mask(rows).long(),
@@ -76,7 +76,7 @@ def answer_by_generate_batch(policy: Policy, prompt_ids: Tensor) -> Any:
     config.update(do_sample=True, temperature=TEMPERATURE, top_k=0, top_p=1.0, max_new_tokens=LENGTH)
     prompts = [ids[mask].tolist() for ids, mask in zip(prompt_ids, policy.prompt_mask(prompt_ids), strict=True)]
     rows = [ids for ids in prompts for _ in range(GROUP)]
-    with policy.sampling():
+    with policy.evaluation_mode():
         answers = policy.lm.get_base_model().generate_batch(inputs=rows, generation_config=config)
     if len(answers) < len(rows):
         raise RuntimeError(f"{len(answers)} of {len(rows)} prompts were answered")
@@ -86,7 +86,7 @@ def answer_by_generate_batch(policy: Policy, prompt_ids: Tensor) -> Any:
 def compare_decoders(rounds: int) -> dict[str, list[float]]:
     """Measure all sides on the prompts of one step."""
     policy = load_with_random_adapter(Policy())
-    prompt_ids = policy.encode(make_bench_questions(PROMPTS))
+    prompt_ids = policy.encode_questions(make_bench_questions(PROMPTS))
     sampling = Sampling(GROUP, LENGTH, TEMPERATURE)
     engines = {"fused": InProcessEngine(), "transformers": InProcessEngine(fused=False)}
 
@@ -118,7 +118,7 @@ def make_random_policy(folder: Path, vocabulary: int, width: int) -> Policy:
 def measure_rollout_and_update(policy: Policy, group: int, length: int) -> tuple[float, float]:
     """Return CPU seconds of a rollout in which nothing ends early, and of the update on it."""
     module = PolicyModule(policy, Sampling(group, length, TEMPERATURE))
-    prompt_ids = policy.encode(make_bench_questions(PROMPTS))
+    prompt_ids = policy.encode_questions(make_bench_questions(PROMPTS))
     rollouts: list[Samples] = []
     engine = InProcessEngine()
     policy.lm.generation_config.eos_token_id = [len(policy.head) - 1]

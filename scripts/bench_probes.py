@@ -62,9 +62,9 @@ class ProbeTimer(Callback):
         self.seconds, self.backwards = 0.0, 0
         self.steps: list[tuple[float, int]] = []
         for hook in HOOKS:
-            setattr(probe, hook, self.timed(getattr(probe, hook)))
+            setattr(probe, hook, self.wrap_with_timer(getattr(probe, hook)))
 
-    def timed(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_with_timer(self, hook: Callable[..., Any]) -> Callable[..., Any]:
         """Return a hook that takes its time, and counts calls of ``torch.autograd.grad``."""
 
         def watched(*args: Any, **kwargs: Any) -> Any:

@@ -66,7 +66,7 @@ def measure_operator_seconds(rollout: Rollout, repetitions: int) -> dict[str, fl
         rollout.__post_init__()
         for operator in make_timed_stack():
             started = time.perf_counter()
-            operator.checked(rollout)
+            operator.assign_checked(rollout)
             if rollout.mask.is_cuda:
                 torch.cuda.synchronize()
             seconds.setdefault(type(operator).__name__, []).append(time.perf_counter() - started)

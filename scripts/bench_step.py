@@ -37,13 +37,13 @@ class StepMetricsRecorder(Callback):
     def on_before_zero_grad(self, trainer: Trainer, pl_module: Any, optimizer: Any) -> None:
         """Remember the step before, which is complete by now."""
         if trainer.global_step:
-            self.record(trainer)
+            self.copy_step_metrics(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Remember the last one."""
-        self.record(trainer)
+        self.copy_step_metrics(trainer)
 
-    def record(self, trainer: Trainer) -> None:
+    def copy_step_metrics(self, trainer: Trainer) -> None:
         """Copy the metrics of one step."""
         self.steps.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 

@@ -26,7 +26,7 @@ Planner = Callable[[Sequence[str]], list[list[Span]]]
 def make_semantic_planner(window: int, stride: int) -> Planner:
     """Return the semantic planner with its own thresholds."""
     planner, device = SemanticPlanner(window=window, stride=stride), torch.device("cpu")
-    planner.judge.load(device)
+    planner.judge.load_encoder(device)
     return lambda texts: planner.planning_spans(texts, device)
 
 

@@ -38,7 +38,7 @@ from rlcredit.tracking.held_out import HeldOutVerdicts
 PHASES: dict[str, tuple[Any, str]] = {
     "decode": (InProcessEngine, "decode"),
     "verify": (ReasoningGym, "judge"),
-    "credit": (CreditOperator, "checked"),
+    "credit": (CreditOperator, "assign_checked"),
     "forward": (PolicyModule, "training_step"),
     "backward": (strategies.Strategy, "backward"),
     "optimizer": (torch.optim.AdamW, "step"),

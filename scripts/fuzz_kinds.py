@@ -154,7 +154,7 @@ def make_finished_campaign(folder: Path) -> dict[str, Any]:
     }
     content = {**make_sound_campaign(folder), "conditions": {"a": ("a.yaml",), "b": ("b.yaml",)}}
     del content["families"]
-    declaration = CampaignDeclaration(**content).plain()
+    declaration = CampaignDeclaration(**content).to_json()
     ledger: dict[str, Any] = {"declaration": declaration, "configs": {"a": config, "b": config}, "cells": {}}
     for name in ("a/seed0", "b/seed0", "a/seed1", "b/seed1"):
         entry = {"state": "finished", "seconds": 1.0, "attempts": 1, "differences": [], "executed_sha256": "1" * 64}
@@ -162,7 +162,7 @@ def make_finished_campaign(folder: Path) -> dict[str, Any]:
         for step in (0, 10):
             metrics = {"val/pass_at_1": 0.5, "val/pass_at_k": 0.75, "val/entropy": 0.1, "val/completion_length": 9.0}
             evaluation = {"step": step, "metrics": metrics, "numbers": [0, 1, 2, 3], "questions_sha256": "2" * 64}
-            path = RunFolder(Path("campaigns/x") / name).evaluation(step)
+            path = RunFolder(Path("campaigns/x") / name).evaluation_file(step)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**evaluation, "right": [[1, 1], [0, 1], [1, 0], [0, 0]]}))
             entry["metrics"][str(step)], entry["held_out_sha256"][str(step)] = metrics, file_sha256(path)
@@ -180,7 +180,7 @@ def try_mutated_campaign_record(content: Any, rng: random.Random) -> Attempt:
 def try_mutated_evaluation(content: Any, rng: random.Random) -> Attempt:
     """Report a campaign one of whose held-out files has changed before the ledger recorded it."""
     ledger = make_finished_campaign(Path())
-    path = RunFolder("campaigns/x/b/seed1").evaluation(10)
+    path = RunFolder("campaigns/x/b/seed1").evaluation_file(10)
     lines = json.dumps(mutate_content(json.loads(path.read_text()), rng), default=str).encode()
     path.write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
     ledger["cells"]["b/seed1"]["held_out_sha256"]["10"] = file_sha256(path)

@@ -36,7 +36,9 @@ def main() -> None:
     parser.add_argument("--board", type=Path, default=SHIPPED)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     args = parser.parse_args()
-    found = [summarise_card(card) for card in Card.kept(args.cards) if card.common and card.baseline == USUAL]
+    found = [
+        summarise_card(card) for card in Card.read_all(args.cards) if card.has_shipped_names and card.baseline == USUAL
+    ]
     if not found:
         parser.error(f"{args.cards} has no card. `rlcredit card` makes them.")
     rows = merge_leaderboard_rows(csv_rows.read_csv_rows(args.board) if args.board.is_file() else [], found)

@@ -99,7 +99,7 @@ class BatchGradients(CreditOperator, reads="advantages", writes="advantages", co
             if len(rows) == self.size * batch.group_size:
                 parts = [credit[rows] for credit in credits.values()]
                 for name, vector in zip(
-                    credits, compute_credit_gradients(trainer, pl_module, batch.rows(rows), parts), strict=True
+                    credits, compute_credit_gradients(trainer, pl_module, batch.select_rows(rows), parts), strict=True
                 ):
                     self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))
         batch.advantages = torch.zeros_like(batch.advantages)

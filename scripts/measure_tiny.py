@@ -39,11 +39,11 @@ def main() -> None:
     policy = Policy(args.policy)
     policy.load()
     sampling, examples = Sampling(completions=16), task.held_out_set
-    prompt_ids = policy.encode([example.question for example in examples])
+    prompt_ids = policy.encode_questions([example.question for example in examples])
     samples = InProcessEngine(decode_batch_size=1024).sample(
         policy, prompt_ids, range(len(examples)), sampling, seed=0, step=0
     )
-    rows = policy.pieces(samples.completion_ids, samples.mask)
+    rows = policy.decode_pieces(samples.completion_ids, samples.mask)
     verdicts = task.judge(["".join(row) for row in rows], [e for e in examples for _ in range(16)])
     right = torch.tensor([verdict is Verdict.RIGHT for verdict in verdicts]).float()
     solved = right.view(-1, 16).mean(-1)

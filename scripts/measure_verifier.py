@@ -54,7 +54,7 @@ def read_golds(path: Path, column: str | None, form: AnswerFormat | None) -> lis
 
     """
     golds = dict[str, None]()
-    for _, record in RecordSource(str(path)).records():
+    for _, record in RecordSource(str(path)).read_records():
         name = column or next(name for name in COLUMNS if has_column(record, name))
         content = read_column(record, name)
         single = content[0] if isinstance(content, list) and len(content) == 1 else content

@@ -151,7 +151,7 @@ def collect_run_state(folder: Path) -> dict[str, Any]:
     # Lightning counts the validation batches of this process; nothing depends on it.
     fit_loop = {name: value for name, value in checkpoint.pop("loops")["fit_loop"].items() if "val_loop" not in name}
     checkpoint["loops"] = fit_loop
-    postmortems = run.postmortem(0).parent  # faults write them on purpose
+    postmortems = run.postmortem_file(0).parent  # faults write them on purpose
     skipped = {run.record, run.tracking, run.status, run.lock, run.log, run.process}
     files = {
         str(path.relative_to(run.path)): path.read_bytes()
@@ -248,17 +248,17 @@ class SoakedRun:
     seconds: float
 
     @property
-    def well(self) -> bool:
+    def ended_well(self) -> bool:
         """Whether the run ended as one without faults."""
         return self.attempts[-1].status == 0 and not self.differing
 
-    def line(self) -> str:
+    def to_json_line(self) -> str:
         """Return it as JSON."""
         attempts = [
             {**(dataclasses.asdict(a.fault) if a.fault else {}), "status": a.status, "happened": a.happened}
             for a in self.attempts
         ]
-        facts = {"name": self.name, "stack": self.stack, "well": self.well, "differing": self.differing[:20]}
+        facts = {"name": self.name, "stack": self.stack, "well": self.ended_well, "differing": self.differing[:20]}
         return json.dumps({**facts, "seconds": round(self.seconds, 1), "attempts": attempts})
 
 
@@ -278,7 +278,7 @@ def soak_one_run(name: str, stack: str, faults: Sequence[InjectedFault], home: P
             del expected["kept"], actual["kept"]
         differing = list(find_state_differences(expected, actual))
     result = SoakedRun(name, stack, attempts, differing, time.monotonic() - began)
-    if result.well:
+    if result.ended_well:
         shutil.rmtree(folder)
     return result
 
@@ -368,7 +368,7 @@ def render_soak_table(cases: Sequence[SoakedRun]) -> str:
         for attempt in case.attempts:
             if attempt.fault and attempt.happened:
                 totals[attempt.fault.phase, attempt.fault.action] += 1
-                well[attempt.fault.phase, attempt.fault.action] += case.well
+                well[attempt.fault.phase, attempt.fault.action] += case.ended_well
     actions = sorted({action for _, action in totals})
     rows = [f"| phase | {' | '.join(actions)} |", f"|---|{'---|' * len(actions)}"]
     for phase in PHASES:
@@ -420,17 +420,20 @@ def main(words: Sequence[str] | None = None) -> int:
                 cases.append(case)
                 if args.out:
                     with args.out.open("a") as file:
-                        print(case.line(), file=file)
-                if not case.well:
+                        print(case.to_json_line(), file=file)
+                if not case.ended_well:
                     print(f"NOT WELL {case.name}: {[a.status for a in case.attempts]} {case.differing[:6]}", flush=True)
     faults = count_happened_faults(cases)
     print(render_soak_table(cases))
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-    print(f"\n{sum(case.well for case in cases)} of {len(cases)} cases ended well; {faults} faults happened; ", end="")
+    print(
+        f"\n{sum(case.ended_well for case in cases)} of {len(cases)} cases ended well; {faults} faults happened; ",
+        end="",
+    )
     print(f"{time.monotonic() - began:.0f} s, largest process {largest} MiB")
     if args.kind == "matrix":
-        return 0 if all(case.well and case.attempts[0].happened for case in cases) else 1
-    return 0 if all(case.well for case in cases) else 1
+        return 0 if all(case.ended_well and case.attempts[0].happened for case in cases) else 1
+    return 0 if all(case.ended_well for case in cases) else 1
 
 
 if __name__ == "__main__":

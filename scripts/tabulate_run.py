@@ -41,7 +41,7 @@ def read_run_evaluations(folder: Path) -> Iterator[Row]:
         if found["pass_at_1"] is None:
             continue
         began = began or entry["time"]
-        right = json.loads(run.evaluation(entry["step"]).read_text(encoding="utf-8"))["right"]
+        right = json.loads(run.evaluation_file(entry["step"]).read_text(encoding="utf-8"))["right"]
         low, high, _ = share_interval(np.array(right).mean(-1))
         row = {"step": entry["step"], "minutes": (entry["time"] - began) / 60_000, **found, "low": low, "high": high}
         yield {name: f"{value:.6g}" for name, value in row.items()}

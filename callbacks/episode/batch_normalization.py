@@ -58,7 +58,7 @@ class BatchNormalization(CreditOperator, reads="judged advantages", writes="adva
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the largest advantage, and the share of tokens that counted."""
-        counted = rollout.counted
+        counted = rollout.judged_mask
         if self.zero_variance == "exclude":
             deviations, _ = group_deviations(rollout.judged_rewards, rollout.group_size)
             varied = deviations.any(-1).repeat_interleave(rollout.group_size)

@@ -58,15 +58,15 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
     def __init__(self, factor: float = 0.5, max_tokens: int | None = None, cache: int | None = None) -> None:
         super().__init__()
         self.factor, self.max_tokens, self.cache, self.limit = factor, max_tokens, cache, max_tokens
-        self._check()
+        self._refuse_bad_lengths()
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Take the limit over from the sampler, unless one is given."""
         super().setup(trainer, pl_module, stage)
         self.limit = self.max_tokens or cast("PolicyModule", pl_module).sampling.max_tokens
-        self._check()
+        self._refuse_bad_lengths()
 
-    def _check(self) -> None:
+    def _refuse_bad_lengths(self) -> None:
         if not (self.factor >= 0 and 0 < (self.cache or 1) <= (self.limit or math.inf)):
             raise ValueError(
                 f"SoftOverlong expects factor >= 0 and 0 < cache <= max_tokens, got {self.factor}, {self.cache} and "

@@ -64,14 +64,14 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
             raise ValueError(f"SemanticPlanner expects window >= stride >= 1 and window >= 3, got {window}, {stride}.")
         self.threshold, self.minimum, self.window, self.stride = threshold, minimum, window, stride
         self.anchors, self.model = anchors, model
-        sentences = PlanningAnchors.read(SENTENCES if anchors is None else Path(anchors))
+        sentences = PlanningAnchors.from_toml(SENTENCES if anchors is None else Path(anchors))
         self.judge = PlanningClassifier(sentences, threshold, minimum, model)
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Read the encoder before anything is sampled."""
         super().setup(trainer, pl_module, stage)
         if stage == "fit":
-            self.judge.load(pl_module.device)
+            self.judge.load_encoder(pl_module.device)
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mark; log the share of tokens marked, of completions that plan at all, and how many windows were new."""
@@ -90,5 +90,5 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
         """
         windows = [word_windows(text, self.window, self.stride) for text in texts]
         window_texts = [text[start:end] for text, spans in zip(texts, windows, strict=True) for start, end in spans]
-        verdicts = iter(self.judge.plans(window_texts, device))
+        verdicts = iter(self.judge.classify_texts(window_texts, device))
         return [[span for span in spans if next(verdicts)] for spans in windows]

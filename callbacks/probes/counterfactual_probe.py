@@ -41,7 +41,7 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
     def __init__(self, stacks: dict[str, list[CreditOperator]] | None = None, every_n_steps: int = 10) -> None:
         super().__init__()
         self.stacks = stacks or {}
-        self.every_n_steps = self.every(every_n_steps)
+        self.every_n_steps = self.require_interval(every_n_steps)
         if REAL in self.stacks:
             raise ValueError(f"CounterfactualProbe calls the stack above it {REAL!r}. Choose another name.")
         for name, stack in self.stacks.items():
@@ -96,11 +96,11 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
                 degrees[kind][i, j] = degrees[kind][j, i] = comparison["degrees"]
                 pair = f"{first}_vs_{second}_{kind}"
                 metrics |= {f"{pair}_{name}": comparison[name] for name in ("degrees", "cosine", "norm_ratio")}
-        self._show(trainer, rollout.step, list(credits), degrees, metrics)
+        self._publish_table(trainer, rollout.step, list(credits), degrees, metrics)
         return metrics
 
     @rank_zero_only
-    def _show(
+    def _publish_table(
         self, trainer: Trainer, step: int, names: list[str], degrees: dict[str, np.ndarray], metrics: dict[str, float]
     ) -> None:
         path = make_run_folder(trainer) / "probes"

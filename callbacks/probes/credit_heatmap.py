@@ -55,16 +55,16 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
         """Draw the page of this step."""
         if not is_picture_due(trainer, batch, self.every_n_steps):
             return
-        publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.html(batch))
+        publish_text(trainer, f"heatmap/{self.label}_step_{batch.step:06d}.html", self.render_html(batch))
 
-    def html(self, rollout: Rollout) -> str:
+    def render_html(self, rollout: Rollout) -> str:
         """Return the page of a rollout."""
-        page = json.dumps(self.page(rollout), ensure_ascii=False).replace("<", "\\u003c")
+        page = json.dumps(self.collect_page(rollout), ensure_ascii=False).replace("<", "\\u003c")
         return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page)
 
-    def page(self, rollout: Rollout) -> dict[str, Any]:
+    def collect_page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""
-        rows, layers, errors = self.rows(rollout), [], None
+        rows, layers, errors = self.choose_rows(rollout), [], None
         shown: list[tuple[str, Tensor, bool]] = [(label, ledger[rows], True) for label, ledger in rollout.trail]
         if rollout.truth is not None:
             errors = rollout.truth.error[: len(rows)]
@@ -83,16 +83,16 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
             "stack": " \u2192 ".join(label for label, _ in rollout.trail) or "verdicts as credit",
             "layers": layers,
             "shown": max(len(credit) - 1, 0),
-            "rows": [self.record(rollout, row, place, shown, errors) for place, row in enumerate(rows)],
+            "rows": [self.describe_completion(rollout, row, place, shown, errors) for place, row in enumerate(rows)],
         }
 
-    def rows(self, rollout: Rollout) -> list[int]:
+    def choose_rows(self, rollout: Rollout) -> list[int]:
         """Choose completions."""
         if rollout.truth is not None:
             return list(rollout.truth.rows[: self.completions])
-        return rollout.evenly(self.completions)
+        return rollout.evenly_spaced_rows(self.completions)
 
-    def record(
+    def describe_completion(
         self,
         rollout: Rollout,
         row: int,

@@ -53,7 +53,7 @@ class CreditOracle(
 
     def __init__(self, every_n_steps: int = 50, completions: int = 8, samples: int = 64) -> None:
         super().__init__()
-        self.every_n_steps = self.every(every_n_steps)
+        self.every_n_steps = self.require_interval(every_n_steps)
         if completions < 1 or samples < 2:
             raise ValueError(
                 f"CreditOracle expects completions >= 1 and samples >= 2, got {completions} and {samples}."
@@ -64,14 +64,14 @@ class CreditOracle(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
         """Measure true credit and compare."""
-        return self._compare(trainer, rollout) or {}
+        return self._compare_ledgers(trainer, rollout) or {}
 
     @rank_zero_only
-    def _compare(self, trainer: Trainer, rollout: Rollout) -> dict[str, float]:
-        rows = rollout.evenly(self.completions)
+    def _compare_ledgers(self, trainer: Trainer, rollout: Rollout) -> dict[str, float]:
+        rows = rollout.evenly_spaced_rows(self.completions)
         assert isinstance(rollout.oracle, Oracle)
-        oracle = rollout.oracle.afresh()
-        cost = oracle.cost(rollout, rows, rollout.mask[rows].cpu(), self.samples)
+        oracle = rollout.oracle.with_fresh_noise()
+        cost = oracle.estimate_cost(rollout, rows, rollout.mask[rows].cpu(), self.samples)
         print(
             f"{self.label}: {cost.prefixes:,} prefixes x {self.samples} continuations, of which {cost.continuations:,} "
             f"leave the completions and are decoded: at most {cost.tokens:,} tokens",
@@ -94,12 +94,12 @@ class CreditOracle(
         for label, ledger in ledgers.items():
             agreement = {**measure_credit_cosines(truth, ledger), **measure_wrong_signs(truth, ledger)}
             metrics |= {f"{label}_{name}": value for name, value in agreement.items()}
-        for name, scores in {**ledgers, **self._signals(rollout, rows)}.items():
+        for name, scores in {**ledgers, **self._collect_signals(rollout, rows)}.items():
             metrics |= {f"{name}_{kind}": value for kind, value in measure_credit_detection(truth, scores).items()}
-        self._table(trainer, rollout, rows, truth, ledgers)
+        self._publish_table(trainer, rollout, rows, truth, ledgers)
         return metrics
 
-    def _signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
+    def _collect_signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
         """The signals that may find decisive tokens."""
         chance = token_uniforms(
             self.run_seed, rollout.step, stream_number("CreditOracle"), rollout.mask.shape, rollout.group_size
@@ -114,7 +114,7 @@ class CreditOracle(
             signals["planning"] = rollout.plan_mask.float()
         return {name: values[rows].cpu() for name, values in signals.items()}
 
-    def _table(
+    def _publish_table(
         self, trainer: Trainer, rollout: Rollout, rows: list[int], truth: TrueCredit, ledgers: dict[str, Tensor]
     ) -> None:
         """Write every token with its values, credit and ledgers."""

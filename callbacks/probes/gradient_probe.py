@@ -43,7 +43,7 @@ class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step"
 
     def __init__(self, every_n_steps: int = 10) -> None:
         super().__init__()
-        self.every_n_steps = self.every(every_n_steps)
+        self.every_n_steps = self.require_interval(every_n_steps)
 
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor

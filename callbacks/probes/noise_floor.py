@@ -97,7 +97,7 @@ class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", c
 
     def __init__(self, every_n_steps: int = 10, draws: int = 1000) -> None:
         super().__init__()
-        self.every_n_steps = self.every(every_n_steps)
+        self.every_n_steps = self.require_interval(every_n_steps)
         if draws < 1:
             raise ValueError(f"NoiseFloor expects draws >= 1, got {draws}.")
         self.draws = draws

@@ -48,10 +48,10 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
     ) -> None:
         """Write the table of this step."""
         if self.seen is not None and is_picture_due(trainer, batch, self.every_n_steps):
-            publish_table(trainer, f"tokens/{self.label}_step_{batch.step:06d}.json", self.records(*self.seen))
+            publish_table(trainer, f"tokens/{self.label}_step_{batch.step:06d}.json", self.list_top_tokens(*self.seen))
             self.seen = None
 
-    def records(self, rollout: Rollout, advantages: Tensor) -> list[dict[str, Any]]:
+    def list_top_tokens(self, rollout: Rollout, advantages: Tensor) -> list[dict[str, Any]]:
         """Return the rows of the table, credit first."""
         credit, surprise = advantages[rollout.mask].double(), surprisal(rollout.old_logprobs)[rollout.mask].double()
         places, entropy = rollout.mask.nonzero().tolist(), rollout.entropy[rollout.mask]

@@ -18,7 +18,7 @@ class ZeroVariance(CreditOperator, reads="advantages correct judged"):
         """Return the shares."""
         all_right, all_wrong = unanimous_groups(rollout.verdicts, rollout.group_size)
         rate = pooled_mean_var(rollout.correct, rollout.judged)[0]
-        silent = ~rollout.credited().view(-1, rollout.group_size).any(-1)
+        silent = ~rollout.credited_rows().view(-1, rollout.group_size).any(-1)
         return {
             "fraction": (all_right | all_wrong).float().mean(),
             "all_right": all_right.float().mean(),

@@ -56,9 +56,9 @@ class VarianceLambda(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Observe this batch, then set lambda."""
-        variance = pooled_mean_var(rollout.signal, rollout.counted & ~rollout.plan_mask)[1].item()
+        variance = pooled_mean_var(rollout.signal, rollout.judged_mask & ~rollout.plan_mask)[1].item()
         if is_set_anywhere(
-            bool(rollout.counted.any()), rollout.mask.device
+            bool(rollout.judged_mask.any()), rollout.mask.device
         ):  # a batch without any verdict moves nothing
             self.ema = self.decay * self.ema + (1 - self.decay) * variance if self.observed else variance
             self.observed += 1

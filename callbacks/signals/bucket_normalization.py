@@ -64,6 +64,6 @@ class BucketNormalization(CreditOperator, reads="judged process progress", write
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Standardise; log the share of tokens whose bucket has no variance."""
-        arguments = (rollout.process, rollout.progress, rollout.counted, rollout.group_size, self.buckets)
+        arguments = (rollout.process, rollout.progress, rollout.judged_mask, rollout.group_size, self.buckets)
         rollout.process = bucket_normalized(*arguments)
-        return {"silent_fraction": masked_mean((rollout.process == 0).float(), rollout.counted)}
+        return {"silent_fraction": masked_mean((rollout.process == 0).float(), rollout.judged_mask)}

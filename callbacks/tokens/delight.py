@@ -65,13 +65,13 @@ class Delight(CreditOperator, reads="judged signal advantages", writes="advantag
         before, eta = rollout.advantages, self.eta
         if isinstance(eta, AdaptiveEta):
             delight = before * completion_normalized(rollout.signal, rollout.mask, self.normalization)
-            self.ema = eta.smoothed(self.ema, delight, rollout.counted & (before != 0))
+            self.ema = eta.next_eta(self.ema, delight, rollout.judged_mask & (before != 0))
             eta = self.ema or eta.high
         gate = delight_gate(before, rollout.signal, rollout.mask, eta, self.normalization)
         blend = rollout.sepa_lambda if self.blend == "lambda" else self.blend
         rollout.advantages = before * (weights := 1 - blend + blend * gate)
         metrics = gate_statistics(gate, weights, before, rollout.mask)
-        if blend and rollout.credited().any() and metrics["weight_deviation_within"] < 1e-3 * blend:
+        if blend and rollout.credited_rows().any() and metrics["weight_deviation_within"] < 1e-3 * blend:
             warnings.warn("Delight selects no tokens: all of a completion weigh alike.", StackWarning, stacklevel=2)
         return {**metrics, "eta": eta, "blend": blend}
 

@@ -67,7 +67,7 @@ class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Apply; log the share of credited tokens whose entropy term was clipped."""
-        before, mask = rollout.advantages, rollout.counted
+        before, mask = rollout.advantages, rollout.judged_mask
         clipped = group_standardized(rollout.entropy, mask, rollout.group_size).abs() > before.abs() / self.phi
         after = eapo_advantages(before, rollout.entropy, mask, rollout.group_size, self.alpha, self.phi)
         regions = quadrant_masks(

@@ -67,7 +67,7 @@ class EntropyMask(CreditOperator, reads="judged signal advantages", writes="adva
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for, the share kept, and that of tokens tied with the last one kept."""
-        mask = rollout.counted
+        mask = rollout.judged_mask
         where = (rollout.signal, mask, self.rho, self.scope, rollout.group_size)
         exact, tied = entropy_mask(*where), entropy_mask(*where, keep_ties=True)
         kept = tied if self.keep_ties else exact

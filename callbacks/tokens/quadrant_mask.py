@@ -44,7 +44,7 @@ class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="ad
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share of credited tokens kept."""
-        mask, before = rollout.counted, rollout.advantages
+        mask, before = rollout.judged_mask, rollout.advantages
         high = high_entropy_mask(rollout.entropy, mask, self.threshold, self.scope, rollout.group_size, self.share)
         regions = quadrant_masks(before, high, mask)
         kept = torch.zeros_like(mask)

@@ -28,7 +28,7 @@ class RandomMask(CreditOperator, reads="judged step advantages", writes="advanta
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Mask; log the share asked for and the share kept."""
-        mask, (rows, width) = rollout.counted, rollout.mask.shape
+        mask, (rows, width) = rollout.judged_mask, rollout.mask.shape
         drawn = token_uniforms(
             self.run_seed, rollout.step, stream_number("RandomMask", self.seed), (rows, width), rollout.group_size
         )

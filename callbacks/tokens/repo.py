@@ -56,9 +56,9 @@ class REPO(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Lean with the strength so far, then move it; log it and the entropy aimed at."""
-        mean, used = pooled_mean_var(rollout.entropy, rollout.counted)[0].item(), self.strength
+        mean, used = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item(), self.strength
         some = is_set_anywhere(
-            bool(rollout.counted.any()), rollout.mask.device
+            bool(rollout.judged_mask.any()), rollout.mask.device
         )  # a batch without any verdict moves nothing
         if self.target is None and some:
             self.target = mean

@@ -68,15 +68,18 @@ class STARE(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Move the weights if they adapt, apply them, and log both and whether the gate was open."""
-        low = pooled_mean_var(rollout.entropy, rollout.counted)[0].item() < self.target
+        low = pooled_mean_var(rollout.entropy, rollout.judged_mask)[0].item() < self.target
         some = is_set_anywhere(
-            bool(rollout.counted.any()), rollout.mask.device
+            bool(rollout.judged_mask.any()), rollout.mask.device
         )  # a batch without any verdict moves nothing
         step = some * (self.adapt if low else -self.adapt)
         self.weight_up = min(max(1.0, self.weight_up + step), max(CAPS[0], self.up))
         self.weight_down = max(min(1.0, self.weight_down - step), min(CAPS[1], self.down)) if self.down < 1 else 1.0
         if low:
-            where, weights = (rollout.signal, rollout.advantages, rollout.counted), (self.weight_up, self.weight_down)
+            where, weights = (
+                (rollout.signal, rollout.advantages, rollout.judged_mask),
+                (self.weight_up, self.weight_down),
+            )
             rollout.advantages = rollout.advantages * stare_weights(*where, self.share, *weights)
         return {"open": float(low), "weight_up": self.weight_up, "weight_down": self.weight_down}
 

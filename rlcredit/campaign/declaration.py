@@ -52,7 +52,7 @@ class CampaignDeclaration:
     families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
 
     @property
-    def compared(self) -> dict[str, ComparisonFamily]:
+    def comparison_families(self) -> dict[str, ComparisonFamily]:
         """Return the families of comparisons; the report corrects them all together."""
         others = tuple(name for name in self.conditions if name != self.baseline)
         return self.families or ({"all": ComparisonFamily(self.baseline, others)} if others else {})
@@ -60,15 +60,15 @@ class CampaignDeclaration:
     @property
     def sha256(self) -> str:
         """Identify the declaration by its content, not by how the file is written."""
-        return hashlib.sha256(json.dumps(self.plain(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it as JSON would give it back; a shipped condition is its name, in whichever folder it lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
 
     @classmethod
-    def restored(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
+    def from_json(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
         """Return the declaration that ``plain`` has written; its files need not exist any more."""
         families = {
             name: ComparisonFamily(family["baseline"], tuple(family["conditions"]))

@@ -38,19 +38,19 @@ class ForkedProcess:
     def pid(self) -> int:
         """Its pid, as soon as it has one; 0 if it never had."""
         while self._pid is None:
-            self._hear()
+            self._receive_status()
         return self._pid
 
     def poll(self) -> int | None:
         """Return the exit status, negative after a signal, None while it goes on."""
         while self._status is None and select.select([self.line], [], [], 0)[0]:
-            self._hear()
+            self._receive_status()
         return self._status
 
     def wait(self) -> int:
         """Return the exit status as soon as there is one."""
         while self._status is None:
-            self._hear()
+            self._receive_status()
         return self._status
 
     def kill(self) -> None:
@@ -60,7 +60,7 @@ class ForkedProcess:
                 os.killpg(self.pid, signal.SIGKILL)
             self.wait()
 
-    def _hear(self) -> None:
+    def _receive_status(self) -> None:
         word = self.line.recv(16)
         if not word:  # its server has been killed, and it with it
             self._pid, self._status = self._pid or 0, -signal.SIGKILL
@@ -92,7 +92,7 @@ class ForkServer:
         atexit.register(self.close)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it can be forked."""
         return self.popen.poll() is None
 
@@ -124,6 +124,6 @@ _started: list[ForkServer] = []
 
 def ensure_fork_server() -> ForkServer:
     """Return the server of this process; it is started when it is first asked for, and anew if it has ended."""
-    if not _started or not _started[-1].alive:
+    if not _started or not _started[-1].is_alive:
         _started.append(ForkServer())
     return _started[-1]

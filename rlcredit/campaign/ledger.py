@@ -40,11 +40,11 @@ class CampaignRecord:
             self.content = read_campaign_record(self.path)
 
     @property
-    def fixed(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether the declaration can no longer change."""
         return "declaration" in self.content
 
-    def fix(self, fixed: Mapping[str, Any]) -> None:
+    def fix_declaration(self, fixed: Mapping[str, Any]) -> None:
         """Fix what is declared, or compare it with what was fixed before.
 
         Raises:
@@ -59,12 +59,12 @@ class CampaignRecord:
             raise ValueError(
                 f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
-                f"{self._reuse() if reused else ''}"
+                f"{self._explain_reuse() if reused else ''}"
             )
         if lacking := fixed.keys() - before.keys():  # all of it, or what an older ledger did not have
-            self.write(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
+            self.write_entries(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
 
-    def _reuse(self) -> str:
+    def _explain_reuse(self) -> str:
         """Say how a campaign of another name takes over what is finished."""
         root, new = self.path.parent, self.path.parent.with_name("NAME")
         return (
@@ -95,25 +95,25 @@ class CampaignRecord:
         """
         if added := self.added_seeds(plain):
             later = [*self.content.get("seeds_added", []), *added]
-            self.write(declaration=dict(plain), sha256=sha256, seeds_added=later)
+            self.write_entries(declaration=dict(plain), sha256=sha256, seeds_added=later)
 
-    def write(self, **entries: Any) -> None:
+    def write_entries(self, **entries: Any) -> None:
         """Put entries in, and wait until the disk has them."""
         self.content.update(entries)
         write_atomically(self.path, json.dumps(self.content, indent=1))
 
-    def note(self, spec: RunSpec, **entries: Any) -> None:
+    def update_run(self, spec: RunSpec, **entries: Any) -> None:
         """Put down what has happened to a run."""
         self.content["cells"].setdefault(spec.name, {}).update(entries)
-        self.write()
+        self.write_entries()
 
-    def of(self, spec: RunSpec) -> dict[str, Any]:
+    def run_entry(self, spec: RunSpec) -> dict[str, Any]:
         """Return what is known of a run; nothing if it has never begun."""
         return self.content["cells"].get(spec.name, {})
 
-    def finished(self, spec: RunSpec) -> bool:
+    def is_finished(self, spec: RunSpec) -> bool:
         """Whether a run is done and must never be touched again."""
-        return self.of(spec).get("state") == FINISHED
+        return self.run_entry(spec).get("state") == FINISHED
 
 
 def _declaration_key(line: str) -> str:

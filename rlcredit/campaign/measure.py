@@ -49,7 +49,7 @@ def measure_conditions(
     timings: dict[str, Seconds] = {}
     remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
-        key = hash_config({"cost": resolution.cost, "place": place})
+        key = hash_config({"cost": resolution.cost_sha256, "place": place})
         if key not in remembered and measure:
             print(f"measuring a step of {name} ...", flush=True)
             remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
@@ -87,7 +87,7 @@ def measure_run_seconds(
         short = [*settings.items(), ("trainer.default_root_dir", temporary)]
         words = [*args, *(f"--{name}={value}" for name, value in short)]
         began = time.perf_counter()
-        process = launcher.begin(folder, words, {})
+        process = launcher.start_run(folder, words, {})
         try:
             while (exit_status := process.poll()) is None:
                 time.sleep(POLLED)

@@ -33,10 +33,10 @@ class MLflowParentRun:
         self.run_id = ledger.content.get("mlflow_run")
         self.tags = {"campaign": declaration.name}
         if mlflow is not None:
-            with self._spared():
-                self._open(mlflow, declaration, ledger)
+            with self._survive_tracker_errors():
+                self._open_run(mlflow, declaration, ledger)
 
-    def _open(self, mlflow: dict[str, str], declaration: CampaignDeclaration, ledger: CampaignRecord) -> None:
+    def _open_run(self, mlflow: dict[str, str], declaration: CampaignDeclaration, ledger: CampaignRecord) -> None:
         make_mlflow_database(mlflow["tracking_uri"] or "")
         client = connect_to_mlflow(mlflow["tracking_uri"])
         # Made here by one process: runs that begin together would all try to make it.
@@ -44,34 +44,34 @@ class MLflowParentRun:
         if self.run_id is None:
             tags = {**self.tags, "declaration_sha256": declaration.sha256}
             self.run_id = client.create_run(self.experiment, tags=tags, run_name=declaration.name).info.run_id
-            ledger.write(mlflow_run=self.run_id)
+            ledger.write_entries(mlflow_run=self.run_id)
         client.update_run(self.run_id, status="RUNNING")
         self.client = client
 
-    def context(self, spec: RunSpec) -> dict[str, str]:
+    def child_environment(self, spec: RunSpec) -> dict[str, str]:
         """Return the environment that makes a run a child of this one."""
         nested = {"mlflow.parentRunId": self.run_id} if self.run_id else {}
         return {CONTEXT: json.dumps({**nested, **self.tags, "cell": spec.name})}
 
-    def abandon(self, spec: RunSpec) -> None:
+    def kill_open_attempts(self, spec: RunSpec) -> None:
         """Mark attempts that will not be continued as killed; no other process would."""
         if self.client is None:
             return
         children = f"tags.`mlflow.parentRunId` = '{self.run_id}' and tags.spec = '{spec.name}'"
-        with self._spared():
+        with self._survive_tracker_errors():
             for run in self.client.search_runs([self.experiment], f"{children} and attributes.status = 'RUNNING'"):
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
-    def close(self, status: str, ledger: Path) -> None:
+    def end_run(self, status: str, ledger: Path) -> None:
         """End the run and keep the ledger with it."""
         if self.client is None:
             return
-        with self._spared():
+        with self._survive_tracker_errors():
             self.client.log_artifact(self.run_id, str(ledger))
             self.client.set_terminated(self.run_id, status)
 
     @contextmanager
-    def _spared(self) -> Iterator[None]:
+    def _survive_tracker_errors(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, the campaign goes on)

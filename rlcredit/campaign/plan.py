@@ -38,16 +38,16 @@ def describe_campaign(
     trained = runs * rollouts * task.prompts_per_step * module.sampling.completions
     most = f" kept of up to {trained * module.rounds:,}" if module.rounds > 1 else ""
     evaluations = len(list_evaluation_steps(resolution))
-    answers = [asked.answers(module.validation.completions) for asked in task.held_out_sets]
+    answers = [asked.count_answers(module.validation.completions) for asked in task.held_out_sets]
     known = [number for number in answers if number is not None]
     held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
     yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
     yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
-    yield f"where      {launcher.where}"
+    yield f"where      {launcher.description}"
     yield f"samples    {trained:,} training completions{most}, {held_out} held out ({evaluations} evaluations a run)"
     yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
     yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
-    for name, family in declaration.compared.items():
+    for name, family in declaration.comparison_families.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
 
@@ -112,7 +112,7 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
 
 def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
     """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
-    if not declaration.compared:
+    if not declaration.comparison_families:
         return None
     seeds = len(declaration.seeds)
     needed, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
@@ -132,7 +132,7 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
 
 def _holm_first_level(declaration: CampaignDeclaration) -> float:
     """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
-    return ALPHA / max(1, sum(len(family.conditions) for family in declaration.compared.values()))
+    return ALPHA / max(1, sum(len(family.conditions) for family in declaration.comparison_families.values()))
 
 
 def format_duration(seconds: float) -> str:

@@ -117,7 +117,7 @@ def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDecla
     )
     if problem:
         raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
-    return CampaignDeclaration.restored(plain)
+    return CampaignDeclaration.from_json(plain)
 
 
 def _find_contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:

@@ -52,7 +52,7 @@ class ResolvedCondition:
     task: Task
 
     @property
-    def cost(self) -> str:
+    def cost_sha256(self) -> str:
         """A hash of what a step's time is known to depend on: all but seed, names, optimizer, and credit that is free.
 
         Operators count if they are ``costly``.
@@ -68,7 +68,7 @@ class ResolvedCondition:
         )
 
     @property
-    def mlflow(self) -> dict[str, str] | None:
+    def mlflow_settings(self) -> dict[str, str] | None:
         """Experiment and address of the configured MLflow logger, None if there is none."""
         return find_mlflow_settings(self.leaves)
 

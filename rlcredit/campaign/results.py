@@ -29,14 +29,14 @@ def summarise_finished_run(
         versions, and where the executed configuration is not the declared one.
 
     """
-    steps = spec.run.evaluated()
+    steps = spec.run_folder.evaluated_steps()
     outcomes = {step: read_run_evaluation(spec, step) for step in steps}
     metrics = {str(step): evaluation["metrics"] for step, evaluation in outcomes.items() if evaluation}
-    config = spec.run.config
+    config = spec.run_folder.config
     return {
         "primary": metrics[str(declaration.steps)][declaration.primary],
         "metrics": metrics,
-        "held_out_sha256": {str(step): file_sha256(spec.run.evaluation(step)) for step in steps},
+        "held_out_sha256": {str(step): file_sha256(spec.run_folder.evaluation_file(step)) for step in steps},
         "declared_sha256": hash_config(declared),
         "executed_sha256": hash_config(strict_yaml.read_yaml(config)) if config.is_file() else None,
         "differences": list_run_differences(spec.folder, declared, parameters),

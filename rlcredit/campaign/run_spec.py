@@ -49,7 +49,7 @@ class RunSpec:
         return self.root / self.condition / f"seed{self.seed}"
 
     @property
-    def run(self) -> RunFolder:
+    def run_folder(self) -> RunFolder:
         """What lies there."""
         return RunFolder(self.folder)
 
@@ -59,7 +59,7 @@ def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec
 
     A condition that is in several families comes with the first, one that is in none comes last.
     """
-    groups = [(family.baseline, *family.conditions) for family in declaration.compared.values()]
+    groups = [(family.baseline, *family.conditions) for family in declaration.comparison_families.values()]
     wanted = (
         (condition, seed)
         for group in [*groups, tuple(declaration.conditions)]

@@ -22,7 +22,7 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
         evaluations: steps after which it is evaluated.
 
     """
-    path, _ = find_newest_checkpoint(spec.run.checkpoints)
+    path, _ = find_newest_checkpoint(spec.run_folder.checkpoints)
     if path is None:
         return False
     try:
@@ -36,13 +36,13 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
 
 def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
     """Return a held-out evaluation of a run, None if it has not been made."""
-    path = spec.run.evaluation(step)
+    path = spec.run_folder.evaluation_file(step)
     return read_evaluation_file(path) if path.is_file() else None
 
 
 def read_run_status(spec: RunSpec) -> dict[str, Any]:
     """Return the status that a run has written; empty before it has written one."""
-    path = spec.run.status
+    path = spec.run_folder.status
     return read_stored_json(path, STANDING, "Remove it.") if path.is_file() else {}
 
 

@@ -57,7 +57,7 @@ class RunScheduler:
     parent: MLflowParentRun
     tries: Counter[str] = dataclasses.field(default_factory=Counter)
 
-    def through(self, missing: Sequence[RunSpec], view: RunEventLines) -> None:
+    def run_missing(self, missing: Sequence[RunSpec], view: RunEventLines) -> None:
         """Run what is missing; a crash of one run does not stop the others.
 
         Raises:
@@ -68,13 +68,13 @@ class RunScheduler:
         try:
             while running or (waiting and not refused):
                 while waiting and not refused and len(running) < self.launcher.slots:
-                    if not (refused := self._edited()):
-                        running.append(self._begun(waiting.popleft(), view))
+                    if not (refused := self._find_edited_code()):
+                        running.append(self._start_attempt(waiting.popleft(), view))
                 for attempt in list(running):
                     if (status := attempt.process.poll()) is not None:
                         running.remove(attempt)
-                        waiting.extendleft([attempt.spec] if self._again(attempt, status, view) else [])
-                view.refresh()
+                        waiting.extendleft([attempt.spec] if self._conclude_attempt(attempt, status, view) else [])
+                view.redraw()
                 time.sleep(POLLED)
         finally:
             for attempt in running:
@@ -82,54 +82,54 @@ class RunScheduler:
         if refused:
             raise refused
 
-    def _edited(self) -> ValueError | None:
+    def _find_edited_code(self) -> ValueError | None:
         """Return the refusal of code of one's own that is not what the campaign began with."""
         try:
-            self.ledger.fix({"code": fingerprint_own_code(self.resolutions.values())})
+            self.ledger.fix_declaration({"code": fingerprint_own_code(self.resolutions.values())})
         except ValueError as refused:
             return refused
         return None
 
-    def config(self, spec: RunSpec) -> dict[str, object]:
+    def declared_config(self, spec: RunSpec) -> dict[str, object]:
         """Return the declared configuration of a run."""
         return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
 
-    def _begun(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
+    def _start_attempt(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
         """Continue a run if that is possible, else begin it anew."""
-        self.launcher.end(spec.run.process)
+        self.launcher.end_leftover_run(spec.run_folder.process)
         args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
         if continued := runs.can_continue_run(spec, self.evaluations):
             args.append("--ckpt_path=last")
         else:
-            self.parent.abandon(spec)
+            self.parent.kill_open_attempts(spec)
             args.append("--replace")
-        write_atomically(spec.run.declared, yaml.safe_dump(self.config(spec), sort_keys=False))
+        write_atomically(spec.run_folder.declared_config, yaml.safe_dump(self.declared_config(spec), sort_keys=False))
         self.tries[spec.name] += 1
-        attempts = self.ledger.of(spec).get("attempts", 0) + 1
-        self.ledger.note(spec, state="running", attempts=attempts)
-        view.say(f"{'continues' if continued else 'begins':<10} {spec.name}")
-        process = self.launcher.begin(spec.folder, args, self.parent.context(spec))
+        attempts = self.ledger.run_entry(spec).get("attempts", 0) + 1
+        self.ledger.update_run(spec, state="running", attempts=attempts)
+        view.print_event(f"{'continues' if continued else 'begins':<10} {spec.name}")
+        process = self.launcher.start_run(spec.folder, args, self.parent.child_environment(spec))
         return RunAttempt(spec, process, time.monotonic())
 
-    def _again(self, attempt: RunAttempt, status: int, view: RunEventLines) -> bool:
+    def _conclude_attempt(self, attempt: RunAttempt, status: int, view: RunEventLines) -> bool:
         """Note in the ledger how an attempt ended; return whether the run is tried again."""
         spec, elapsed = attempt.spec, time.monotonic() - attempt.began
-        seconds = self.ledger.of(spec).get("seconds", 0.0) + elapsed
+        seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + elapsed
         if status == 0 and all(runs.read_run_evaluation(spec, step) is not None for step in self.evaluations):
             outcome = summarise_finished_run(
-                spec, self.declaration, self.config(spec), self.resolutions[spec.condition].parameters
+                spec, self.declaration, self.declared_config(spec), self.resolutions[spec.condition].parameters
             )
-            self.ledger.note(spec, state=FINISHED, seconds=seconds, **outcome)
+            self.ledger.update_run(spec, state=FINISHED, seconds=seconds, **outcome)
             value = f"{self.declaration.primary} {outcome['primary']:.3f}"
-            view.say(f"{'finished':<10} {spec.name}   {value}   {format_duration(elapsed)}")
+            view.print_event(f"{'finished':<10} {spec.name}   {value}   {format_duration(elapsed)}")
             for difference in outcome["differences"]:
-                view.say(f"{'DIFFERS':<10} {spec.name}   {difference}")
+                view.print_event(f"{'DIFFERS':<10} {spec.name}   {difference}")
             return False
         again = self.tries[spec.name] < TRIES
-        self.ledger.note(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
+        self.ledger.update_run(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
         how = f"status {status}" if status else "an evaluation missing"
-        view.say(
+        view.print_event(
             f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; the end of its log:"
         )
-        view.say("\n".join(f"    {line}" for line in runs.read_log_tail(spec.folder)))
+        view.print_event("\n".join(f"    {line}" for line in runs.read_log_tail(spec.folder)))
         return again

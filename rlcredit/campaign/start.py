@@ -85,7 +85,7 @@ def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str
 
     """
     measures = {name: define_held_out_metric(declaration, config) for name, config in configs.items()}
-    for family, members in declaration.compared.items():
+    for family, members in declaration.comparison_families.items():
         for name in members.conditions:
             if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
                 raise ValueError(
@@ -109,9 +109,9 @@ def run_campaign(
     """
     ledger, file = CampaignRecord(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan.explain_seed_shortfall(declaration)
-    added = ledger.added_seeds(declaration.plain())
-    if ledger.fixed and not added:
-        ledger.fix({"declaration": declaration.plain()})
+    added = ledger.added_seeds(declaration.to_json())
+    if ledger.is_fixed and not added:
+        ledger.fix_declaration({"declaration": declaration.to_json()})
     write_atomically(file, settings)
     ready = plan_campaign(declaration, root, file, share, threads, measure=measure and short is None)
     print(ready.text, flush=True)
@@ -122,11 +122,11 @@ def run_campaign(
         print(
             f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
         )
-        ledger.add_seeds(declaration.plain(), declaration.sha256)
+        ledger.add_seeds(declaration.to_json(), declaration.sha256)
     named = ready.resolutions.items()
-    ledger.fix(
+    ledger.fix_declaration(
         {
-            "declaration": declaration.plain(),
+            "declaration": declaration.to_json(),
             "sha256": declaration.sha256,
             "threads": ready.launcher.threads,
             "configs": {name: resolution.leaves for name, resolution in named},
@@ -134,30 +134,32 @@ def run_campaign(
             "code": fingerprint_own_code(ready.resolutions.values()),
         }
     )
-    parent = MLflowParentRun(ready.resolutions[declaration.baseline].mlflow, declaration, ledger)
+    parent = MLflowParentRun(ready.resolutions[declaration.baseline].mlflow_settings, declaration, ledger)
     scheduler = RunScheduler(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
     runs = list_run_specs(declaration, root)
-    missing = [spec for spec in runs if not ledger.finished(spec)]
+    missing = [spec for spec in runs if not ledger.is_finished(spec)]
     for spec in missing:
-        if ledger.of(spec):
-            ledger.note(spec, state="waiting")  # the state that an earlier process noted no longer holds
+        if ledger.run_entry(spec):
+            ledger.update_run(spec, state="waiting")  # the state that an earlier process noted no longer holds
     if len(missing) < len(runs):
         print(f"{len(runs) - len(missing)} of {len(runs)} runs are finished.", flush=True)
 
     def rows() -> Iterator[table.Row]:
         return (
-            table.describe_run_row(run.name, ledger.of(run), read_run_status(run), declaration.steps, ready.evaluations)
+            table.describe_run_row(
+                run.name, ledger.run_entry(run), read_run_status(run), declaration.steps, ready.evaluations
+            )
             for run in runs
         )
 
     try:
         with table.open_run_view(rows) as view:
-            scheduler.through(missing, view)
+            scheduler.run_missing(missing, view)
     except KeyboardInterrupt:
-        parent.close("KILLED", ledger.path)
+        parent.end_run("KILLED", ledger.path)
         raise
     except Exception:
-        parent.close("FAILED", ledger.path)
+        parent.end_run("FAILED", ledger.path)
         raise
     return _conclude_campaign(ledger, runs, parent)
 
@@ -170,8 +172,8 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evalua
 
     """
     for spec in runs:
-        known = ledger.of(spec) or can_continue_run(spec, evaluations)
-        if not known and (results := spec.run.results()):
+        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations)
+        if not known and (results := spec.run_folder.describe_results()):
             raise ValueError(
                 f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "
                 "from a copy (MLflow keeps one with the campaign), or move that folder away."
@@ -180,12 +182,12 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evalua
 
 def _conclude_campaign(ledger: CampaignRecord, runs: list[RunSpec], parent: MLflowParentRun) -> int:
     """Print how all runs ended, close the MLflow run, and return the exit status."""
-    failed = [spec.name for spec in runs if ledger.of(spec).get("state") == FAILED]
-    differing = [spec.name for spec in runs if ledger.of(spec).get("differences")]
+    failed = [spec.name for spec in runs if ledger.run_entry(spec).get("state") == FAILED]
+    differing = [spec.name for spec in runs if ledger.run_entry(spec).get("differences")]
     print(f"{len(runs) - len(failed)} of {len(runs)} runs are finished; the ledger is {ledger.path}.")
     if failed:
         print(f"failed: {', '.join(failed)}. Their logs say why; the same command tries them again.")
     if differing:
         print(f"executed otherwise than declared: {', '.join(differing)}. A report will refuse them.")
-    parent.close("FAILED" if failed or differing else "FINISHED", ledger.path)
+    parent.end_run("FAILED" if failed or differing else "FINISHED", ledger.path)
     return 1 if failed or differing else 0

@@ -57,11 +57,11 @@ class RunEventLines(AbstractContextManager["RunEventLines"]):
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
         self.rows = rows
 
-    def say(self, sentence: str) -> None:
+    def print_event(self, sentence: str) -> None:
         """Print an event."""
         print(sentence, flush=True)
 
-    def refresh(self) -> None:
+    def redraw(self) -> None:
         """Do nothing; only a table is redrawn."""
 
     def __exit__(self, *_: object) -> None:
@@ -78,7 +78,7 @@ class LiveRunTable(RunEventLines):
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
         super().__init__(rows)
-        self.live = Live(self._table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
+        self.live = Live(self._build_table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
         self.drawn_at = 0.0
 
     def __enter__(self) -> "LiveRunTable":
@@ -86,22 +86,22 @@ class LiveRunTable(RunEventLines):
         self.live.start()
         return self
 
-    def say(self, sentence: str) -> None:
+    def print_event(self, sentence: str) -> None:
         """Print an event above the table."""
         self.live.console.print(escape_controls(sentence), highlight=False, markup=False)
 
-    def refresh(self) -> None:
+    def redraw(self) -> None:
         """Draw anew, once a second."""
         if time.monotonic() - self.drawn_at >= REFRESHED:
             self.drawn_at = time.monotonic()
-            self.live.update(self._table(), refresh=True)
+            self.live.update(self._build_table(), refresh=True)
 
     def __exit__(self, *_: object) -> None:
         """Draw a last time and leave the table standing."""
-        self.live.update(self._table(), refresh=True)
+        self.live.update(self._build_table(), refresh=True)
         self.live.stop()
 
-    def _table(self) -> Table:
+    def _build_table(self) -> Table:
         table = Table(*COLUMNS)
         for cells in self.rows():
             table.add_row(*cells)

@@ -84,7 +84,9 @@ def run_paired_training(
     }
     both = _join_run_evidence(found, baseline.name, arm.name)
     compared = compare_conditions(both)[0]
-    return TrainingOutcome(compared, both.of(arm.name), both.of(baseline.name), rates[arm.name], rates[baseline.name])
+    return TrainingOutcome(
+        compared, both.runs_of(arm.name), both.runs_of(baseline.name), rates[arm.name], rates[baseline.name]
+    )
 
 
 def refuse_unlike_evaluation(
@@ -115,10 +117,10 @@ def _tune_learning_rate(
         return arm.rate
 
     def ends(factor: float) -> tuple[float, float]:
-        found = _collect_run_evidence(arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads).of(
-            arm.name
-        )
-        ended, areas = ([of(run, PRIMARY) for run in found] for of in (FinishedRun.end, measure_curve_area))
+        found = _collect_run_evidence(
+            arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads
+        ).runs_of(arm.name)
+        ended, areas = ([of(run, PRIMARY) for run in found] for of in (FinishedRun.final_value, measure_curve_area))
         return float(np.mean(ended)), float(np.mean(areas))
 
     return arm.rate * max(budget.factors, key=ends)
@@ -166,7 +168,7 @@ def _declare_condition_runs(
     """Return the declaration of an arm, whose name tells it from every other."""
     declared = _draft_condition_runs(arm, budget, seeds, rate, root)
     contents = [strict_yaml.read_yaml(Path(file)) for file in _list_run_configs(declared)]
-    told = hash_json_content([{**declared.plain(), "configs": [], "conditions": {}}, fingerprint_configs(contents)])
+    told = hash_json_content([{**declared.to_json(), "configs": [], "conditions": {}}, fingerprint_configs(contents)])
     return replace(declared, name=f"{arm.name}-{told[:10]}")
 
 

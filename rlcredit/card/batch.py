@@ -110,7 +110,7 @@ def measure_card_batch(
             callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
         )
         takes = estimate_memory(trainer, module, resolution.task)
-        if takes is not None and takes.most > takes.room:
+        if takes is not None and takes.peak_bytes > takes.room:
             module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
     return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
@@ -179,23 +179,25 @@ class _BatchRecorder(
         shares = compute_prompt_gradients(trainer, module, rollout, advantages)
         vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
-        rollout.truth = self._truth(rollout)
+        rollout.truth = self._measure_true_credit(rollout)
         self.found = {
             "rollout": rollout,
             "gradients": vectors.cpu().numpy(),
             "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
             "decoded": decoded,
             "truth": rollout.truth,
-            "page": CreditHeatmap(completions=HEATED).html(rollout),
+            "page": CreditHeatmap(completions=HEATED).render_html(rollout),
         }
         return {}
 
-    def _truth(self, rollout: Rollout) -> TrueCredit | None:
+    def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
         """Ask with noise of its own, so that credit that an operator has measured is judged by other continuations."""
         if not self.asks:
             return self.truth
         assert isinstance(rollout.oracle, Oracle)
-        return rollout.oracle.afresh().credit(rollout, rollout.evenly(self.budget.asked), self.budget.samples)
+        return rollout.oracle.with_fresh_noise().credit(
+            rollout, rollout.evenly_spaced_rows(self.budget.asked), self.budget.samples
+        )
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep the times of the last step, in which nothing is measured."""

@@ -50,7 +50,7 @@ class Leaderboard:
     rows: Sequence[Row]
 
     @property
-    def ordered(self) -> list[Row]:
+    def sorted_rows(self) -> list[Row]:
         """The rows, what gained most on the way first."""
         return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
 
@@ -85,7 +85,7 @@ def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
             baseline or an organism of one's own is not that which is shipped, whatever it is called.
 
     """
-    measured = {(card.budget, card.baseline, card.organism) for card in cards if card.common}
+    measured = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
     beside = [each for each in _read_shipped_rows() if (each["budget"], each["baseline"], each["organism"]) in measured]
     return keep_latest_rows([*beside, *map(summarise_card, cards)])
 

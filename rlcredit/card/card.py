@@ -107,17 +107,17 @@ class Card:
         return shlex.join(said)
 
     @property
-    def common(self) -> bool:
+    def has_shipped_names(self) -> bool:
         """Whether organism and baseline were called by their names, as those are that are shipped."""
         return tuple(self.origins[1:]) == (self.organism, self.baseline)
 
     @property
-    def compared_with(self) -> tuple[str, str]:
+    def comparison_key(self) -> tuple[str, str]:
         """With what, and at which budget: cards that share it can stand beside each other."""
         return self.grounds[1], self.budget
 
     @property
-    def place(self) -> str:
+    def folder_stem(self) -> str:
         """Name of its folder among those of its organism and budget."""
         return name_card_folder(self.name, self.baseline)
 
@@ -129,19 +129,19 @@ class Card:
         """Keep it as JSON."""
         plain = {
             **vars(self),
-            "properties": [one.plain() for one in self.properties],
-            "sections": {name: [one.plain() for one in found] for name, found in self.sections.items()},
+            "properties": [one.to_json() for one in self.properties],
+            "sections": {name: [one.to_json() for one in found] for name, found in self.sections.items()},
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
 
     @property
-    def drawn_here(self) -> bool:
+    def has_own_heatmap(self) -> bool:
         """Whether the heat-map is our page with data: in a page from elsewhere no script may run."""
         before, _, after = TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
         return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
 
     @classmethod
-    def kept(cls, folder: Path) -> list["Card"]:
+    def read_all(cls, folder: Path) -> list["Card"]:
         """Return the cards in the folder of all; what is no card of this version is named and left out."""
         found = list[Card]()
         for path in sorted(folder.glob("*/*/*/card.json")):
@@ -164,7 +164,7 @@ class Card:
             raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")
         plain["properties"] = [StackProperty(**one) for one in plain["properties"]]
         plain["sections"] = {
-            name: [Finding.restored(one) for one in found] for name, found in plain["sections"].items()
+            name: [Finding.from_json(one) for one in found] for name, found in plain["sections"].items()
         }
         return cls(**plain)
 
@@ -221,7 +221,7 @@ def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:
     the verdict is that of the paired runs.
     """
     moved = card.finding("moved")
-    if learnt.alike and moved and moved.estimate < ROUNDING:
+    if learnt.has_equal_answers and moved and moved.estimate < ROUNDING:
         credit = f"{card.name} gives every token the baseline's credit, up to a common factor"
         return NONE, f"{credit}, and every run answers as the baseline's does."
     verdict, compared = learnt.comparison.verdict, learnt.comparison

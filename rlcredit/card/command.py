@@ -58,7 +58,7 @@ def run_card_command(args: Sequence[str]) -> int:
     silence_libraries()
     sys.path.append(str(Path.cwd()))
     options = make_card_parser().parse_args(args)
-    with SIGNALS.heeded():
+    with SIGNALS.handle_signals():
         try:
             return _build_requested_cards(options)
         except REFUSALS as error:
@@ -90,14 +90,14 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
     made: dict[str, list[Card]] = {each.name: [] for each in subjects}
     for desk in desks:
         for each in subjects:
-            made[each.name].append(desk.card(each))
+            made[each.name].append(desk.build_card(each))
     for cards in made.values():
         page = write_card_page(cards, options.folder, options.mlflow, options.experiment)
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
     new = [card for cards in made.values() for card in cards]
-    rows = add_shipped_rows([*_select_comparable_cards(new, Card.kept(options.folder)), *new])
+    rows = add_shipped_rows([*_select_comparable_cards(new, Card.read_all(options.folder)), *new])
     if len({each["condition"] for each in rows}) > 1:
         print(leaderboard.write_leaderboard(rows, options.folder, own=() if options.shipped else made))
     return FINISHED
@@ -106,7 +106,7 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
 def _select_comparable_cards(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
     """Return the earlier cards that were compared with the same, on organisms that are still the same."""
     organisms = {card.organism: card.grounds[0] for card in new}
-    comparable = (card for card in kept if card.compared_with == new[0].compared_with)
+    comparable = (card for card in kept if card.comparison_key == new[0].comparison_key)
     return [card for card in comparable if organisms.get(card.organism, card.grounds[0]) == card.grounds[0]]
 
 

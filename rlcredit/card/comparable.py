@@ -35,12 +35,12 @@ def refuse_incomparable_condition(
         ValueError: with what differs.
 
     """
-    if subject.plain and baseline.plain:
+    if subject.is_stack_only and baseline.is_stack_only:
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         own, other = (
-            (*files, str(each.written(place / name))) for name, each in (("own", subject), ("other", baseline))
+            (*files, str(each.write_files(place / name))) for name, each in (("own", subject), ("other", baseline))
         )
         leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
         lines = list_differences(base, leaves, (baseline.name, subject.name))

@@ -40,12 +40,12 @@ class Finding:
         """Its interval, None without one."""
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it for JSON, NaN as null."""
         return {key: None if value != value else value for key, value in asdict(self).items()}
 
     @classmethod
-    def restored(cls, plain: dict[str, Any]) -> "Finding":
+    def from_json(cls, plain: dict[str, Any]) -> "Finding":
         """Return what ``plain`` has written."""
         numbers = ("estimate", "low", "high", "baseline")
         known: dict[str, Any] = {key: np.nan if key in numbers and plain[key] is None else plain[key] for key in plain}

@@ -60,7 +60,7 @@ class PredictorCorrelation:
         """Write the correlation with its interval."""
         return format_with_interval(self.correlation, self.interval.low, self.interval.high, "+.2f")
 
-    def row(self) -> Row:
+    def to_row(self) -> Row:
         """Return it as text by column."""
         numbers = {"correlation": self.correlation, "low": self.interval.low, "high": self.interval.high}
         written = {name: f"{number:.6g}" for name, number in numbers.items()}

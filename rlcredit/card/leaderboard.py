@@ -38,7 +38,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
     for name in ("foretold.csv", "leaderboard.png"):  # of an earlier board; this one may have none
         (folder / name).unlink(missing_ok=True)
     if known:
-        write_atomically(folder / "foretold.csv", render_csv([each.row() for each in known]))
+        write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in known]))
     boards, sentence = group_rows_by_policy(rows), summarise_leaderboard(rows)
     parts = [list(render_leaderboard_table(rows)), [sentence], list(render_predictor_table(known)) if known else []]
     texts = ["\n".join(lines).rstrip() for lines in parts]
@@ -67,7 +67,7 @@ def _render_gain_table(rows: Sequence[Row]) -> Iterator[str]:
     for standing in rank_conditions(rows):
         shown = [_format_gain_cell(standing.cells.get(organism)) for organism in organisms]
         mean = _format_gain_test(standing.mean) if standing.mean else "0"
-        lines.append((standing.name, *shown, f"**{mean}**" if standing.decided else mean))
+        lines.append((standing.name, *shown, f"**{mean}**" if standing.is_significant else mean))
     yield from _render_markdown_table(("condition", *organisms, "mean"), lines)
 
 
@@ -115,7 +115,7 @@ def _plot_gain_interval(axes: Any, place: int, standing: RankedCondition, title:
         if cell and cell["verdict"] == ITSELF:
             axes.plot([0], [place], "o", color=MUTED, markersize=4)
         return
-    colour = ACCENT if (is_gain_significant(test) if cell else standing.decided) else INK
+    colour = ACCENT if (is_gain_significant(test) if cell else standing.is_significant) else INK
     axes.plot([test.interval.low, test.interval.high], [place, place], color=colour, linewidth=1.4)
     axes.plot([test.difference], [place], "o", color=colour, markersize=4)
 

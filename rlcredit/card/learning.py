@@ -44,7 +44,7 @@ class TrainingOutcome:
         return max(self.runs[0].metrics)
 
     @property
-    def alike(self) -> bool:
+    def has_equal_answers(self) -> bool:
         """Whether every answer of every run is that of the baseline's run with the same seed."""
         pairs = zip(self.runs, self.baseline, strict=True)
         return all(np.array_equal(run.right[step], base.right[step]) for run, base in pairs for step in run.right)
@@ -54,7 +54,7 @@ class TrainingOutcome:
         compared = self.comparison
         assert compared.test is not None
         assert compared.area is not None
-        (end, flat), (entropy, other) = self._ends(PRIMARY), self._ends("val/entropy")
+        (end, flat), (entropy, other) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
         said = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=said)
         gain, on_the_way = compared.test, compared.area
@@ -64,34 +64,36 @@ class TrainingOutcome:
         where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
         said = f"Over the whole run it is {where} on average."
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
-        yield self._speed()
-        yield self._safety()
+        yield self._find_speed()
+        yield self._find_collapses()
         said = f"The policy ends with {entropy:.3f} nats a token, under the baseline with {other:.3f}."
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=said)
         said = f"It learns with {self.rate:g}, the baseline with {self.baseline_rate:g}."
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
 
     @property
-    def _arms(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
+    def _paired_runs(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
         return self.runs, self.baseline
 
-    def _ends(self, metric: str) -> tuple[float, float]:
+    def _mean_end(self, metric: str) -> tuple[float, float]:
         """Return the mean of a held-out metric after the last step, and that of the baseline."""
-        own, base = (float(np.mean([run.end(metric) for run in runs])) for runs in self._arms)
+        own, base = (float(np.mean([run.final_value(metric) for run in runs])) for runs in self._paired_runs)
         return own, base
 
-    def _safety(self) -> Finding:
+    def _find_collapses(self) -> Finding:
         """Return how many runs end far below the others."""
-        falls, base = (int(collapsed_run_mask([run.end(PRIMARY) for run in runs]).sum()) for runs in self._arms)
+        falls, base = (
+            int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
+        )
         said = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
         return Finding("collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=said)
 
-    def _speed(self) -> Finding:
+    def _find_speed(self) -> Finding:
         """Return how many steps it takes to half of what the baseline gains."""
         start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
-        threshold = float((start + self._ends(PRIMARY)[1]) / 2)
+        threshold = float((start + self._mean_end(PRIMARY)[1]) / 2)
         own, base = (
-            np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._arms
+            np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._paired_runs
         )
         never = int(np.isinf(own).sum())
         capped = [np.where(np.isinf(steps), self.steps, steps) for steps in (own, base)]

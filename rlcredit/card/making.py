@@ -52,17 +52,17 @@ class CardBuilder:
     threads: int = 1
     _base: CardBatch | None = field(default=None, init=False)
 
-    def card(self, subject: CardCondition) -> Card:
+    def build_card(self, subject: CardCondition) -> Card:
         """Return the card of a condition; what has been measured before is read."""
-        place = self._place(subject)
+        place = self._card_folder(subject)
         file, key = place / "card.json", place / "key.txt"
-        identity = self._identity(subject)
+        identity = self._card_key(subject)
         if file.is_file() and key.is_file() and key.read_bytes() == identity.encode():
             try:
                 return replace(Card.read(file), origins=self._origins(subject))
             except ValueError as error:
                 print_message(f"warning: {error} It is made anew now.")
-        card = self._made(subject)
+        card = self._measure_card(subject)
         for each in (subject, self.baseline):
             each.refuse_edits()
         key.unlink(missing_ok=True)
@@ -70,24 +70,24 @@ class CardBuilder:
         write_atomically(key, identity)
         return card
 
-    def base(self) -> CardBatch:
+    def measure_baseline(self) -> CardBatch:
         """Return the batch under the baseline, with true credit; measured once."""
         if self._base is None:
-            place = self._place(self.baseline)
+            place = self._card_folder(self.baseline)
             known = self._known_truth()
-            self._base = self._batch(self.baseline.written(place), known)
+            self._base = self._measure_condition(self.baseline.write_files(place), known)
             if known is None and self._base.truth is not None:
                 torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
         return self._base
 
-    def _made(self, subject: CardCondition) -> Card:
+    def _measure_card(self, subject: CardCondition) -> Card:
         """Measure a condition, and run what is missing."""
         print_message(f"measuring  {subject.name} on {self.organism.name}")
-        condition = subject.written(self._place(subject))
-        base = self.base()
+        condition = subject.write_files(self._card_folder(subject))
+        base = self.measure_baseline()
         assert base.truth is not None
         itself = _drop_condition_name(subject) == _drop_condition_name(self.baseline)
-        batch = base if itself else self._batch(condition, base.truth)
+        batch = base if itself else self._measure_condition(condition, base.truth)
         if batch.rollout.tokens != base.rollout.tokens:
             raise ValueError(f"{subject.name} draws other completions than the baseline, with which it is compared.")
         card = Card(
@@ -99,7 +99,7 @@ class CardBuilder:
             _format_operator_stack(batch),
             _format_operator_stack(base),
             read_git_commit(),
-            (fingerprint_configs(self._organism()), fingerprint_configs([self.baseline.content])),
+            (fingerprint_configs(self._read_policy_configs()), fingerprint_configs([self.baseline.content])),
             list_unequal_settings(batch, base),
             **describe_card_stack(batch),
         )
@@ -109,15 +109,17 @@ class CardBuilder:
         elif not self.budget.seeds:
             card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
         else:
-            self._learn(card, subject, condition, batch, base)
+            self._add_training_outcome(card, subject, condition, batch, base)
         return card
 
-    def _learn(self, card: Card, subject: CardCondition, condition: Path, batch: CardBatch, base: CardBatch) -> None:
+    def _add_training_outcome(
+        self, card: Card, subject: CardCondition, condition: Path, batch: CardBatch, base: CardBatch
+    ) -> None:
         """Run what is missing, and add what was learnt."""
         arm = TrainingCondition(
             subject.name, (*self.organism.files, str(condition)), read_learning_rate(batch.resolution.leaves)
         )
-        other = self._place(self.baseline) / "condition.yaml"
+        other = self._card_folder(self.baseline) / "condition.yaml"
         baseline = TrainingCondition(
             self.baseline.name, (*self.organism.files, str(other)), read_learning_rate(base.resolution.leaves)
         )
@@ -126,11 +128,11 @@ class CardBuilder:
         card.sections = {**card.sections, "learning": list(found.findings())}
         card.verdict, card.sentence = conclude_card(card, found)
 
-    def _batch(self, condition: Path, truth: TrueCredit | None) -> CardBatch:
+    def _measure_condition(self, condition: Path, truth: TrueCredit | None) -> CardBatch:
         files, kept = [*self.organism.files, str(condition)], condition.parent
         return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept)
 
-    def _place(self, subject: CardCondition) -> Path:
+    def _card_folder(self, subject: CardCondition) -> Path:
         return self.folder / self.organism.name / self.budget.name / name_card_folder(subject.name, self.baseline.name)
 
     def _truth_file(self) -> Path:
@@ -147,13 +149,13 @@ class CardBuilder:
         """Return what true credit depends on: who draws the batch, and how."""
         content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
         return hash_json_content(
-            [fingerprint_configs([*self._organism(), content], under=MEASURING), asdict(self.budget)]
+            [fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING), asdict(self.budget)]
         )
 
-    def _identity(self, subject: CardCondition) -> str:
+    def _card_key(self, subject: CardCondition) -> str:
         """Return what a card depends on, and what is written on it."""
         conditions = [
-            fingerprint_configs([*self._organism(), {**each.content, "name": each.name}], under=MEASURING)
+            fingerprint_configs([*self._read_policy_configs(), {**each.content, "name": each.name}], under=MEASURING)
             for each in (subject, self.baseline)
         ]
         return hash_json_content([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
@@ -161,7 +163,7 @@ class CardBuilder:
     def _origins(self, subject: CardCondition) -> tuple[str, str, str]:
         return subject.origin, self.organism.origin, self.baseline.origin
 
-    def _organism(self) -> list[Any]:
+    def _read_policy_configs(self) -> list[Any]:
         return [strict_yaml.read_yaml(Path(file)) for file in self.organism.files]
 
 

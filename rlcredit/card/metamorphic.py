@@ -37,11 +37,11 @@ def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = No
 
 def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
     """Return the advantages that these very operators leave."""
-    fresh = rollout.reopened()
+    fresh = rollout.copy_with_neutral_ledger()
     if rewards is not None:
         fresh.rewards = rewards
     for operator in stack:
-        operator.checked(fresh)
+        operator.assign_checked(fresh)
     return fresh.advantages.where(fresh.mask, 0)
 
 
@@ -79,7 +79,7 @@ def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
     size = rollout.group_size
     groups = torch.arange(len(rollout.mask)).view(-1, size)
     order = groups.flip(0).roll(1, dims=1).flatten()
-    if is_same_credit(stack_advantages(stack, rollout.rows(order)), stack_advantages(stack, rollout)[order]):
+    if is_same_credit(stack_advantages(stack, rollout.select_rows(order)), stack_advantages(stack, rollout)[order]):
         return True, "the order of prompts and of completions does not matter"
     return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
 
@@ -98,7 +98,7 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
 def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
     """Whether each prompt gets the credit that it would get alone."""
     parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
-    alone = torch.cat([stack_advantages(stack, rollout.rows(rows)) for rows in parts])
+    alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
     if is_same_credit(alone, stack_advantages(stack, rollout)):
         return True, "every prompt gets the credit that it would get alone"
     return False, "credit of a prompt depends on the other prompts of the batch"
@@ -110,7 +110,7 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     if size < 3:
         return None, "groups of two leave one completion when the other has no verdict"
     last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
-    joined, alone = copy.copy(rollout), rollout.rows((~last).nonzero().squeeze(-1))
+    joined, alone = copy.copy(rollout), rollout.select_rows((~last).nonzero().squeeze(-1))
     joined.judged = rollout.judged & ~last
     joined.correct = group_imputed_values(rollout.correct, joined.judged, size)
     alone.group_size, alone.sources = size - 1, rollout.sources

@@ -30,7 +30,7 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
 
     """
     first = cards[0]
-    place = folder / f"{first.place}-{first.budget}"
+    place = folder / f"{first.folder_stem}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
     shown = {
         "cards": cards,
@@ -51,7 +51,7 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
 
 def _has_mlflow_record(place: Path, settings: Mapping[str, Any]) -> bool:
     """Whether the page has a record on its way to, or at, this tracker and experiment."""
-    to = MLflowDestination.saved(RunFolder(place).tracking)
+    to = MLflowDestination.load(RunFolder(place).tracking)
     wanted = make_destination(settings, "", {})
     return to is not None and (to.tracking_uri, to.experiment_name) == (wanted.tracking_uri, wanted.experiment_name)
 
@@ -66,7 +66,7 @@ def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], set
         "verdict": first.verdict,
         **read_code_versions(),
     }
-    record = RunRecord(RunFolder(place), to=make_destination(settings, f"{first.place}-{first.budget}", tags))
+    record = RunRecord(RunFolder(place), to=make_destination(settings, f"{first.folder_stem}-{first.budget}", tags))
     try:
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}
@@ -78,6 +78,6 @@ def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], set
                     metrics |= {f"{name}{end}": number for end, number in numbers.items() if np.isfinite(number)}
         record.log_metrics(metrics, step=0)
         for path in paths:
-            record.file(path)
+            record.log_file(path)
     finally:
         record.close("FINISHED")

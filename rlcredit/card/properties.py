@@ -31,7 +31,7 @@ class StackProperty:
     holds: bool | None
     sentence: str
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)
 
@@ -47,7 +47,7 @@ def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
     yield StackProperty("bound", True if math.isfinite(limit) else None, known)
     part = batch.rollout
     if any(operator.costly for operator in stack):
-        part = part.rows(torch.arange(min(PROMPTS * group, len(part.mask))))
+        part = part.select_rows(torch.arange(min(PROMPTS * group, len(part.mask))))
     yield StackProperty("checked on", None, f"{len(part.mask) // group} prompts x {group} completions")
     again = _run_property_check("repeatable", lambda: check_repeatability(stack, part))
     yield again

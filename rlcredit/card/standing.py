@@ -34,7 +34,7 @@ class RankedCondition:
         return self.mean.difference if self.mean else 0.0
 
     @property
-    def decided(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether its mean differs from zero after all comparisons."""
         return self.p <= ALPHA
 
@@ -82,7 +82,7 @@ def summarise_leaderboard(rows: Sequence[Row]) -> str:
         sum(sign * test.difference > 0 and is_gain_significant(test) for test in cells) for sign in (1, -1)
     )
     known = [standing for standing in rank_conditions(rows) if standing.mean]
-    better, worse = ([each.name for each in known if each.decided and sign * each.gain > 0] for sign in (1, -1))
+    better, worse = ([each.name for each in known if each.is_significant and sign * each.gain > 0] for sign in (1, -1))
     return (
         f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
         f"each side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of "

@@ -47,7 +47,7 @@ class CardCondition:
         object.__setattr__(self, "meanings", code.fingerprint_modules(self.modules))
 
     @property
-    def plain(self) -> bool:
+    def is_stack_only(self) -> bool:
         """Whether it is a stack and nothing else."""
         return {*self.content} <= {"condition", "trainer"} and {*self.content["trainer"]} <= {"callbacks"}
 
@@ -64,7 +64,7 @@ class CardCondition:
                 f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Begin again."
             )
 
-    def written(self, folder: Path) -> Path:
+    def write_files(self, folder: Path) -> Path:
         """Write the condition, and the modules that it names, into a folder; return its file."""
         self.refuse_edits()
         folder.mkdir(parents=True, exist_ok=True)

@@ -163,29 +163,29 @@ class CreditCLI(LightningCLI):
             path, checkpoint = resolve_ckpt_path(
                 None if self.subcommand == "explain" else config.ckpt_path, checkpoints
             )
-            to = self._destination(config)
+            to = self._take_destination(config)
         except ValueError as error:
             self.parser.error(str(error))
         asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
         self.lifetime = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
         if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
-            self._refuse_loss()
+            self._refuse_overwriting()
         if self.subcommand != "fit":
             trainer.logger = False
         if self.subcommand == "validate":
             config.verbose = False  # Lightning's table shows a step where there is none
         self.described_loggers, trainer.logger = loggers.defer_loggers(trainer.logger)
 
-    def _refuse_loss(self) -> None:
+    def _refuse_overwriting(self) -> None:
         """Refuse at once what is refused again when the run begins; the first of several processes asks."""
         try:
-            with self.lifetime.folder.locked() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
-                self.lifetime.refuse_loss()
+            with self.lifetime.folder.lock_folder() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
+                self.lifetime.refuse_overwriting()
         except ValueError as error:
             self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
 
-    def _destination(self, config: Namespace) -> MLflowDestination | None:
+    def _take_destination(self, config: Namespace) -> MLflowDestination | None:
         """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
         entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
         mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
@@ -213,7 +213,7 @@ class CreditCLI(LightningCLI):
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))
         if self.subcommand != "fit":
-            return self._feasible_trainer(**kwargs)
+            return self._make_feasible_trainer(**kwargs)
         if not any(isinstance(plugin, CheckpointIO) for plugin in settings["plugins"] or []):
             settings["plugins"] = [*(settings["plugins"] or []), DurableCheckpoints()]
         self.identity = identity = RunIdentity(self._run_name(self.config.fit))
@@ -230,7 +230,7 @@ class CreditCLI(LightningCLI):
             GracefulStop(SIGNALS, self._get(self.config_init, "checkpoint")),
             ProcessWatchdog(),
         ]
-        trainer = self._feasible_trainer(**kwargs)
+        trainer = self._make_feasible_trainer(**kwargs)
         identity.parameters = collect_run_parameters(trainer, self.model, self.datamodule)
         identity.flat = collect_flat_parameters(trainer, self.model, self.datamodule)
         refuse_foreign_checkpoint(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
@@ -239,7 +239,7 @@ class CreditCLI(LightningCLI):
                 callback.config, callback.parameters = self.declared, identity.parameters
         return trainer
 
-    def _feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
+    def _make_feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
         trainer = super().instantiate_trainer(**kwargs)
         refuse_impossible_run(trainer, self.model, self.datamodule)
         self.refuse_memory(trainer)
@@ -251,8 +251,8 @@ class CreditCLI(LightningCLI):
     def refuse_memory(self, trainer: pl.Trainer) -> None:
         """Refuse a policy for which this machine is too small; tell of one that may turn out to be."""
         found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
-        if found is not None and found.most > found.room and self.subcommand != "explain":
-            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.lines())}")
+        if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
+            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.report_lines())}")
 
     @staticmethod
     def _run_name(config: Namespace) -> str:
@@ -292,7 +292,7 @@ class CreditCLI(LightningCLI):
         print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
         print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
         try:
-            self.lifetime.refuse_loss()
+            self.lifetime.refuse_overwriting()
         except ValueError as error:
             print(f"warning: {error}")
         if self.config.explain.show_prompt:
@@ -308,7 +308,7 @@ class CreditCLI(LightningCLI):
             super()._run_subcommand(subcommand)
             return
         try:
-            with self.lifetime.lived(self.trainer, self.identity, SIGNALS):
+            with self.lifetime.hold_run(self.trainer, self.identity, SIGNALS):
                 super()._run_subcommand(subcommand)
             print(describe_run_results(self.lifetime.folder, self.lifetime.to), flush=True)
         except (ValueError, OSError) as error:
@@ -339,7 +339,7 @@ SIGNALS = SignalHandler()
 
 def run_lightning_command(args: list[str] | None = None) -> None:
     """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.exits`."""
-    with SIGNALS.heeded():
+    with SIGNALS.handle_signals():
         try:
             run_credit_cli(args)
         except SignalInterrupt as interrupted:

@@ -69,7 +69,7 @@ def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) 
         if to.address in silent:
             print(f"error: {run.path}: not tried, for the same reason.", file=sys.stderr)
             return FAILED
-        with run.locked():
+        with run.lock_folder():
             return _deliver_record(run, to, silent)
     except ValueError as error:
         print(f"error: {run.path}: {redact_passwords(str(error))}", file=sys.stderr)
@@ -91,7 +91,7 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
 
     """
     read_stored_json(run.tracking, SHAPE, REMOVE)
-    if (to := MLflowDestination.saved(run.tracking)) is None:
+    if (to := MLflowDestination.load(run.tracking)) is None:
         raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
     fallback = os.environ.get(VARIABLE)
     if options.tracking_uri:
@@ -102,7 +102,7 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
     else:
         raise ValueError(
-            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.command(run.path)}; or name "
+            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; or name "
             f"another, there or in {VARIABLE}."
         )
     assert MLflowDestination(address, "", "", {}).address
@@ -111,7 +111,7 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
             f"only the folder says that files of a new experiment go to {to.artifact_location}. To let them: "
             f"--artifact_location {shlex.quote(to.artifact_location)}; or name another place."
         )
-    there = to.elsewhere(address, options.experiment or to.experiment_name)
+    there = to.redirect(address, options.experiment or to.experiment_name)
     return dataclasses.replace(there, artifact_location=options.artifact_location)
 
 
@@ -122,23 +122,23 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
         if not _deliver_with_timeout(delivery, to.status or "KILLED"):
             silent.add(to.address)
             print(
-                f"error: {run.path}: MLflow at {to.shown} has taken nothing for {SILENCE:.0f} s. What has arrived is "
+                f"error: {run.path}: MLflow at {to.shown_address} has taken nothing for {SILENCE:.0f} s. What has arrived is "
                 "noted; the same command brings the rest, once it answers.",
                 file=sys.stderr,
             )
             return FAILED
     except TrackerRefusal as refused:
-        print(f"error: {run.path}: MLflow at {to.shown} refuses it: {refused}.", file=sys.stderr)
+        print(f"error: {run.path}: MLflow at {to.shown_address} refuses it: {refused}.", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
         print(
-            f"error: {run.path}: MLflow at {to.shown} has not taken it ({type(error).__name__}). Try the same command "
+            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({type(error).__name__}). Try the same command "
             "again when it does.",
             file=sys.stderr,
         )
         return FAILED
     anew = " (a new one: what it had before is not there, or is ahead of the record)" if former_id != to.run_id else ""
-    print(f"{run.path}: all of it is in MLflow at {to.shown}, run {to.run_id}{anew if former_id else ''}.")
+    print(f"{run.path}: all of it is in MLflow at {to.shown_address}, run {to.run_id}{anew if former_id else ''}.")
     return FINISHED
 
 
@@ -148,8 +148,8 @@ def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
 
     def deliver() -> None:
         try:
-            delivery.bring()
-            delivery.end(status)
+            delivery.send_new_entries()
+            delivery.end_run(status)
         except Exception as error:  # noqa: BLE001  (raised again where it is waited for)
             errors.append(error)
 

@@ -33,7 +33,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         explain_missing_folder(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
     )
     unknown = [f"not known: {missing}"]
-    taken = unknown if found is None else list(found.lines())
+    taken = unknown if found is None else list(found.report_lines())
     rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
     lines = [f"{title:<11}{text}" for title, text in rows]
     return "\n".join([*lines, "", *describe_stack(find_trainer_stack(trainer), module.sampling.completions)])
@@ -116,7 +116,7 @@ def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> st
     sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
     asked = ", ".join(
         f"{each.task.validation_size or 'all'} {f'questions of {each.name}' if each.name else 'held-out questions'} x "
-        f"{each.sampling(module.validation).completions} completions"
+        f"{each.choose_sampling(module.validation).completions} completions"
         for each in task.held_out_sets
     )
     every = trainer.val_check_interval

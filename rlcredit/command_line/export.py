@@ -78,7 +78,7 @@ def _describe_origin(found: NamedPolicy, command: str) -> dict[str, str]:
 
 def _warn_of_rounding(found: NamedPolicy, dtype: str) -> None:
     if dtype != "float32":
-        lost = MergedWeights(found.policy).lost(getattr(torch, dtype))
+        lost = MergedWeights(found.policy).rounding_error_share(getattr(torch, dtype))
         print_message(
             f"warning: rounding to {dtype} changes the weights by {lost:.1%} of what training did; another policy."
         )

@@ -53,7 +53,7 @@ class RunSession:
     restarts: bool = False
 
     @contextmanager
-    def lived(self, trainer: Trainer, identity: RunIdentity, signals: SignalHandler) -> Iterator[None]:
+    def hold_run(self, trainer: Trainer, identity: RunIdentity, signals: SignalHandler) -> Iterator[None]:
         """Keep the folder to this run, open its record, and close it with what has become of the run.
 
         Raises:
@@ -61,7 +61,7 @@ class RunSession:
             SystemExit: a signal has interrupted the run; a message has said how to continue it.
 
         """
-        with self.folder.locked():
+        with self.folder.lock_folder():
             record, status = self._opened(), "FAILED"
             identity.record = record
             trainer.loggers = [record, *trainer.loggers]
@@ -69,13 +69,13 @@ class RunSession:
                 yield
                 status = "FINISHED"
             except SignalInterrupt as interrupted:
-                signals.over()
+                signals.stop_timer()
                 status = "KILLED"
                 advice = explain_continuation(self.checkpoints, sys.argv[1:])
                 print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
                 raise SystemExit(interrupted.status) from None
             finally:
-                signals.over()
+                signals.stop_timer()
                 write_waiting_texts()
                 try:
                     record.close(status)
@@ -96,7 +96,7 @@ class RunSession:
         continued = self._inside and self.checkpoint.get("run_name") == self.name
         return self.checkpoint.get("record") if continued else None
 
-    def refuse_loss(self) -> None:
+    def refuse_overwriting(self) -> None:
         """Refuse to write over what another run has left, or another program.
 
         Raises:
@@ -112,25 +112,27 @@ class RunSession:
                     "from the newest (--ckpt_path last), let another --condition go on from here, or say --replace."
                 )
             return
-        results = self.folder.results(self.checkpoints)
-        taken, steps = self.folder.stand() or (0, 0)
+        results = self.folder.describe_results(self.checkpoints)
+        taken, steps = self.folder.read_progress() or (0, 0)
         finished = 0 < steps <= taken
         if self.restarts and not finished and not self.folder.adapter.exists():
             results = []
-        if not self.folder.used and (there := [each.name for each in self.folder.contents(self.checkpoints)]):
+        if not self.folder.has_begun_run and (
+            there := [each.name for each in self.folder.list_contents(self.checkpoints)]
+        ):
             raise ValueError(
                 f"{path} is not the folder of a run, and holds {', '.join(sorted(there)[:FEW])}, which a run would "
                 "write over. Choose a folder with --trainer.default_root_dir, or checkpoints with --checkpoint.dirpath."
             )
-        if self.folder.former.exists():
-            results.append(f"a run that was to be replaced, in {self.folder.former}")
+        if self.folder.former_run.exists():
+            results.append(f"a run that was to be replaced, in {self.folder.former_run}")
         if results and not self.replaces:
             run = f"a run of {taken} of {steps} steps" if steps else "a run"
             own = "--condition NAME" if path == Path("runs") / self.name else "--trainer.default_root_dir FOLDER"
             longer = " and more --trainer.max_steps" if finished else ""
             on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
             raise ValueError(
-                f"{path} holds {run}, last written {self.folder.last_written(self.checkpoints)}: {'; '.join(results)}. "
+                f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: {'; '.join(results)}. "
                 f"Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
             )
 
@@ -147,8 +149,8 @@ class RunSession:
     def _opened(self) -> RunRecord:
         """Go on with the record of the run that is continued, or make room for a new one."""
         length = self._length
-        former = MLflowDestination.saved(self.folder.tracking)
-        self.refuse_loss()
+        former = MLflowDestination.load(self.folder.tracking)
+        self.refuse_overwriting()
         if length is None and not self._inside:
             self._make_room()
         if self.to and former and former.tracking_uri == self.to.tracking_uri:
@@ -160,21 +162,21 @@ class RunSession:
 
     def _make_room(self) -> None:
         """Set aside a run that is to be replaced until this one has a checkpoint; remove what none will miss."""
-        if self.replaces and (self.folder.results(self.checkpoints) or self.folder.former.exists()):
-            self.folder.set_aside(self.checkpoints)
-            print(f"{self.folder.former} keeps the run that this one replaces until this one has a checkpoint.")
-        elif self.folder.used:
+        if self.replaces and (self.folder.describe_results(self.checkpoints) or self.folder.former_run.exists()):
+            self.folder.move_to_former(self.checkpoints)
+            print(f"{self.folder.former_run} keeps the run that this one replaces until this one has a checkpoint.")
+        elif self.folder.has_begun_run:
             print(f"{self.folder.path} holds a run without a checkpoint, which this one replaces.")
-            self.folder.clear(self.checkpoints)
+            self.folder.remove_contents(self.checkpoints)
 
     def _forget_former(self) -> None:
         """Remove the run that this one has replaced, if this one has come to something."""
-        if self.folder.former.exists() and any(self._checkpoints()):
-            shutil.rmtree(self.folder.former)
+        if self.folder.former_run.exists() and any(self._checkpoints()):
+            shutil.rmtree(self.folder.former_run)
 
     def _go_back(self, step: int) -> None:
         """Forget what came after the step that the run goes on from."""
-        self.folder.forget_after(step)
+        self.folder.remove_later_evaluations(step)
         for path, reached in list(self._checkpoints()):
             if reached > step:
                 path.unlink()

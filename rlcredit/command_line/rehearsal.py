@@ -45,7 +45,7 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
                 passed_over.append(name)
                 continue
             try:
-                copy.deepcopy(operator).checked(rollout)
+                copy.deepcopy(operator).assign_checked(rollout)
             except StackError:
                 raise
             except NotFinite as error:
@@ -108,16 +108,18 @@ def open_local_data(task: Task) -> str | None:
 
     """
     sources = [source for each in (task, *task.others.values()) for source in _list_data_sources(each)]
-    if elsewhere := dict.fromkeys(source.path for source in sources if source.elsewhere):
+    if elsewhere := dict.fromkeys(source.path for source in sources if source.is_perhaps_on_hub):
         return f"data: {', '.join(elsewhere)} may lie on the hub, and was not opened"
     if isinstance(task, Records):
-        task.setup("fit" if task.trains else "validate")
+        task.setup("fit" if task.has_training else "validate")
     return None
 
 
 def _list_data_sources(task: Task) -> list[RecordSource]:
     return (
-        [task.source(path, None) for path in (task.path, task.validation) if path] if isinstance(task, Records) else []
+        [task.make_source(path, None) for path in (task.path, task.validation) if path]
+        if isinstance(task, Records)
+        else []
     )
 
 

@@ -20,6 +20,6 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
     lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]
     if to is not None:
         local = to.tracking_uri is not None and to.tracking_uri.startswith(SQLITE)
-        where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown
+        where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown_address
         lines.append(f"in MLflow: run {to.run_name} of experiment {to.experiment_name}, {where}")
     return "\n".join(lines)

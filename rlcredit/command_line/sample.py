@@ -57,7 +57,7 @@ def parse_page_path(text: str) -> Path:
     page = parse_path(text)
     if page.suffix.lower() not in (".html", ".htm"):
         raise argparse.ArgumentTypeError(f"a page is a file that ends in .html, got {shorten_name(text)}.")
-    if page.exists() and any(RunFolder(folder).used for folder in page.absolute().parents):
+    if page.exists() and any(RunFolder(folder).has_begun_run for folder in page.absolute().parents):
         raise argparse.ArgumentTypeError(f"{shorten_name(text)} belongs to a run. Name another file.")
     return page
 
@@ -79,8 +79,8 @@ def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
     terminal = make_completion_printer(args)
     print_sampling(terminal, found, sampling)
     for number, completion in enumerate(answers, start=1):
-        terminal.show(terminal.heading(number, completion), terminal.text(completion), "")
-        terminal.show(*terminal.table(completion))
+        terminal.print_lines(terminal.render_heading(number, completion), terminal.render_text(completion), "")
+        terminal.print_lines(*terminal.render_table(completion))
     if args.html:
         asked = [(render_prompt(found.policy, said), answers)]
         write_completions_page(args.html, args.question, describe_sampling(found, sampling), asked)
@@ -98,7 +98,7 @@ def _build_conversation(args: argparse.Namespace, found: NamedPolicy) -> Convers
 def judge_completions(answers: Sequence[Completion], reference: str, found: NamedPolicy) -> None:
     """Note answer, reference and verdict of each completion."""
     verifier = found.task.verifier if found.task else MathVerifier()
-    texts = found.policy.stated([one.text for one in answers])
+    texts = found.policy.prepend_thinking_mark([one.text for one in answers])
     verdicts = verifier.judge(texts, [reference] * len(answers))
     for completion, text, verdict in zip(answers, texts, verdicts, strict=True):
         completion.answer, completion.reference = find_final_answer(text, verifier.formats), reference
@@ -124,7 +124,7 @@ def describe_sampling(found: NamedPolicy, sampling: Sampling) -> str:
 def print_sampling(terminal: CompletionPrinter, found: NamedPolicy, sampling: Sampling) -> None:
     """Print what is sampled and how, and what colours mean."""
     legend = [terminal.legend] if terminal.legend else []
-    terminal.show(escape_controls(describe_sampling(found, sampling)), *legend, "")
+    terminal.print_lines(escape_controls(describe_sampling(found, sampling)), *legend, "")
 
 
 def write_completions_page(

@@ -61,7 +61,7 @@ def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
     print_sampling(terminal, found, sampling)
     print("first prompt, as the model reads it", *(f"  | {line}" for line in prompts[0].split("\n")), "", sep="\n")
     for example, group in zip(examples, answers, strict=True):
-        terminal.show(*_render_completions(terminal, example, group))
+        terminal.print_lines(*_render_completions(terminal, example, group))
     print(*summarise_completions([one for group in answers for one in group], len(examples)), sep="\n")
     if args.html:
         shown = list(zip(prompts, answers, strict=True))
@@ -84,11 +84,11 @@ def answer_training_questions(
     """
     task.setup()
     questions = min(questions, len(task.train_set))
-    numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).numbers(0)
+    numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).draw_numbers(0)
     examples = [task.train_set[number] for number in numbers]
-    said = [task.conversation(example) for example in examples]
+    said = [task.build_conversation(example) for example in examples]
     answers = sample_completions(found.policy, said, numbers, sampling, seed)
-    texts = found.policy.stated([completion.text for group in answers for completion in group])
+    texts = found.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
     repeated = [example for example in examples for _ in range(sampling.completions)]
     verdicts = iter(require_verdicts(task.judge(texts, repeated), len(texts), task))
     answered = iter([find_final_answer(text, task.answer_formats) for text in texts])
@@ -101,10 +101,10 @@ def answer_training_questions(
 
 
 def _render_completions(terminal: CompletionPrinter, example: Example, group: Sequence[Completion]) -> Iterator[str]:
-    yield terminal.rule(escape_controls(example.text))
+    yield terminal.render_title(escape_controls(example.text))
     for number, completion in enumerate(group, start=1):
-        yield terminal.heading(number, completion)
-        yield terminal.text(completion)
+        yield terminal.render_heading(number, completion)
+        yield terminal.render_text(completion)
         yield ""
 
 

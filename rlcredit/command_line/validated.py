@@ -37,7 +37,7 @@ def report_validation(
         return
     to.run_name, to.tags = f"{to.run_name}-validate", {**to.tags, "kind": "validation"}
     place = RunFolder(folder / FOLDER)
-    with place.locked():
+    with place.lock_folder():
         record = RunRecord(place, to=to)
         record.log_hyperparams(parameters)
         record.log_metrics(held_out, step=step)

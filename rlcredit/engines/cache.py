@@ -28,13 +28,13 @@ class KeyValueCache(ABC):
             _copy_rows_with_room(values, of, room, -2),
         )
 
-    def write(self, keys_values: Tensor, column: int) -> None:
+    def write_token(self, keys_values: Tensor, column: int) -> None:
         """Store the keys and values of one token per row, shape ``(B, 2, K, H)``."""
         self.keys.select(self.along, column).copy_(keys_values[:, 0])
         self.values[:, :, column] = keys_values[:, 1]
 
     @abstractmethod
-    def attended(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
+    def attend(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
         """Return the attention output of one query per row, shape ``(B, Q * H)``.
 
         Args:
@@ -44,7 +44,7 @@ class KeyValueCache(ABC):
 
         """
 
-    def keep(self, rows: Tensor, length: int) -> None:
+    def keep_rows(self, rows: Tensor, length: int) -> None:
         """Keep some rows, shape ``(N,)``, and the first ``length`` tokens of each."""
         room = self.values.shape[2] - length
         self.keys = _copy_rows_with_room(self.keys.narrow(self.along, 0, length), rows, room, self.along)

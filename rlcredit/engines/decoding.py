@@ -21,15 +21,15 @@ LEAVE = 0.75
 class DecodingForward(Protocol):
     """Reads contexts and continues them; see :class:`rlcredit.engines.fused.FusedForward`."""
 
-    def read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         """Read contexts; return the last hidden state of every row."""
         ...
 
-    def step(self, tokens: Tensor) -> Tensor:
+    def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row."""
         ...
 
-    def keep(self, rows: Tensor) -> None:
+    def keep_rows(self, rows: Tensor) -> None:
         """Keep some rows."""
         ...
 
@@ -49,24 +49,24 @@ class DrawnTokens:
         self.tokens: list[Tensor] = []
         self.facts: list[Tensor] = []
 
-    def starts(self, rows: Tensor) -> Tensor:
+    def row_starts(self, rows: Tensor) -> Tensor:
         """Return where the tokens of some rows start, shape ``(N,)``."""
         return rows * self.shape[1]
 
     @property
-    def nowhere(self) -> int:
+    def discard_start(self) -> int:
         """A start behind all others: tokens drawn in a finished row are not kept."""
         return self.shape[0] * self.shape[1]
 
-    def note(self, places: Tensor, tokens: Tensor, *facts: Tensor) -> None:
+    def store_tokens(self, places: Tensor, tokens: Tensor, *facts: Tensor) -> None:
         """Keep tokens, and log-probability, entropy and sum of squares of each, all ``(N,)``."""
         self.places.append(places)
         self.tokens.append(tokens)
         self.facts.append(torch.stack(facts))
 
-    def samples(self, stops: Tensor) -> Samples:
+    def to_samples(self, stops: Tensor) -> Samples:
         """Return all of it; ``stops`` is true at the tokens that end a completion, shape ``(V,)``."""
-        size = self.nowhere
+        size = self.discard_start
         places, tokens = torch.cat(self.places).clamp(max=size), torch.cat(self.tokens)
         ids = torch.zeros(size + 1, dtype=torch.long, device=self.device).index_copy_(0, places, tokens)
         ids = ids[:size].view(self.shape)
@@ -103,13 +103,13 @@ def decode_rows(
     """
     contexts, context_of = torch.unique(of, return_inverse=True)
     rows = _fill_up_rows(torch.arange(len(of), device=of.device))
-    hidden = reader.read(prompt_ids[contexts], context_of[rows], noise.shape[1])
+    hidden = reader.read_contexts(prompt_ids[contexts], context_of[rows], noise.shape[1])
     alive = torch.arange(len(rows), device=of.device) < len(of)
-    starts = drawn.starts(rows + first).where(alive, drawn.nowhere)
+    starts = drawn.row_starts(rows + first).where(alive, drawn.discard_start)
     noise, limits, shortest = noise[rows], limits[rows], int(limits.min())
     for position in range(noise.shape[1]):
         tokens, *facts = draw(hidden, noise[:, position])
-        drawn.note(starts + position, tokens, *facts)
+        drawn.store_tokens(starts + position, tokens, *facts)
         finished = draw.stops[tokens] if position + 1 < shortest else draw.stops[tokens] | (limits <= position + 1)
         alive = alive & ~finished
         unfinished = int(alive.sum())
@@ -117,11 +117,11 @@ def decode_rows(
             return
         if unfinished + (-unfinished % ROW_MULTIPLE) <= LEAVE * len(alive):
             kept = _fill_up_rows(alive.nonzero().squeeze(-1))
-            reader.keep(kept)
+            reader.keep_rows(kept)
             noise, limits, starts, tokens = noise[kept], limits[kept], starts[kept], tokens[kept]
             alive = torch.arange(len(kept), device=of.device) < unfinished
-        starts = starts.where(alive, drawn.nowhere)
-        hidden = reader.step(tokens)
+        starts = starts.where(alive, drawn.discard_start)
+        hidden = reader.append_tokens(tokens)
 
 
 class TokenSampler:

@@ -78,7 +78,7 @@ class FusedLinear:
             return y
         return (y + linear(linear(x.to(self.down.dtype), self.down), self.up)).to(y.dtype)
 
-    def added(self, residual: Tensor, x: Tensor) -> Tensor:
+    def add_to_residual(self, residual: Tensor, x: Tensor) -> Tensor:
         """Return the outputs on top of a residual stream, which is overwritten."""
         if self.down is None and self.bias is None and len(self.weights) == 1:
             return residual.addmm_(x, self.weights[0].T)
@@ -123,7 +123,7 @@ class FusedLayer:
             norms = [(attention.q_norm, self.queries), (attention.k_norm, keys)]
             self.norm = torch.cat([norm.weight.detach().expand(heads, -1) for norm, heads in norms])
 
-    def split(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    def project_qkv(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries, shape ``(N, Q, H)``, and keys and values, ``(N, 2, K, H)``, of tokens ``(N, D)``."""
         qkv = self.qkv(_unscaled_rms_norm(x, self.eps)).view(len(x), -1, self.width)
         qk = qkv[:, : self.queries + self.keys]
@@ -131,11 +131,11 @@ class FusedLayer:
         torch.addcmul(normed * cos, normed.roll(self.width // 2, -1), sin, out=qk)
         return qk[:, : self.queries], qkv[:, self.queries :].view(len(x), 2, self.keys, self.width)
 
-    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+    def finish_layer(self, x: Tensor, attended: Tensor) -> Tensor:
         """Return the residual stream behind the layer, shape ``(N, D)``, from the output of attention."""
-        x = self.out.added(x, attended)
+        x = self.out.add_to_residual(x, attended)
         gate, up = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
-        return self.down.added(x, silu(gate).mul_(up))
+        return self.down.add_to_residual(x, silu(gate).mul_(up))
 
 
 def _unscaled_rms_norm(x: Tensor, eps: float) -> Tensor:
@@ -162,7 +162,7 @@ class FusedForward:
         self.embedding, self.norm, self.eps = base.embed_tokens.weight.detach(), base.norm.weight.detach(), eps
         self.layers = [FusedLayer(layer, eps) for layer in base.layers]
 
-    def read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
@@ -172,9 +172,9 @@ class FusedForward:
 
         """
         with torch.autocast(prompt_ids.device.type, enabled=False):
-            return self._read(prompt_ids, of, room)
+            return self._read_contexts(prompt_ids, of, room)
 
-    def _read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def _read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         mask, length = self.policy.prompt_mask(prompt_ids), prompt_ids.shape[1]
         places = (mask.cumsum(-1) - 1).clamp(min=0)
         self.rotations = self._rotations(length + room)
@@ -187,28 +187,28 @@ class FusedForward:
         self.cache: list[KeyValueCache] = []
         cos, sin = self.rotations[places.flatten()].unbind(1)
         for layer in self.layers:
-            queries, kv = layer.split(x, cos, sin)
+            queries, kv = layer.project_qkv(x, cos, sin)
             queries = queries.view(*prompt_ids.shape, layer.queries, -1).transpose(1, 2)
             kv = kv.view(*prompt_ids.shape, 2, layer.keys, -1).permute(2, 0, 3, 1, 4)
             groups = layer.queries > layer.keys
             attended = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
-            x = layer.finish(x, attended.transpose(1, 2).reshape(len(x), -1))
+            x = layer.finish_layer(x, attended.transpose(1, 2).reshape(len(x), -1))
             self.cache.append(self._cache_type(kv[0], kv[1], of, room))
         self.column, self.places = length, places[:, -1][of] + 1
         self.bias = x.new_zeros(len(of), self.layers[0].keys, 1, length + room)
         self.bias[..., :length] = bias[of][:, None, None]
         return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[of]
 
-    def step(self, tokens: Tensor) -> Tensor:
+    def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
         with torch.autocast(tokens.device.type, enabled=False):
             x = embedding(tokens, self.embedding)
             cos, sin = self.rotations[self.places].unbind(1)
             bias = self.bias[..., : self.column + 1].flatten(0, 1)
             for layer, cache in zip(self.layers, self.cache, strict=True):
-                queries, kv = layer.split(x, cos, sin)
-                cache.write(kv, self.column)
-                x = layer.finish(x, cache.attended(queries, bias, layer.scale))
+                queries, kv = layer.project_qkv(x, cos, sin)
+                cache.write_token(kv, self.column)
+                x = layer.finish_layer(x, cache.attend(queries, bias, layer.scale))
             self.column, self.places = self.column + 1, self.places + 1
             return _unscaled_rms_norm(x, self.eps) * self.norm
 
@@ -216,10 +216,10 @@ class FusedForward:
     def _cache_type(self) -> type[MatmulCache | KernelCache]:
         return MatmulCache if self.embedding.dtype == torch.float32 else KernelCache
 
-    def keep(self, rows: Tensor) -> None:
+    def keep_rows(self, rows: Tensor) -> None:
         """Keep some rows, shape ``(N,)``; a row may come twice."""
         for cache in self.cache:
-            cache.keep(rows, self.column)
+            cache.keep_rows(rows, self.column)
         self.places, self.bias = self.places[rows], self.bias[rows]
 
     def _rotations(self, length: int) -> Tensor:

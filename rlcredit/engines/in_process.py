@@ -71,16 +71,16 @@ class InProcessEngine(Decoder):
         limits = torch.full(shape[:1], shape[1]) if limits is None else limits
         limits, drawn = limits.to(device), DrawnTokens(shape, device)
         draw = TokenSampler(policy.head, temperature, policy.stop_ids, kept)
-        with policy.sampling(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
-            reader, size = self._reader(policy), self.decode_batch_size or shape[0]
+        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
+            reader, size = self._choose_forward(policy), self.decode_batch_size or shape[0]
             if self.merge and isinstance(reader, TransformersForward):
-                merged.enter_context(policy.merged())
+                merged.enter_context(policy.merge_adapter())
             for first in range(0, shape[0], size):
                 part = slice(first, first + size)
                 decode_rows(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
-        return drawn.samples(draw.stops)
+        return drawn.to_samples(draw.stops)
 
-    def _reader(self, policy: Policy) -> DecodingForward:
+    def _choose_forward(self, policy: Policy) -> DecodingForward:
         if not self.fused:
             return TransformersForward(policy)
         reason = find_fusion_obstacle(policy)
@@ -108,7 +108,7 @@ def has_matching_fused_forward(policy: Policy) -> bool:
     fused = FusedForward(policy)
     for position in range(16, 20):
         pair = [
-            reader.read(ids[:, :16], rows, 3) if position == 16 else reader.step(ids[:, position - 1])
+            reader.read_contexts(ids[:, :16], rows, 3) if position == 16 else reader.append_tokens(ids[:, position - 1])
             for reader in (unfused, fused)
         ]
         expected, actual = (hidden.float() for hidden in pair)

@@ -20,7 +20,7 @@ class TransformersForward:
         self.policy = policy
         self.cache: Any = None
 
-    def read(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+    def read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
@@ -30,18 +30,18 @@ class TransformersForward:
 
         """
         mask = self.policy.prompt_mask(prompt_ids)
-        hidden, self.cache = self.policy.hidden(prompt_ids, mask, use_cache=True)
+        hidden, self.cache = self.policy.hidden_states(prompt_ids, mask, use_cache=True)
         self.mask = mask[of]
         self.cache.batch_select_indices(of)
         return hidden[of, -1]
 
-    def step(self, tokens: Tensor) -> Tensor:
+    def append_tokens(self, tokens: Tensor) -> Tensor:
         """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
         self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], -1)
-        hidden, self.cache = self.policy.hidden(tokens[:, None], self.mask, self.cache, use_cache=True)
+        hidden, self.cache = self.policy.hidden_states(tokens[:, None], self.mask, self.cache, use_cache=True)
         return hidden[:, -1]
 
-    def keep(self, rows: Tensor) -> None:
+    def keep_rows(self, rows: Tensor) -> None:
         """Keep some rows, shape ``(N,)``; a row may come twice."""
         self.cache.batch_select_indices(rows)
         self.mask = self.mask[rows]

@@ -151,7 +151,7 @@ def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolic
         raise ValueError("--model: nobody answers. Name a model, or the adapter, checkpoint or run of one.")
     if options.against == BASE:
         bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
-        models = {str(each.policy().path) for each in bases}
+        models = {str(each.build_policy().path) for each in bases}
         if len(models) > 1:
             raise ValueError(f"--against base: these policies have several, {', '.join(sorted(models))}. Name a path.")
         if not who:

@@ -39,7 +39,7 @@ class PolicyLoader:
     policy: Policy | None = None
     settings: Any = None
 
-    def become(self, contestant: EvaluatedPolicy) -> Policy:
+    def load_policy(self, contestant: EvaluatedPolicy) -> Policy:
         """Return the policy of a contestant, loaded.
 
         Raises:
@@ -48,7 +48,7 @@ class PolicyLoader:
         """
         if self.policy is None or self.settings != contestant.settings:
             self.policy = None  # before the next one takes memory
-            policy = contestant.policy()
+            policy = contestant.build_policy()
             policy.load()
             self.policy, self.settings = policy.to(self.device), contestant.settings
         install_adapter(self.policy, load_adapter_weights(contestant.adapter) if contestant.adapter else None)
@@ -72,7 +72,7 @@ class AnsweringProgress:
     started: float = field(default_factory=time.monotonic)
     told: float = field(default_factory=time.monotonic)
 
-    def add(self, place: PolicyTask, answers: Sequence[Answer]) -> None:
+    def count_batch(self, place: PolicyTask, answers: Sequence[Answer]) -> None:
         """Count a batch."""
         self.done, self.drawn = self.done + len(answers), self.drawn + len(answers)
         self.tokens += sum(answer["tokens"] for answer in answers)
@@ -103,7 +103,7 @@ def answer_remaining_questions(
         NoStorage: the disk does not take the answers.
 
     """
-    before, drawing = folder.read(), request.drawing
+    before, drawing = folder.read_answers(), request.drawing
     places = [(contestant, each) for contestant in request.contestants for each in request.sets]
     kept = sum(map(len, before.values()))
     progress = AnsweringProgress(drawing.completions * sum(each.size for _, each in places), kept)
@@ -111,7 +111,7 @@ def answer_remaining_questions(
         return
     if kept:
         print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
-    journal, speaker, engine = folder.journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
+    journal, speaker, engine = folder.open_journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
     stride = max(1, batch_size // drawing.completions)
     for contestant, each in places:
         place = PolicyTask(contestant.name, each.name)
@@ -119,11 +119,11 @@ def answer_remaining_questions(
         if first == each.size:
             continue
         each.task.start_verifier()
-        policy = speaker.become(contestant)
+        policy = speaker.load_policy(contestant)
         for start in range(first, each.size, stride):
             answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), drawing)
             _append_answers(journal, place, answers)
-            progress.add(place, answers)
+            progress.count_batch(place, answers)
 
 
 def answer_question_batch(
@@ -144,16 +144,16 @@ def answer_question_batch(
 
     """
     prompts = questions.task.held_out_prompts(start, size)
-    prompt_ids = policy.encode(prompts.questions).to(policy.device)
+    prompt_ids = policy.encode_questions(prompts.questions).to(policy.device)
     samples = list(range(drawing.completions)) * size
     numbers = [number for number in prompts.numbers for _ in range(drawing.completions)]
     noise = sampling_uniforms(drawing.seed, VALIDATION, numbers, samples, drawing.max_tokens)
     of = torch.arange(size, device=policy.device).repeat_interleave(drawing.completions)
-    drawn = engine.decode(policy, prompt_ids, noise, of, drawing.temperature, kept=drawing.kept)
-    texts = policy.texts(drawn.completion_ids, drawn.mask)
+    drawn = engine.decode(policy, prompt_ids, noise, of, drawing.temperature, kept=drawing.token_filter)
+    texts = policy.decode_texts(drawn.completion_ids, drawn.mask)
     examples = [example for example in prompts.examples for _ in range(drawing.completions)]
     task = questions.task
-    stated = policy.stated(texts)
+    stated = policy.prepend_thinking_mark(texts)
     verdicts = require_verdicts(task.judge(stated, examples), len(texts), task)
     answers = [find_final_answer(text, task.answer_formats) for text in stated]
     facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(drawn), strict=True)

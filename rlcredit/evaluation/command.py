@@ -34,7 +34,7 @@ def run_evaluate_command(args: Sequence[str]) -> int:
     silence_libraries()
     sys.path.append(str(Path.cwd()))  # a task file may name a task in the working directory
     options = make_evaluation_parser().parse_args(args)
-    with SIGNALS.heeded():
+    with SIGNALS.handle_signals():
         try:
             return _run_evaluation(options)
         except SignalInterrupt as interrupted:
@@ -57,8 +57,8 @@ def _run_evaluation(options: argparse.Namespace) -> int:
                 or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
             )
             to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
-            held.enter_context(folder.locked())
-            folder.begin(settings, code)
+            held.enter_context(folder.hold_lock())
+            folder.begin_or_resume(settings, code)
         except REFUSALS as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
@@ -77,28 +77,28 @@ def _refuse_unusable_policies(request: EvaluationRequest) -> None:
             settings.append(contestant.settings)
             folder = contestant.adapter if contestant.adapter and contestant.adapter.is_dir() else None
             try:
-                refuse_unloadable_policy(contestant.policy(), folder)
+                refuse_unloadable_policy(contestant.build_policy(), folder)
             except ValueError as error:
                 raise ValueError(str(error).replace("model.policy.path", "--model")) from None
         if contestant.adapter:
-            refuse_foreign_adapter(contestant.policy(), load_adapter_weights(contestant.adapter))
+            refuse_foreign_adapter(contestant.build_policy(), load_adapter_weights(contestant.adapter))
 
 
 def _finish_evaluation(
     request: EvaluationRequest, folder: EvaluationFolder, to: MLflowDestination | None, code: Mapping[str, str]
 ) -> None:
-    answers = folder.read()
+    answers = folder.read_answers()
     results = compute_evaluation_results(request, answers)
     write_evaluation_files(request, folder, results, answers, code)
     print(render_evaluation_summary(request, *results))
     print(f"\n{folder.table}")
-    SIGNALS.over()
-    if to is not None and not folder.recorded:
+    SIGNALS.stop_timer()
+    if to is not None and not folder.has_record:
         publish_evaluation(request, folder, results, answers, to)
 
 
 def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
     """Return the name of a folder that the same request finds again."""
     last = request.contestants[-1]
-    who = last.name if last.adapter else Path(last.policy().path).name
+    who = last.name if last.adapter else Path(last.build_policy().path).name
     return f"{who}-{settings}"

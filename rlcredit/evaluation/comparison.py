@@ -46,7 +46,7 @@ class PolicyComparison:
     p_equivalence: float
     verdict: str
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
         differences = {
             name: {"mean": test.difference, "low": test.interval.low, "high": test.interval.high}

@@ -38,7 +38,7 @@ class EvaluatedPolicy:
     settings: Mapping[str, Any]
     adapter: Path | None = None
 
-    def policy(self) -> Policy:
+    def build_policy(self) -> Policy:
         """Return the policy, not loaded.
 
         Raises:
@@ -62,7 +62,7 @@ class EvaluatedPolicy:
         return {
             "settings": dict(self.settings),
             "adapter_sha256": file_sha256(file) if file else None,
-            "model_sha256": _hash_model_files(Path(self.policy().location)),
+            "model_sha256": _hash_model_files(Path(self.build_policy().location)),
         }
 
 

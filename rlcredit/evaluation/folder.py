@@ -72,12 +72,12 @@ class EvaluationFolder:
         return RunFolder(self.path)
 
     @property
-    def recorded(self) -> bool:
+    def has_record(self) -> bool:
         """Whether there is such a record, and it is whole."""
         return any("table" in entry for entry, _ in read_journal_entries(self.record.record))
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Keep other evaluations out; the system unlocks the folder when this process ends, however it ends.
 
         Raises:
@@ -94,7 +94,7 @@ class EvaluationFolder:
                 raise ValueError(f"another process writes in {self.path}. Wait for it, or say another --out.") from None
             yield
 
-    def begin(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+    def begin_or_resume(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         """Write what is asked, or find that the same has been asked here before.
 
         Args:
@@ -119,11 +119,11 @@ class EvaluationFolder:
         if others := list_setting_differences(before["versions"], versions):
             print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
 
-    def journal(self) -> Journal:
+    def open_journal(self) -> Journal:
         """Open the batches to add to them."""
         return Journal(self.batches)
 
-    def read(self) -> dict[PolicyTask, list[Answer]]:
+    def read_answers(self) -> dict[PolicyTask, list[Answer]]:
         """Return the answers so far, those of a place in the order of its questions."""
         found: dict[PolicyTask, list[Answer]] = {}
         for entry, _ in read_journal_entries(self.batches):

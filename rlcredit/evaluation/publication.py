@@ -56,15 +56,15 @@ def publish_evaluation(
 
     """
     write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
-    former = MLflowDestination.saved(folder.record.tracking)
+    former = MLflowDestination.load(folder.record.tracking)
     to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
     record = RunRecord(folder.record, to=to)
     try:
         record.log_hyperparams(_list_mlflow_parameters(request))
         record.log_metrics(_collect_mlflow_metrics(results), step=0)
         for path in (folder.results, folder.table, folder.answers):
-            record.file(path)
-        record.table(folder.shown_answers.name)
+            record.log_file(path)
+        record.log_table(folder.shown_answers.name)
     finally:
         record.close("FINISHED")
 
@@ -75,7 +75,7 @@ def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
         for each in request.contestants
     }
     tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
-    return {**settings, **tasks, "completions": request.drawing.words, "margin": str(request.margin)}
+    return {**settings, **tasks, "completions": request.drawing.description, "margin": str(request.margin)}
 
 
 def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:

@@ -43,10 +43,10 @@ class QuestionSet:
             "questions": self.size,
             "questions_sha256": hashlib.sha256(asked.encode()).hexdigest(),
             "file_sha256": file_sha256(self.file),
-            **self._judge(prompts.examples),
+            **self._verifier_identity(prompts.examples),
         }
 
-    def _judge(self, examples: Sequence[Example]) -> dict[str, str]:
+    def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
         """Return digests of a verifier of one's own and of what it is given beside the answer; nothing without one."""
         own = self.task.own
         if own is None:

@@ -49,7 +49,7 @@ class SamplingParameters:
             raise ValueError(f"--greedy: all {self.completions} completions would be the same. Ask for one.")
 
     @property
-    def kept(self) -> TokenFilter | None:
+    def token_filter(self) -> TokenFilter | None:
         """Return the filter of tokens; None if every token may be drawn."""
         return make_token_filter(self.top_k, self.top_p, self.greedy)
 
@@ -59,7 +59,7 @@ class SamplingParameters:
         return sorted({2**power for power in range(self.k.bit_length()) if 2**power <= self.k} | {self.k})
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return it for people."""
         if self.greedy:
             how = f"greedy, entropy at temperature {self.temperature:g}"

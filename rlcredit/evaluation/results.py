@@ -62,12 +62,12 @@ def write_evaluation_files(
 
     """
     tasks = {
-        each.name: {name: scores.plain() for (name, task), scores in results.measured.items() if task == each.name}
+        each.name: {name: scores.to_dict() for (name, task), scores in results.measured.items() if task == each.name}
         for each in request.sets
     }
     content = {
         "results": tasks,
-        "comparisons": [each.plain() for each in results.compared],
+        "comparisons": [each.to_dict() for each in results.compared],
         "margin": request.margin,
         "drawing": asdict(request.drawing),
         "settings": request.settings(),

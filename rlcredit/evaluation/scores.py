@@ -43,7 +43,7 @@ class PolicyAccuracy:
         """Return where it would lie for other questions of the kind, in 95 % of cases."""
         return share_interval(self.accuracy[name])
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return every number by name, for JSON."""
         intervals = {name: self.interval(name) for name in self.accuracy}
         accuracies = {

@@ -89,7 +89,7 @@ def render_evaluation_page(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
     """Return all of it as a page of Markdown."""
-    parts = ["# Evaluation", f"Completions: {request.drawing.words}. {NOTES}"]
+    parts = ["# Evaluation", f"Completions: {request.drawing.description}. {NOTES}"]
     for each in request.sets:
         parts += [
             f"## {each.name}: {each.size:,} questions",
@@ -108,7 +108,7 @@ def render_evaluation_summary(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
     """Return the short form of it, for a terminal."""
-    parts = [request.drawing.words]
+    parts = [request.drawing.description]
     for each in request.sets:
         table = format_terminal_table(make_accuracy_table(request, measured, each.name, whole=False))
         parts.append(f"{each.name}: {each.size:,} questions\n{table}")

@@ -42,7 +42,7 @@ class AdaptiveEta:
         if not 0 < self.share < 1 or not 0 <= self.decay < 1 or not 0 < self.low <= self.high:
             raise ValueError(f"AdaptiveEta expects share and decay in [0, 1) and 0 < low <= high, got {self}.")
 
-    def smoothed(self, before: float | None, delight: Tensor, credited: Tensor) -> float | None:
+    def next_eta(self, before: float | None, delight: Tensor, credited: Tensor) -> float | None:
         r"""Return the next value of the moving average, which a batch without any advantage leaves where it is.
 
         Args:

@@ -49,7 +49,7 @@ class GuardedSampler(RolloutSampler):
             return
         step, rank = self.global_step, self.trainer.global_rank
         content = collect_postmortem(rollout, {"step": step, "rank": rank, "message": str(fault or ""), **details})
-        kept_where = write_postmortem(find_run_folder(self.trainer).postmortem(step, rank), content)
+        kept_where = write_postmortem(find_run_folder(self.trainer).postmortem_file(step, rank), content)
         raise share_first_value(fault and type(fault)(f"{fault} {kept_where}"))
 
     def _round(self, prompts: PromptBatch, prompt_ids: Tensor, solved: list[Tensor]) -> Rollout:

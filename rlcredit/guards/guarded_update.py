@@ -90,11 +90,11 @@ class GuardedUpdate(GuardedSampler):
         update.norm = get_total_norm([weight.grad for weight in learned.values() if weight.grad is not None])
         tolerance = self.tolerance if update.rollout.update == 0 else torch.inf
         # A scaler of half-precision gradients skips steps that overflow; without one, an overflow is a fault.
-        fault = update.fault(learned, self.trainer.precision == "16-mixed", tolerance)
+        fault = update.find_fault(learned, self.trainer.precision == "16-mixed", tolerance)
         if not self._passed_over(fault):
             if fault and self.skipped:
                 fault = type(fault)(f"{fault} Steps in a row that were not finite: {self.skipped_in_a_row}.")
-            self._settle(fault, update.rollout, **(update.known(learned) if fault else {}))
+            self._settle(fault, update.rollout, **(update.summarise_gradients(learned) if fault else {}))
         self._log({"train/gradient_norm": update.norm}, 1)
 
     def _passed_over(self, fault: RunStopped | None) -> bool:
@@ -118,7 +118,7 @@ class GuardedUpdate(GuardedSampler):
         after = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
         # Processes hold the same weights: all of them come here, or none.
         if fault := find_weight_fault(update.step, self.learned, after):
-            self._settle(fault, update.rollout, **update.known(self.learned))
+            self._settle(fault, update.rollout, **update.summarise_gradients(self.learned))
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any | None) -> None:
         """Step the learning rate with the weights; a skipped step does not count."""

@@ -36,7 +36,9 @@ class UpdateValues:
     metrics: Mapping[str, Tensor]
     norm: Tensor | None = None
 
-    def fault(self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float) -> NotFinite | PolicyMismatch | None:
+    def find_fault(
+        self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float
+    ) -> NotFinite | PolicyMismatch | None:
         """Return the first thing that is wrong: one exchange with the device if nothing is.
 
         Args:
@@ -85,7 +87,7 @@ class UpdateValues:
             "model.skip_not_finite."
         )
 
-    def known(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    def summarise_gradients(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
         """Return the numbers that a post-mortem keeps: the loss, and the norm of each weight's gradient."""
         gradients = {name: weight.grad.norm().item() for name, weight in weights.items() if weight.grad is not None}
         norm = None if self.norm is None else self.norm.item()

@@ -57,7 +57,8 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     rows = {
         "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
         "validation": max(
-            each.task.validation_batch * each.sampling(module.validation).completions for each in task.held_out_sets
+            each.task.validation_batch * each.choose_sampling(module.validation).completions
+            for each in task.held_out_sets
         ),
     }
     memory = read_machine_memory()

@@ -50,16 +50,16 @@ class MemoryEstimate:
     fitting: tuple[str, ...]
 
     @property
-    def most(self) -> float:
+    def peak_bytes(self) -> float:
         """At the largest moment."""
         return self.policy + max(self.decoding, self.update) + LIBRARIES
 
-    def lines(self) -> Iterator[str]:
+    def report_lines(self) -> Iterator[str]:
         """Yield what is taken, part by part, and whether it fits."""
         yield from self.said
         there = f"{self.where} has {format_bytes(self.room)}"
-        yield f"at most {format_bytes(self.most)} at once, {format_bytes(LIBRARIES)} of it for libraries; {there}"
-        if self.most > self.room:
+        yield f"at most {format_bytes(self.peak_bytes)} at once, {format_bytes(LIBRARIES)} of it for libraries; {there}"
+        if self.peak_bytes > self.room:
             yield f"it may not fit: {self.advice}"
 
     @property
@@ -93,11 +93,11 @@ def estimate_memory(
     if known.architecture is None:
         return _estimate_from_weight_count(known, module, there)
     shape, policy, mixed = known.architecture, module.policy, "mixed" in str(trainer.precision)
-    layers = select_lora_layers(policy, shape.linear())
+    layers = select_lora_layers(policy, shape.linear_layers())
     trained = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in layers.values())
     adapter = trained * (parts.TRAINED if learns else parts.BYTES["float32"])
     prompts = max(1, task.prompts_per_step // processes)
-    answered = [(each.task.validation_batch, each.sampling(module.validation)) for each in task.held_out_sets]
+    answered = [(each.task.validation_batch, each.choose_sampling(module.validation)) for each in task.held_out_sets]
     answered += [(prompts, module.sampling)] if learns else []
     drawn, said_drawn = max(estimate_decoding_memory(module, shape, number, how, mixed) for number, how in answered)
     ranks = policy.lora.rank * round(len(layers) / shape.layers)

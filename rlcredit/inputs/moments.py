@@ -29,7 +29,7 @@ def estimate_decoding_memory(
         return 0.0, f"decoding by {type(engine).__name__}, whose memory is its own"
     rows = min(engine.decode_batch_size or rows, rows)
     fused = engine.fused and not mixed and not policy.quantization and architecture.kind in KNOWN
-    merged = 4 * architecture.inner if policy.dtype == "float32" and (fused or engine.merge) else 0
+    merged = 4 * architecture.linear_parameters if policy.dtype == "float32" and (fused or engine.merge) else 0
     cache = parts.cache_bytes(architecture, policy.dtype, rows, PROMPT + sampling.max_tokens)
     other = parts.DRAWING * rows * architecture.vocabulary
     other += parts.prefill_bytes(architecture, policy.dtype, -(-rows // sampling.completions), PROMPT)
@@ -61,7 +61,7 @@ def estimate_update_memory(
     if part < rows:
         rows, tokens = part, part * longest
     kept = parts.activation_bytes(architecture, policy.dtype, tokens=tokens, keys=longest, ranks=ranks, mixed=mixed)
-    kept += 2 * architecture.inner if mixed and policy.dtype == "float32" and not policy.quantization else 0
+    kept += 2 * architecture.linear_parameters if mixed and policy.dtype == "float32" and not policy.quantization else 0
     logits = parts.logit_bytes(architecture, tokens)
     least = "at least " if micro == "auto" else ""
     return kept + logits, (

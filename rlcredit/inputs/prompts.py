@@ -47,8 +47,8 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
     examples = [*asked.train_set, *asked.held_out_set]
     tried = heapq.nlargest(TRIED, examples, key=lambda example: len(example.text))
     if tried:
-        said = [asked.conversation(example) for example in tried]
-        refuse_costly_files(policy, "Its chat template", WRITING, partial(prompt.encoded, tokenizer, said))
+        said = [asked.build_conversation(example) for example in tried]
+        refuse_costly_files(policy, "Its chat template", WRITING, partial(prompt.encode_conversations, tokenizer, said))
     lengths = count_prompt_tokens(asked, tried, prompt, tokenizer)
     if context is None or not examples:
         return
@@ -66,8 +66,8 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
         what = f"the longest prompt and its answer may have {tokens + most:,} tokens, and {name} reads {context:,}"
         way = "Lower max_tokens of model.sampling and model.validation. "
     raise PromptError(
-        f"{asked.place(longest)}: {what}. Too long are {len(longer):,} of {len(examples):,} prompts. {way}"
-        f"{asked.shortening(characters, left_out) if left_out < len(examples) else Task.shortening(asked, 0, 0)}"
+        f"{asked.locate_example(longest)}: {what}. Too long are {len(longer):,} of {len(examples):,} prompts. {way}"
+        f"{asked.suggest_shortening(characters, left_out) if left_out < len(examples) else Task.suggest_shortening(asked, 0, 0)}"
     )
 
 
@@ -79,10 +79,10 @@ def count_prompt_tokens(
     ordered = sorted(examples, key=lambda example: len(example.text))
     for start in range(0, len(ordered), AT_ONCE):
         part = ordered[start : start + AT_ONCE]
-        encoded = prompt.encoded(tokenizer, [asked.conversation(example) for example in part])
+        encoded = prompt.encode_conversations(tokenizer, [asked.build_conversation(example) for example in part])
         lengths |= dict(zip(map(id, part), map(len, encoded), strict=True))
     return lengths
 
 
 def _count_prompt_bytes(asked: Task, example: Example) -> int:
-    return sum(len(turn["content"].encode(errors="surrogatepass")) for turn in asked.conversation(example))
+    return sum(len(turn["content"].encode(errors="surrogatepass")) for turn in asked.build_conversation(example))

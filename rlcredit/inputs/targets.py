@@ -71,10 +71,12 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
     with _explain_load_errors(policy):
         tokenizer = load_tokenizer(policy.location)
         _, model = build_meta_model(policy.location)
-    policy.prompt.check(tokenizer, policy.path)
+    policy.prompt.refuse_tokenizer(tokenizer, policy.path)
     asked = [parse_conversation("1 + 1 =")]
-    refuse_costly_files(policy, "Its chat template", WRITING, lambda: policy.prompt.encoded(tokenizer, asked))
-    if len(set(policy.prompt.written(tokenizer, [*asked, parse_conversation("2 + 3 =")]))) == 1:
+    refuse_costly_files(
+        policy, "Its chat template", WRITING, lambda: policy.prompt.encode_conversations(tokenizer, asked)
+    )
+    if len(set(policy.prompt.render_conversations(tokenizer, [*asked, parse_conversation("2 + 3 =")]))) == 1:
         raise ValueError(
             f"model.policy.path: the chat template of {shorten_name(policy.path)!r} leaves out the question, so that all "
             "prompts are the same. Repair that file, take it from where the model was published, or set "

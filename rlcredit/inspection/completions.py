@@ -58,9 +58,9 @@ def sample_completions(
         P lists of G completions, none of them judged.
 
     """
-    prompt_ids = policy.encode(conversations).to(policy.device)
+    prompt_ids = policy.encode_questions(conversations).to(policy.device)
     drawn = InProcessEngine().sample(policy, prompt_ids, numbers, sampling, seed=seed, step=0)
-    pieces, lengths = policy.pieces(drawn.completion_ids, drawn.mask), drawn.mask.sum(-1).tolist()
+    pieces, lengths = policy.decode_pieces(drawn.completion_ids, drawn.mask), drawn.mask.sum(-1).tolist()
     facts = zip(drawn.logprobs.tolist(), drawn.entropy.tolist(), drawn.truncated.tolist(), strict=True)
     rows = [
         Completion(tokens, logprobs[:length], entropy[:length], truncated)

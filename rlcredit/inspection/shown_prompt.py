@@ -24,11 +24,11 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
         PromptError: the tokenizer cannot write it.
 
     """
-    task.setup("fit" if task.trains else "validate")
+    task.setup("fit" if task.has_training else "validate")
     example = (task.train_set or task.held_out_set)[0]
     tokenizer = load_tokenizer(policy.location)
     try:
-        (ids,) = policy.prompt.encoded(tokenizer, [task.conversation(example)])
+        (ids,) = policy.prompt.encode_conversations(tokenizer, [task.build_conversation(example)])
     except PromptError as error:
         raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
     special = set(tokenizer.all_special_ids) & set(ids)
@@ -45,7 +45,7 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
 
 def render_prompt(policy: Policy, conversation: Conversation) -> str:
     """Return a conversation as a loaded policy reads it."""
-    return decode_prompt(policy.tokenizer, policy.prompt.encoded(policy.tokenizer, [conversation])[0])
+    return decode_prompt(policy.tokenizer, policy.prompt.encode_conversations(policy.tokenizer, [conversation])[0])
 
 
 def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
@@ -55,8 +55,10 @@ def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
 
 def make_example_answers(task: Task, example: Example) -> Iterator[str]:
     """Yield completions that state the reference, in each accepted format, and another question's answer."""
-    for answer in example.accepted:
+    for answer in example.accepted_answers:
         yield from state_answer(answer, task.answer_formats)
-    others = (each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted)
+    others = (
+        each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted_answers
+    )
     for other in list(others)[:1]:
         yield state_answer(other, task.answer_formats)[0]

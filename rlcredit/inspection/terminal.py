@@ -57,7 +57,7 @@ class CompletionPrinter:
     def __init__(self, colour: bool, columns: int) -> None:
         self.colour, self.columns = colour, columns
 
-    def show(self, *lines: str) -> None:
+    def print_lines(self, *lines: str) -> None:
         """Print lines that this has made: in them texts are harmless, and styles are meant."""
         print(*lines, sep="\n", file=unwrap_stream(sys.stdout))
 
@@ -77,21 +77,21 @@ class CompletionPrinter:
         shades = zip((0.0, *STEPS), ("0", *(f"{step:g}" for step in STEPS)), strict=True)
         return "entropy in nats from " + " ".join(self.shaded(f" {name} ", step) for step, name in shades)
 
-    def rule(self, title: str) -> str:
+    def render_title(self, title: str) -> str:
         """Return a heading that stands out."""
         return f"{self.styled(title, BOLD)}\n{self.styled('-' * min(self.columns, 72), FAINT)}"
 
-    def heading(self, number: int, completion: Completion) -> str:
+    def render_heading(self, number: int, completion: Completion) -> str:
         """Return number, verdict and what the completion cost, in one line."""
         tokens = len(completion.tokens)
-        parts = [self.verdict(completion)] if completion.verdict else []
+        parts = [self.render_verdict(completion)] if completion.verdict else []
         cut = ", cut there" if completion.truncated else ""
         parts.append(f"{tokens} token{'s' * (tokens != 1)}{cut}")
         total, entropy = sum(completion.logprobs), sum(completion.entropy) / tokens
         parts.append(f"log-probability {total:.2f} ({total / tokens:.3f} per token), entropy {entropy:.3f} per token")
         return f"{self.styled(f'[{number}]', BOLD)} {'; '.join(parts)}"
 
-    def verdict(self, completion: Completion) -> str:
+    def render_verdict(self, completion: Completion) -> str:
         """Return verdict, answer and reference."""
         assert completion.verdict is not None
         style = {Verdict.RIGHT: GREEN, Verdict.WRONG: RED}.get(completion.verdict, FAINT)
@@ -99,7 +99,7 @@ class CompletionPrinter:
         facts = ", ".join([*stated, f"reference {escape_controls(completion.reference or ''):.80}"])
         return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
 
-    def text(self, completion: Completion) -> str:
+    def render_text(self, completion: Completion) -> str:
         """Return the text, every token in its colour."""
         pairs = zip(completion.tokens, completion.entropy, strict=True)
         # A background must not run on over the end of a line.
@@ -108,7 +108,7 @@ class CompletionPrinter:
         )
         return "".join(pieces)
 
-    def table(self, completion: Completion) -> Iterator[str]:
+    def render_table(self, completion: Completion) -> Iterator[str]:
         """Yield lines with token, log-probability and entropy in one column per token, as many as fit side by side."""
         shown = [render_token(token) for token in completion.tokens]
         if not completion.tokens[-1] and not completion.truncated:

@@ -49,7 +49,7 @@ class PolicyLoss(torch.nn.Module, ABC):
         self.denominator: Denominator = denominator
         self.constant = constant
 
-    def average(self, values: Tensor, mask: Tensor) -> Tensor:
+    def token_average(self, values: Tensor, mask: Tensor) -> Tensor:
         """Return the weighted sum of a value per token, ``(B, T)``, over the batch."""
         return masked_sum(token_weights(mask, self.denominator, self.constant) * values, mask)
 
@@ -64,7 +64,7 @@ class PolicyLoss(torch.nn.Module, ABC):
             facts: those named in ``needs``.
 
         """
-        return -self.average(self.objective(logprobs, old_logprobs, advantages, mask, **facts), mask)
+        return -self.token_average(self.objective(logprobs, old_logprobs, advantages, mask, **facts), mask)
 
     @abstractmethod
     def objective(
@@ -102,7 +102,7 @@ class AddedTerm(PolicyLoss, every_row=True):
         """Return what is added, before it is multiplied by beta, shape ``(B, T)``."""
 
     @abstractmethod
-    def report(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    def term_metrics(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return what is logged of the term."""
 
     def objective(
@@ -117,7 +117,7 @@ class AddedTerm(PolicyLoss, every_row=True):
     ) -> dict[str, Tensor]:
         """Return the term beside what the loss reports."""
         inner = self.loss.metrics(logprobs, old_logprobs, advantages, mask, **facts)
-        return {**inner, **self.report(self.term(logprobs, mask, **facts), mask)} if self.beta else inner
+        return {**inner, **self.term_metrics(self.term(logprobs, mask, **facts), mask)} if self.beta else inner
 
 
 LARGEST = 80.0

@@ -49,13 +49,13 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
             )
         self.share, self.window_low, self.window_high = share, window_low, window_high
 
-    def drawn(
+    def dropped_mask(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, token_uniforms: Tensor
     ) -> Tensor:
         """Return the tokens that lose their gradient, shape ``(B, T)`` bool."""
         covariance = credit_covariance(logprobs, advantages, mask)
         ratio = self.ratio(logprobs.detach(), old_logprobs, mask)
-        clipped = torch.stack([*self.cut(ratio, advantages).values()]).any(0)
+        clipped = torch.stack([*self.clip_masks(ratio, advantages).values()]).any(0)
         candidates = mask & (covariance > self.window_low) & (covariance < self.window_high) & ~clipped
         count = self.share * sum_over_processes(mask.sum()).item()
         share = min(1.0, count / max(1, sum_over_processes(candidates.sum()).item()))
@@ -73,7 +73,7 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
     ) -> Tensor:
         """Return the clipped surrogate, a constant on the tokens that were drawn."""
         surrogate = super().objective(logprobs, old_logprobs, advantages, mask)
-        drawn = self.drawn(logprobs, old_logprobs, advantages, mask, token_uniforms)
+        drawn = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
         return surrogate.where(~drawn, 0)
 
     def metrics(
@@ -87,7 +87,7 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
         **facts: Any,
     ) -> dict[str, Tensor]:
         """Return the covariance and the share drawn beside the clipped tokens."""
-        drawn = self.drawn(logprobs, old_logprobs, advantages, mask, token_uniforms)
+        drawn = self.dropped_mask(logprobs, old_logprobs, advantages, mask, token_uniforms)
         return {
             **super().metrics(logprobs, old_logprobs, advantages, mask),
             "covariance": masked_mean(credit_covariance(logprobs, advantages, mask), mask),

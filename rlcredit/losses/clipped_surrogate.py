@@ -88,10 +88,10 @@ class ClippedSurrogate(PolicyLoss):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the shares of tokens whose gradient each of the three bounds takes away."""
-        cut = self.cut(self.ratio(logprobs, old_logprobs, mask), advantages)
+        cut = self.clip_masks(self.ratio(logprobs, old_logprobs, mask), advantages)
         return {name: masked_mean(where.float(), mask) for name, where in cut.items()}
 
-    def cut(self, ratio: Tensor, advantages: Tensor) -> dict[str, Tensor]:
+    def clip_masks(self, ratio: Tensor, advantages: Tensor) -> dict[str, Tensor]:
         """Return where each of the three bounds takes the gradient away, shapes ``(B, T)`` bool."""
         return {
             "clipped_high": (advantages > 0) & (ratio > 1 + self.high),

@@ -81,7 +81,7 @@ class FIPO(ClippedSurrogate):
         self.half_life, self.outlier, self.safe = half_life, outlier, safe
         self.weight_low, self.weight_high = weight_low, weight_high
 
-    def weights(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
+    def influence_weights(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
         """Return the weight of each token's advantage, shape ``(B, T)``."""
         change = masked_log_ratio(logprobs.detach(), old_logprobs, mask)
         influence = future_influence(change, mask, self.half_life, self.outlier)
@@ -92,13 +92,13 @@ class FIPO(ClippedSurrogate):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return the clipped surrogate of the weighted advantages."""
-        weighted = advantages * self.weights(logprobs, old_logprobs, advantages, mask)
+        weighted = advantages * self.influence_weights(logprobs, old_logprobs, advantages, mask)
         return super().objective(logprobs, old_logprobs, weighted, mask)
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return how far the weights leave one beside the clipped tokens."""
-        weights = self.weights(logprobs, old_logprobs, advantages, mask)
+        weights = self.influence_weights(logprobs, old_logprobs, advantages, mask)
         clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
         return {**clipped, "influence_deviation": masked_mean((weights - 1).abs(), mask)}

@@ -79,7 +79,7 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
         if reference == "ref":
             self.needs = self.needs | {"ref_logprobs"}
 
-    def reined(self, logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any) -> Tensor:
+    def kl_mask(self, logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any) -> Tensor:
         """Return the tokens on which the divergence counts, shape ``(B, T)`` bool."""
         if facts["update"]:
             change = facts["entropy"] - facts["old_entropy"]
@@ -96,12 +96,12 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
         reference = old_logprobs if self.reference == "old" else facts["ref_logprobs"]
         divergence = kl_estimate(logprobs.where(mask, 0), reference.where(mask, 0))
         surrogate = super().objective(logprobs, old_logprobs, advantages, mask)
-        return surrogate - self.beta * divergence.where(self.reined(logprobs, advantages, mask, **facts), 0)
+        return surrogate - self.beta * divergence.where(self.kl_mask(logprobs, advantages, mask, **facts), 0)
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
         """Return the share of penalised tokens beside the clipped ones."""
-        reined = self.reined(logprobs, advantages, mask, **facts)
+        reined = self.kl_mask(logprobs, advantages, mask, **facts)
         clipped = super().metrics(logprobs, old_logprobs, advantages, mask)
         return {**clipped, "reined": masked_mean(reined.float(), mask)}

@@ -66,27 +66,27 @@ class DecoderArchitecture:
     sparse: frozenset[int] = frozenset()
 
     @property
-    def queries(self) -> int:
+    def query_width(self) -> int:
         """Width of all queries of a token."""
         return self.heads * self.head_dim
 
     @property
-    def keys(self) -> int:
+    def key_width(self) -> int:
         """Width of all keys of a token."""
         return self.kv_heads * self.head_dim
 
     @property
-    def qk_norm(self) -> bool:
+    def has_qk_norm(self) -> bool:
         """Whether queries and keys are normed."""
         return self.kind.startswith("qwen3")
 
-    def linear(self) -> dict[str, LinearShape]:
+    def linear_layers(self) -> dict[str, LinearShape]:
         """Return the linear layers but the head, as transformers names them; experts are none, they are stacked."""
         attention = {
-            "q_proj": LinearShape(self.hidden, self.queries, self.qkv_bias),
-            "k_proj": LinearShape(self.hidden, self.keys, self.qkv_bias),
-            "v_proj": LinearShape(self.hidden, self.keys, self.qkv_bias),
-            "o_proj": LinearShape(self.queries, self.hidden, self.out_bias),
+            "q_proj": LinearShape(self.hidden, self.query_width, self.qkv_bias),
+            "k_proj": LinearShape(self.hidden, self.key_width, self.qkv_bias),
+            "v_proj": LinearShape(self.hidden, self.key_width, self.qkv_bias),
+            "o_proj": LinearShape(self.query_width, self.hidden, self.out_bias),
         }
         mlp = {
             "gate_proj": LinearShape(self.hidden, self.intermediate, self.mlp_bias),
@@ -101,17 +101,17 @@ class DecoderArchitecture:
         return layers
 
     @property
-    def inner(self) -> int:
+    def linear_parameters(self) -> int:
         """Weights of the linear layers, without the output embedding: what is quantized, or merged with an adapter."""
-        return sum(layer.parameters for layer in self.linear().values())
+        return sum(layer.parameters for layer in self.linear_layers().values())
 
     @property
     def parameters(self) -> int:
         """All weights, tied ones once."""
         embeddings = (1 if self.tied else 2) * self.vocabulary * self.hidden
-        norms = self.layers * (2 * self.hidden + 2 * self.head_dim * self.qk_norm) + self.hidden
+        norms = self.layers * (2 * self.hidden + 2 * self.head_dim * self.has_qk_norm) + self.hidden
         expert = 3 * self.hidden * self.expert_width
-        return self.inner + embeddings + norms + len(self.sparse) * self.experts * (expert + self.hidden)
+        return self.linear_parameters + embeddings + norms + len(self.sparse) * self.experts * (expert + self.hidden)
 
 
 def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:

@@ -30,14 +30,14 @@ SCORING = 3 * 2**26
 
 def weight_bytes(architecture: DecoderArchitecture, dtype: Precision, quantization: Quantization | None) -> float:
     """Return the bytes of the frozen weights; embeddings, norms and experts are not quantized."""
-    plain, inner = BYTES[dtype], architecture.inner
+    plain, inner = BYTES[dtype], architecture.linear_parameters
     held = QUANTIZED[quantization] if quantization else plain
     return inner * held + (architecture.parameters - inner) * plain
 
 
 def cache_bytes(architecture: DecoderArchitecture, dtype: Precision, rows: int, tokens: int) -> int:
     """Return the bytes of keys and values of some rows of so many tokens."""
-    return 2 * architecture.layers * architecture.keys * BYTES[dtype] * rows * tokens
+    return 2 * architecture.layers * architecture.key_width * BYTES[dtype] * rows * tokens
 
 
 def activation_bytes(
@@ -55,7 +55,10 @@ def activation_bytes(
 
     """
     a, b, c, d, e = KEPT["mixed" if mixed else BYTES[dtype]]
-    queries, norms = architecture.queries, 4 * architecture.qk_norm * (architecture.queries + architecture.keys)
+    queries, norms = (
+        architecture.query_width,
+        4 * architecture.has_qk_norm * (architecture.query_width + architecture.key_width),
+    )
     attention = a * architecture.hidden + b * queries + norms + d * keys + e * ranks
     dense = c * architecture.intermediate
     expert = architecture.active * BYTES[dtype] * (2 * architecture.hidden + 4 * architecture.expert_width)
@@ -73,7 +76,7 @@ def prefill_bytes(architecture: DecoderArchitecture, dtype: Precision, contexts:
     """Return the bytes of one layer while contexts of so many tokens are read."""
     width = (
         4 * architecture.hidden
-        + 2 * architecture.queries
+        + 2 * architecture.query_width
         + 3 * (architecture.active * architecture.expert_width or architecture.intermediate)
     )
     return contexts * tokens * BYTES[dtype] * (width + tokens)

@@ -77,14 +77,14 @@ class Oracle:
     _trees: dict[int, PrefixTree] = field(default_factory=dict, init=False)
     _noises: dict[tuple[int, int], Tensor] = field(default_factory=dict, init=False)
 
-    def afresh(self) -> "Oracle":
+    def with_fresh_noise(self) -> "Oracle":
         """Return an oracle with independent noise, to evaluate credit that was assigned with this one."""
         return replace(self, stream=self.stream + 1)
 
-    def cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
+    def estimate_cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
         """Return what :meth:`outcomes` of the same arguments would take."""
-        tree, prefixes = self._walked(rollout, rows, starts, samples)
-        missing = self._missing(tree, prefixes)
+        tree, prefixes = self._grow_tree(rollout, rows, starts, samples)
+        missing = self._find_missing_branches(tree, prefixes)
         new = {node for nodes in prefixes for node in nodes if any(branch in missing for branch in tree.leads[node])}
         return ContinuationCost(len(new), len(missing), sum(self.max_tokens - tree.depth(node) for node, _ in missing))
 
@@ -102,15 +102,17 @@ class Oracle:
             from the end on.
 
         """
-        tree, prefixes = self._walked(rollout, rows, starts, samples)
-        missing = sorted(self._missing(tree, prefixes), key=lambda branch: (tree.depth(branch[0]), branch))
+        tree, prefixes = self._grow_tree(rollout, rows, starts, samples)
+        missing = sorted(
+            self._find_missing_branches(tree, prefixes), key=lambda branch: (tree.depth(branch[0]), branch)
+        )
         batch_size = self.engine.decode_batch_size or max(len(rollout.mask), samples)
         for first in range(0, len(missing), batch_size):
-            self._decode(rollout, tree, missing[first : first + batch_size], samples)
+            self._decode_branches(rollout, tree, missing[first : first + batch_size], samples)
         right = torch.full((len(rows), rollout.mask.shape[1] + 1, samples), torch.nan, dtype=torch.float64)
         for place, (row, nodes) in enumerate(zip(rows, prefixes, strict=True)):
             length = int(rollout.mask[row].sum())
-            right[place, length:] = self._right(rollout, row)
+            right[place, length:] = self._completion_outcome(rollout, row)
             prefix_lengths = starts[place, :length].nonzero().squeeze(-1)
             right[place, prefix_lengths] = torch.tensor(
                 [[tree.ended[branch] for branch in tree.leads[node]] for node in nodes], dtype=torch.float64
@@ -123,14 +125,14 @@ class Oracle:
         return true_credit(rows, self.outcomes(rollout, rows, mask, samples), mask)
 
     @staticmethod
-    def _right(rollout: Rollout, row: int) -> float:
+    def _completion_outcome(rollout: Rollout, row: int) -> float:
         return (rollout.correct[row] * rollout.judged[row]).item()
 
     @staticmethod
-    def _missing(tree: PrefixTree, prefixes: list[list[int]]) -> set[Branch]:
+    def _find_missing_branches(tree: PrefixTree, prefixes: list[list[int]]) -> set[Branch]:
         return {branch for nodes in prefixes for node in nodes for branch in tree.leads[node]} - tree.ended.keys()
 
-    def _walked(
+    def _grow_tree(
         self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
     ) -> tuple[PrefixTree, list[list[int]]]:
         """Grow the tree by some completions; return the prefixes asked about, row by row."""
@@ -142,15 +144,15 @@ class Oracle:
         for row in rows:
             completion = rollout.completion_ids[row][rollout.mask[row]].tolist()
             *path, end = tree.path(rollout.sources[row // rollout.group_size][0], completion)
-            tree.end(end, self._right(rollout, row), samples)
+            tree.end_completion(end, self._completion_outcome(rollout, row), samples)
             if not all(node in tree.drawn or node in reached for node in path):
                 new[row] = path
                 reached.update(path)
             paths.append(path)
-        drawn = self._drawn(rollout, list(new), samples)
+        drawn = self._draw_next_tokens(rollout, list(new), samples)
         for row, path in new.items():
             tree.drawn.update(zip(path, drawn[row].tolist(), strict=True))
-        tree.walk({node for path in paths for node in path})
+        tree.follow_leads({node for path in paths for node in path})
         prefixes = [
             [path[length] for length in starts[place, : len(path)].nonzero().squeeze(-1).tolist()]
             for place, path in enumerate(paths)
@@ -158,21 +160,21 @@ class Oracle:
         return tree, prefixes
 
     @torch.no_grad()
-    def _drawn(self, rollout: Rollout, rows: Sequence[int], samples: int) -> dict[int, Tensor]:
+    def _draw_next_tokens(self, rollout: Rollout, rows: Sequence[int], samples: int) -> dict[int, Tensor]:
         """Return the token that each noise draws behind each prefix of some completions, shapes ``(length, M)``."""
         lengths, tokens = rollout.mask.sum(-1).tolist(), {}
         by_length = sorted(rows, key=lambda row: lengths[row])
         for start in range(0, len(rows), ROW_MULTIPLE):
             part = by_length[start : start + ROW_MULTIPLE]
             width = lengths[part[-1]]
-            with self.policy.sampling(), self.precision():
-                context = self.policy.read(rollout.prompt_ids[part])
-                hidden = self.policy.predicting(context, rollout.completion_ids[part, :width])
+            with self.policy.evaluation_mode(), self.precision():
+                context = self.policy.read_prompts(rollout.prompt_ids[part])
+                hidden = self.policy.predicting_states(context, rollout.completion_ids[part, :width])
             for row, states in zip(part, hidden, strict=True):
-                tokens[row] = self._tokens(rollout, row, states[: lengths[row]], samples)
+                tokens[row] = self._draw_row_tokens(rollout, row, states[: lengths[row]], samples)
         return tokens
 
-    def _tokens(self, rollout: Rollout, row: int, hidden: Tensor, samples: int) -> Tensor:
+    def _draw_row_tokens(self, rollout: Rollout, row: int, hidden: Tensor, samples: int) -> Tensor:
         noise = self._noise(rollout, row, samples)[:, : len(hidden)].T.to(hidden.device).contiguous()
         chunk = max(1, LOGITS // len(self.policy.head))
         parts = zip(hidden.split(chunk), noise.split(chunk), strict=True)
@@ -192,7 +194,7 @@ class Oracle:
         return self._noises[number, samples]
 
     @torch.no_grad()
-    def _decode(self, rollout: Rollout, tree: PrefixTree, branches: list[Branch], samples: int) -> None:
+    def _decode_branches(self, rollout: Rollout, tree: PrefixTree, branches: list[Branch], samples: int) -> None:
         """Continue some prefixes and note how each continuation ended."""
         row_of = {number: place * rollout.group_size for place, (number, _) in enumerate(rollout.sources)}
         prefixes = {node: tree.tokens(node) for node, _ in branches}
@@ -212,7 +214,7 @@ class Oracle:
             with self.precision():
                 decoded = self.engine.decode(
                     self.policy,
-                    self._contexts(rollout, [(rows[node], prefixes[node]) for node in context_of]),
+                    self._build_contexts(rollout, [(rows[node], prefixes[node]) for node in context_of]),
                     noise.gather(1, places.clamp(max=self.max_tokens - 1)),
                     torch.tensor([context_of[node] for node, _ in open_branches], device=rollout.prompt_ids.device),
                     self.temperature,
@@ -225,12 +227,12 @@ class Oracle:
         completions = [torch.tensor(prefixes[branch[0]] + continuations.get(branch, [])) for branch in branches]
         ids = pad_sequence(completions, batch_first=True)
         mask = torch.arange(ids.shape[1]) < torch.tensor([len(tokens) for tokens in completions])[:, None]
-        answers = self.policy.stated(self.policy.texts(ids, mask))
+        answers = self.policy.prepend_thinking_mark(self.policy.decode_texts(ids, mask))
         examples = [rollout.sources[rows[node] // rollout.group_size][1] for node, _ in branches]
         right = verdict_mask(self.task.judge(answers, examples), Verdict.RIGHT)
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))
 
-    def _contexts(self, rollout: Rollout, prefixes: list[tuple[int, list[int]]]) -> Tensor:
+    def _build_contexts(self, rollout: Rollout, prefixes: list[tuple[int, list[int]]]) -> Tensor:
         """Return prompts, each with the beginning of an answer, left-padded."""
         contexts = []
         for row, tokens in prefixes:

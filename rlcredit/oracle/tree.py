@@ -64,12 +64,12 @@ class PrefixTree:
             tokens.append(token)
         return tokens[::-1]
 
-    def end(self, node: int, right: float, samples: int) -> None:
+    def end_completion(self, node: int, right: float, samples: int) -> None:
         """Record that a completion ends here, and its outcome; all continuations of this node end with it."""
         self.leads[node] = [(node, -1)] * samples
         self.ended[node, -1] = right
 
-    def walk(self, nodes: Iterable[int]) -> None:
+    def follow_leads(self, nodes: Iterable[int]) -> None:
         """Set ``leads`` for some prefixes; the tokens of every prefix that they may reach have been drawn."""
         for node in sorted(set(nodes) - self.leads.keys(), key=lambda node: -self._depth[node]):
             children = [self.child(node, token) for token in self.drawn[node]]

@@ -50,13 +50,13 @@ def log_occasional_metrics(trainer: Trainer, metrics: Mapping[str, float]) -> No
 def publish_tags(trainer: Trainer, values: Mapping[str, str]) -> None:
     """Have tags of the run delivered."""
     for record in _find_run_records(trainer):
-        record.tags(values)
+        record.log_tags(values)
 
 
 def publish_file(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
     """Have a file of the run's folder delivered, or a folder with all that lies in it."""
     for record in _find_run_records(trainer):
-        record.file(path, artifact_path)
+        record.log_file(path, artifact_path)
 
 
 def publish_text(trainer: Trainer, name: str, text: str) -> None:
@@ -77,7 +77,7 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
 
     def deliver() -> None:
         for record in _find_run_records(trainer):
-            record.table(name)
+            record.log_table(name)
 
     _write_or_defer(make_run_folder(trainer) / name, json.dumps(records, ensure_ascii=False, indent=1), deliver)
 

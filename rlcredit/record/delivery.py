@@ -44,7 +44,7 @@ class RecordDelivery:
         self.place = 0
         self.moved = time.monotonic()
 
-    def bring(self) -> None:
+    def send_new_entries(self) -> None:
         """Send what has not arrived yet; errors of MLflow are raised, and the next call goes on from there.
 
         Raises:
@@ -53,62 +53,62 @@ class RecordDelivery:
         """
         known = self.store is not None
         try:
-            self._bring()
+            self._send_new_entries()
         except Exception as error:
             if (why := find_tracker_refusal(error)) is None:
                 raise
             self.store, self.place = None, 0  # somebody may have deleted the run: look again what there is
             if not known:
                 raise TrackerRefusal(why) from error
-            self.bring()
+            self.send_new_entries()
 
-    def _bring(self) -> None:
+    def _send_new_entries(self) -> None:
         if self.store is None:
-            self.store = self._opened()
+            self.store = self._open_mlflow_run()
         points: list[tuple[str, float, int, int]] = []
         waiting: set[Point] = set()
         place = self.place
         for entry, place in read_journal_entries(self.folder.record, self.place):
-            points += self._points(entry, waiting)
+            points += self._select_new_points(entry, waiting)
             if len(points) >= BATCH or "metrics" not in entry:
                 self._send(points, entry, place)
                 points, self.place = [], place  # only now: what fails is read again
         self._send(points, {}, place)
         self.place = place
 
-    def end(self, status: str) -> None:
+    def end_run(self, status: str) -> None:
         """Say how the run has ended, once everything has arrived."""
         assert self.store is not None
-        self.store.end(status)
+        self.store.end_run(status)
 
-    def _opened(self) -> MLflowRun:
+    def _open_mlflow_run(self) -> MLflowRun:
         store = MLflowRun(self.to)
-        held, former = store.points(), self.to.run_id
-        self._move()
-        ahead = held is not None and not held <= set(self._recorded())
+        held, former = store.list_points(), self.to.run_id
+        self._note_arrival()
+        ahead = held is not None and not held <= set(self._list_recorded_points())
         if ahead and former is not None:
             self.to.removes.append(former)
         if held is None or ahead:
             if former is not None or self.to.key is None:
                 self.to.run_id, self.to.key = None, uuid.uuid4().hex
-            self._save()  # if the id of the new run is lost, it is found by this key
-            self.to.run_id, self.to.arrived = store.create(), 0
-            self._save()
+            self._save_destination()  # if the id of the new run is lost, it is found by this key
+            self.to.run_id, self.to.arrived = store.create_run(), 0
+            self._save_destination()
         else:
-            store.running()
-        for run_ids, finish in ((self.to.removes, store.remove), (self.to.closes, store.close)):
+            store.mark_running()
+        for run_ids, finish in ((self.to.removes, store.delete_run), (self.to.closes, store.mark_killed)):
             for run_id in list(run_ids):
                 finish(run_id)
                 run_ids.remove(run_id)
-        self._save()
+        self._save_destination()
         self.held = held if held is not None and not ahead else set()
         return store
 
-    def _recorded(self) -> Iterator[Point]:
+    def _list_recorded_points(self) -> Iterator[Point]:
         for entry, _ in read_journal_entries(self.folder.record):
             yield from ((clean_mlflow_name(name), entry["step"]) for name in entry.get("metrics", {}))
 
-    def _points(self, entry: Entry, waiting: set[Point]) -> list[tuple[str, float, int, int]]:
+    def _select_new_points(self, entry: Entry, waiting: set[Point]) -> list[tuple[str, float, int, int]]:
         """Return the points of a line that MLflow does not hold yet and that are not in ``waiting``; add them there."""
         points = []
         for name, value in entry.get("metrics", {}).items():
@@ -121,28 +121,28 @@ class RecordDelivery:
     def _send(self, points: list[tuple[str, float, int, int]], entry: Entry, place: int) -> None:
         assert self.store is not None
         if points:
-            self.store.metrics(points)
-            self._move()
+            self.store.add_metrics(points)
+            self._note_arrival()
             self.held.update((name, step) for name, _, _, step in points)
         if "parameters" in entry:
             self.store.log_parameters(entry["parameters"])
         if "tags" in entry:
-            self.store.tags(entry["tags"])
+            self.store.set_tags(entry["tags"])
         if place > self.to.arrived:
             path = self.folder.path / entry.get("file", entry.get("table", ""))
             if "file" in entry and path.exists():
-                self.store.file(path, entry["to"])
+                self.store.upload_file(path, entry["to"])
             elif "table" in entry and path.exists():
-                self.store.table(path, entry["table"])
+                self.store.upload_table(path, entry["table"])
             self.to.arrived = place
-            self._move()
-            self._save()
+            self._note_arrival()
+            self._save_destination()
 
-    def _move(self) -> None:
+    def _note_arrival(self) -> None:
         """Note that something has arrived now."""
         self.moved = time.monotonic()
 
-    def _save(self) -> None:
+    def _save_destination(self) -> None:
         try:
             self.to.save(self.folder.tracking)
         except OSError as error:
@@ -173,21 +173,23 @@ class DeliveryThread(threading.Thread):
             self.news.clear()
             status = self.status
             try:
-                self.delivery.bring()
+                self.delivery.send_new_entries()
                 if status is not None:
-                    self.delivery.end(status)
+                    self.delivery.end_run(status)
                     self.done.set()
                     return
             except TrackerRefusal as refused:
                 self._give_up(refused)
                 return
             except Exception as error:  # noqa: BLE001  (whatever a tracker or its database may raise, training goes on)
-                self._failed(error)
-                self._wait(PAUSES[min(failures, len(PAUSES) - 1)])
+                self._report_failure(error)
+                self._pause_delivery(PAUSES[min(failures, len(PAUSES) - 1)])
                 failures += 1
             else:
                 if failures:
-                    print_message(f"MLflow at {self.delivery.to.shown} takes the record again; nothing is missing.")
+                    print_message(
+                        f"MLflow at {self.delivery.to.shown_address} takes the record again; nothing is missing."
+                    )
                     rearm_warning(KIND)
                 failures, self.trouble = 0, None
 
@@ -205,22 +207,22 @@ class DeliveryThread(threading.Thread):
     def _give_up(self, refused: TrackerRefusal) -> None:
         record = self.delivery.folder.record
         print_message(
-            f"warning: MLflow at {self.delivery.to.shown} refuses this run: {refused}. The run goes on; {record} keeps "
+            f"warning: MLflow at {self.delivery.to.shown_address} refuses this run: {refused}. The run goes on; {record} keeps "
             "everything."
         )
         self.refused = True
 
-    def _failed(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         # Only the type of the error: its text may hold an address with a password.
         self.trouble = type(error).__name__
         record = self.delivery.folder.record
         warn_once(
-            f"MLflow at {self.delivery.to.shown} does not take the record of this run ({self.trouble}). The run goes "
+            f"MLflow at {self.delivery.to.shown_address} does not take the record of this run ({self.trouble}). The run goes "
             f"on; {record} keeps everything and is delivered as soon as it can be.",
             KIND,
         )
 
-    def _wait(self, pause: float) -> None:
+    def _pause_delivery(self, pause: float) -> None:
         """Wait before the next attempt, but not once the run has ended."""
         deadline = time.monotonic() + pause
         while time.monotonic() < deadline and self.status is None:

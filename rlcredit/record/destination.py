@@ -85,17 +85,17 @@ class MLflowDestination:
         return address
 
     @property
-    def shown(self) -> str:
+    def shown_address(self) -> str:
         """Return the address for people; one that comes from the environment may hold a password."""
         return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
 
-    def elsewhere(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
+    def redirect(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
         """Return a tracker, or an experiment, where nothing of the run has arrived yet; the same if it is this one."""
         if (tracking_uri, experiment_name) == (self.tracking_uri, self.experiment_name):
             return self
         return MLflowDestination(tracking_uri, experiment_name, self.run_name, self.tags, status=self.status)
 
-    def command(self, folder: Path) -> str:
+    def delivery_command(self, folder: Path) -> str:
         """Return the command that delivers a folder here; an address that is not the usual one has to be named."""
         words = ["rlcredit", "deliver", str(folder)]
         if self.tracking_uri not in (None, resolve_tracking_uri(USUAL)):
@@ -108,7 +108,7 @@ class MLflowDestination:
             replace_file(path, json.dumps(dataclasses.asdict(self), indent=1))
 
     @classmethod
-    def saved(cls, path: Path) -> "MLflowDestination | None":
+    def load(cls, path: Path) -> "MLflowDestination | None":
         """Return what was saved; None if there is no file, or none that can be read."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))

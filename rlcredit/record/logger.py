@@ -38,7 +38,7 @@ class RunRecord(Logger):
         self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
         self.courier: DeliveryThread | None = None
         if to is not None and self.journal is not None:
-            self._save(to)
+            self._save_destination(to)
             self.courier = DeliveryThread(RecordDelivery(folder, to))
             self.courier.start()
 
@@ -55,27 +55,27 @@ class RunRecord(Logger):
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Keep numbers of a step."""
-        self._tell(step=step or 0, time=int(time.time() * 1000), metrics=dict(metrics))
+        self._append_entry(step=step or 0, time=int(time.time() * 1000), metrics=dict(metrics))
 
     @rank_zero_only
     def log_hyperparams(self, params: Mapping[str, Any], *_: Any, **__: Any) -> None:
         """Keep the parameters that tell the run from others in a table."""
-        self._tell(parameters={name: str(value) for name, value in dict(params).items()})
+        self._append_entry(parameters={name: str(value) for name, value in dict(params).items()})
 
     @rank_zero_only
-    def tags(self, values: Mapping[str, str]) -> None:
+    def log_tags(self, values: Mapping[str, str]) -> None:
         """Keep tags of the run; later ones replace earlier ones of their name."""
-        self._tell(tags=dict(values))
+        self._append_entry(tags=dict(values))
 
     @rank_zero_only
-    def file(self, path: Path, to: str | None = None) -> None:
+    def log_file(self, path: Path, to: str | None = None) -> None:
         """Keep that a file, or a folder, lies in the run's folder; ``to`` is its folder among the artifacts."""
-        self._tell(file=str(path.relative_to(self.folder.path)), to=to)
+        self._append_entry(file=str(path.relative_to(self.folder.path)), to=to)
 
     @rank_zero_only
-    def table(self, name: str) -> None:
+    def log_table(self, name: str) -> None:
         """Keep that a file of rows lies in the run's folder."""
-        self._tell(table=name)
+        self._append_entry(table=name)
 
     def sync(self) -> int:
         """Wait until the disk has the whole record; return its length in bytes.
@@ -97,20 +97,20 @@ class RunRecord(Logger):
         if self.courier is None or self.to is None:
             return
         self.to.status = status
-        self._save(self.to)
+        self._save_destination(self.to)
         arrived = self.courier.close(status, PATIENCE[status] if patience is None else patience)
-        self._save(self.to)
+        self._save_destination(self.to)
         if not arrived:
             print_message(
-                f"MLflow at {self.to.shown} has not taken all of this run yet; nothing is lost. "
-                f"`{self.to.command(self.folder.path)}` brings it there."
+                f"MLflow at {self.to.shown_address} has not taken all of this run yet; nothing is lost. "
+                f"`{self.to.delivery_command(self.folder.path)}` brings it there."
             )
 
-    def _save(self, to: MLflowDestination) -> None:
+    def _save_destination(self, to: MLflowDestination) -> None:
         with contextlib.suppress(OSError):  # a full disk must not hide how the run has ended
             to.save(self.folder.tracking)
 
-    def _tell(self, **entry: Any) -> None:
+    def _append_entry(self, **entry: Any) -> None:
         if self.journal is not None:
             self.journal.append(entry)
         if self.courier is not None:

@@ -41,14 +41,14 @@ class MLflowRun:
         self.destination = destination
         self.client = connect_to_mlflow(destination.address)
 
-    def points(self) -> set[Point] | None:
+    def list_points(self) -> set[Point] | None:
         """Return every metric and step that the run holds; None if there is no such run, or it was deleted."""
         run_id = self.destination.run_id
-        if run_id is None or (run := self._active(run_id)) is None:
+        if run_id is None or (run := self._find_active_run(run_id)) is None:
             return None
         return {(key, m.step) for key in run.data.metrics for m in self.client.get_metric_history(run_id, key)}
 
-    def _active(self, run_id: str) -> Any:
+    def _find_active_run(self, run_id: str) -> Any:
         """Return a run; None if there is none of this id, or it was deleted."""
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ class MLflowRun:
             raise
         return None if run.info.lifecycle_stage == "deleted" else run
 
-    def create(self) -> str:
+    def create_run(self) -> str:
         """Make the run, and its experiment if need be, unless there is one of this key; return its id."""
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
@@ -73,23 +73,23 @@ class MLflowRun:
             return run.info.run_id
         return self.client.create_run(home, tags=tags, run_name=to.run_name).info.run_id
 
-    def running(self) -> None:
+    def mark_running(self) -> None:
         """Say that the run goes on."""
         self.client.update_run(self._id, status="RUNNING")
 
-    def end(self, status: str) -> None:
+    def end_run(self, status: str) -> None:
         """Say how the run has ended."""
         self.client.set_terminated(self._id, status)
 
-    def close(self, run_id: str) -> None:
+    def mark_killed(self, run_id: str) -> None:
         """Mark an earlier run as killed if MLflow shows it as running; no other process would."""
-        run = self._active(run_id)
+        run = self._find_active_run(run_id)
         if run is not None and run.info.status == "RUNNING":
             self.client.set_terminated(run_id, "KILLED")
 
-    def remove(self, run_id: str) -> None:
+    def delete_run(self, run_id: str) -> None:
         """Delete a run that this one has replaced; MLflow can restore what it has deleted."""
-        if self._active(run_id) is not None:
+        if self._find_active_run(run_id) is not None:
             self.client.delete_run(run_id)
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
@@ -101,12 +101,12 @@ class MLflowRun:
             for start in range(0, len(named), PARAMETERS):
                 self.client.log_batch(self._id, params=named[start : start + PARAMETERS])
 
-    def tags(self, values: Mapping[str, str]) -> None:
+    def set_tags(self, values: Mapping[str, str]) -> None:
         """Set tags of the run; one of the same name is replaced."""
         for name, value in values.items():
             self.client.set_tag(self._id, name, value)
 
-    def metrics(self, points: Sequence[tuple[str, float, int, int]]) -> None:
+    def add_metrics(self, points: Sequence[tuple[str, float, int, int]]) -> None:
         """Add metrics: name, value, milliseconds since 1970, step."""
         from mlflow.entities import Metric  # noqa: PLC0415
 
@@ -114,12 +114,12 @@ class MLflowRun:
         for start in range(0, len(entities), BATCH):
             self.client.log_batch(self._id, metrics=entities[start : start + BATCH])
 
-    def file(self, path: Path, to: str | None) -> None:
+    def upload_file(self, path: Path, to: str | None) -> None:
         """Upload a file, or a folder with all that lies in it; one of the same name is replaced."""
         upload = self.client.log_artifacts if path.is_dir() else self.client.log_artifact
         upload(self._id, str(path), to)
 
-    def table(self, path: Path, name: str) -> None:
+    def upload_table(self, path: Path, name: str) -> None:
         """Upload rows, written as JSON objects, as a table that MLflow's pages show; it replaces one of its name."""
         records = json.loads(path.read_text(encoding="utf-8"))
         columns = list(records[0])

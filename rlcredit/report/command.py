@@ -49,7 +49,7 @@ def run_report_command(args: Sequence[str]) -> int:
     for name, reasons in evidence.refused.items():
         print(f"refused: {name}: {'; '.join(reasons)}")
     if evidence.absent:
-        print(f"missing: {len(evidence.absent)} of {evidence.declared} runs")
+        print(f"missing: {len(evidence.absent)} of {evidence.declared_count} runs")
     if mlflow:
         client, parent = mlflow
         client.log_artifacts(parent.info.run_id, str(out), "report")

@@ -74,7 +74,7 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
     All are corrected together, whichever family they belong to. One that lacks pairs counts as if its p were one: what
     is decided beside it stays decided when they come.
     """
-    families = evidence.declaration.compared.items()
+    families = evidence.declaration.comparison_families.items()
     compared = [
         _compare_condition(evidence, name, family.baseline, condition)
         for name, family in families
@@ -122,10 +122,10 @@ def _conclude_comparison(
 def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
     """Compare two conditions; the verdict is left empty if it only waits for the family."""
     declaration = evidence.declaration
-    if reasons := evidence.unlike(condition, baseline):
+    if reasons := evidence.list_metric_differences(condition, baseline):
         return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
-    pairs = list(evidence.paired(condition, baseline))
-    if any(arm.asked != base.asked for arm, base in pairs):
+    pairs = list(evidence.iterate_pairs(condition, baseline))
+    if any(arm.question_key != base.question_key for arm, base in pairs):
         return ConditionComparison(
             family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
         )
@@ -160,7 +160,7 @@ def _summarise_pairs(
     numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    outcomes = evidence.per_question(arm, primary) - evidence.per_question(base, primary)
+    outcomes = evidence.question_outcomes(arm, primary) - evidence.question_outcomes(base, primary)
     if min(outcomes.shape[:2]) >= FEWEST:
         numbers["general"] = hierarchical_interval(outcomes)
     return numbers

@@ -41,7 +41,7 @@ class FinishedRun:
     entry: Mapping[str, Any]
 
     @property
-    def asked(self) -> tuple[Any, ...]:
+    def question_key(self) -> tuple[Any, ...]:
         """Say what two runs must share to be compared: questions, and steps at which they were asked."""
         return (*self.questions, *self.right)
 
@@ -49,7 +49,7 @@ class FinishedRun:
         """Return a held-out metric by step."""
         return {step: metrics[name] for step, metrics in self.metrics.items()}
 
-    def end(self, name: str) -> float:
+    def final_value(self, name: str) -> float:
         """Return a held-out metric after the last step."""
         return self.metrics[max(self.metrics)][name]
 
@@ -76,11 +76,11 @@ class CampaignEvidence:
     measures: dict[str, MetricDefinition]
 
     @property
-    def declared(self) -> int:
+    def declared_count(self) -> int:
         """Return how many runs were declared."""
         return len(self.declaration.conditions) * len(self.declaration.seeds)
 
-    def unlike(self, condition: str, baseline: str) -> list[str]:
+    def list_metric_differences(self, condition: str, baseline: str) -> list[str]:
         """Say in what the primary metrics of two conditions differ; nothing if they can be compared."""
         return list_metric_differences(self.measures[condition], self.measures[baseline], (condition, baseline))
 
@@ -89,17 +89,17 @@ class CampaignEvidence:
         settings = self.measures[condition].settings
         return int(settings.get("data.init_args.held_out_k") or settings["model.pass_k"])
 
-    def of(self, condition: str) -> list[FinishedRun]:
+    def runs_of(self, condition: str) -> list[FinishedRun]:
         """Return the runs of a condition, in the order of the seeds."""
         return [self.runs[condition, seed] for seed in self.declaration.seeds if (condition, seed) in self.runs]
 
-    def paired(self, first: str, second: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
+    def iterate_pairs(self, first: str, second: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
         """Yield the runs of two conditions with common seeds."""
-        for run in self.of(first):
+        for run in self.runs_of(first):
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
 
-    def per_question(self, runs: Sequence[FinishedRun], metric: str) -> Verdicts:
+    def question_outcomes(self, runs: Sequence[FinishedRun], metric: str) -> Verdicts:
         """Return pass@1 by sample, or pass@k, of every question after the last step.
 
         Args:
@@ -124,7 +124,7 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
 
     """
     ledger = CampaignRecord(root)
-    if not ledger.fixed:
+    if not ledger.is_fixed:
         raise ValueError(f"{root} holds no campaign: there is no declaration in {ledger.path}.")
     declaration = restore_declaration(ledger.content, ledger.path)
     configs = ledger.content["configs"]
@@ -137,8 +137,8 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
         measures={name: define_held_out_metric(declaration, config) for name, config in configs.items()},
     )
     for spec in list_run_specs(declaration, root):
-        entry = ledger.of(spec)
-        if not ledger.finished(spec):
+        entry = ledger.run_entry(spec)
+        if not ledger.is_finished(spec):
             state = entry.get("state", "not begun")
             evidence.absent[spec.name] = (
                 "interrupted" if state == "running" and not is_campaign_running(root) else state
@@ -157,13 +157,15 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
 def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
     """Name the files that are not those that the ledger has recorded."""
     for step, recorded in entry["held_out_sha256"].items():
-        path = spec.run.evaluation(int(step))
+        path = spec.run_folder.evaluation_file(int(step))
         if not path.is_file() or file_sha256(path) != recorded:
             yield f"{path.relative_to(spec.folder).as_posix()} is not the file that the ledger has recorded"
 
 
 def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any]) -> FinishedRun:
-    evaluations = {int(step): read_evaluation_file(spec.run.evaluation(int(step))) for step in entry["metrics"]}
+    evaluations = {
+        int(step): read_evaluation_file(spec.run_folder.evaluation_file(int(step))) for step in entry["metrics"]
+    }
     last = evaluations[max(evaluations)]
     return FinishedRun(
         spec.condition,
@@ -187,6 +189,6 @@ def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Itera
             logged = run.metrics[step][name]
             if not abs(logged - value) <= 1e-6:  # also where it is not a number
                 yield f"step {step}: {name} is {logged:.6f} in the metrics, {value:.6f} in the verdicts"
-    for first in evidence.of(run.condition)[:1]:
-        if first.asked != run.asked:
+    for first in evidence.runs_of(run.condition)[:1]:
+        if first.question_key != run.question_key:
             yield f"its questions or evaluations are not those of seed {first.seed}"

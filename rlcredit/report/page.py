@@ -92,7 +92,7 @@ def write_report(
     for name, text in render_csv_files(evidence, compared, summarised, variances, curves).items():
         write_atomically(out / name, text)
     sections = []
-    for number, (name, family) in enumerate(evidence.declaration.compared.items(), start=1):
+    for number, (name, family) in enumerate(evidence.declaration.comparison_families.items(), start=1):
         members = [comparison for comparison in compared if comparison.family == name]
         drawn = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
         sections.append(FamilySection(name, family.baseline, members, tables.make_comparison_table(members), drawn))
@@ -105,7 +105,7 @@ def write_report(
         "metric_label": label_metric(evidence.declaration.primary),
         "reach": REACH * evidence.declaration.effect,
         "finished": len(evidence.runs),
-        "declared": evidence.declared,
+        "declared": evidence.declared_count,
         "sections": sections,
         "summary": tables.make_summary_table(evidence, summarised),
         "variance": tables.make_variance_table(variances),

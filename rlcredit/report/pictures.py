@@ -43,8 +43,8 @@ def draw_family_pictures(
 
     primary, steps = evidence.declaration.primary, evidence.declaration.steps
     names = (family.baseline, *family.conditions)
-    alike = [name for name in names if not evidence.unlike(name, family.baseline)]
-    members = {name: runs for name in alike if (runs := evidence.of(name))}
+    alike = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
+    members = {name: runs for name in alike if (runs := evidence.runs_of(name))}
     if any(len(comparison.seeds) for comparison in compared):
         draw_forest_plot(compared, evidence.declaration.effect, picture(f"differences after step {steps}"))
     if members:

@@ -55,12 +55,12 @@ class ConditionSummary:
 
 def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
     """Summarise every condition that has runs."""
-    named = {condition: evidence.of(condition) for condition in evidence.declaration.conditions}
+    named = {condition: evidence.runs_of(condition) for condition in evidence.declaration.conditions}
     return [_summarise_condition(evidence, condition, runs) for condition, runs in named.items() if runs]
 
 
 def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
-    right = evidence.per_question(runs, "val/pass_at_1").mean((1, 2))
+    right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
     return ConditionSummary(
         condition,
         len(runs),
@@ -74,7 +74,7 @@ def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[
 
 
 def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun], metric: str) -> MeanEstimate:
-    outcomes = evidence.per_question(runs, metric)
+    outcomes = evidence.question_outcomes(runs, metric)
     if outcomes.min() == outcomes.max():
         return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
     if min(outcomes.shape[:2]) < FEWEST:

@@ -166,7 +166,7 @@ def make_config_table(evidence: CampaignEvidence) -> ReportTable:
     """Show what identifies the executed configuration of every condition, and the sources that ran it."""
     rows = []
     for name in evidence.declaration.conditions:
-        runs = evidence.of(name)
+        runs = evidence.runs_of(name)
         commits = sorted({shorten_commit(run.entry["versions"]["git_commit"]) for run in runs})
         minutes = sum(run.entry["seconds"] for run in runs) / 60
         rows.append(

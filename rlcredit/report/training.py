@@ -51,7 +51,7 @@ def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dic
 
 def _read_mlflow_run_id(evidence: CampaignEvidence, key: tuple[str, int]) -> str | None:
     """Return which run in MLflow the files of a cell belong to; None where they do not say."""
-    to = MLflowDestination.saved(RunSpec(*key, evidence.ledger.path.parent).run.tracking)
+    to = MLflowDestination.load(RunSpec(*key, evidence.ledger.path.parent).run_folder.tracking)
     return to.run_id if to else None
 
 

@@ -20,8 +20,8 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
         seed for seed in declaration.seeds if all((name, seed) in evidence.runs for name in declaration.conditions)
     ]
     arms = [[evidence.runs[name, seed] for seed in seeds] for name in declaration.conditions]
-    alike = not any(evidence.unlike(name, declaration.baseline) for name in declaration.conditions)
-    if len(seeds) < 2 or not alike or len({run.asked for arm in arms for run in arm}) > 1:
+    alike = not any(evidence.list_metric_differences(name, declaration.baseline) for name in declaration.conditions)
+    if len(seeds) < 2 or not alike or len({run.question_key for arm in arms for run in arm}) > 1:
         return {}
     steps = list(arms[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in arm] for arm in arms] for step in steps])

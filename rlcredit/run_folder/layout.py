@@ -43,7 +43,7 @@ class RunFolder:
         return self.path / "parameters.json"
 
     @property
-    def declared(self) -> Path:
+    def declared_config(self) -> Path:
         """What a campaign has declared the configuration to be."""
         return self.path / "declared.yaml"
 
@@ -76,15 +76,15 @@ class RunFolder:
         """Folder of the evaluations."""
         return self.path / "held_out"
 
-    def evaluation(self, step: int) -> Path:
+    def evaluation_file(self, step: int) -> Path:
         """Return the file of the evaluation after a step."""
         return self.held_out / f"{_STEP.format(step)}.json"
 
-    def evaluated(self) -> list[int]:
+    def evaluated_steps(self) -> list[int]:
         """Return the steps after which held-out questions have been asked, in order."""
         return sorted(int(path.stem.removeprefix("step_")) for path in self.held_out.glob("step_*.json"))
 
-    def completions(self, step: int) -> Path:
+    def completions_file(self, step: int) -> Path:
         """Return the table of completions sampled after a step."""
         return self.path / "completions" / f"{_STEP.format(step)}.json"
 
@@ -98,7 +98,7 @@ class RunFolder:
         """Folder of the trained adapter, in PEFT's format."""
         return self.path / "adapter"
 
-    def postmortem(self, step: int, rank: int = 0) -> Path:
+    def postmortem_file(self, step: int, rank: int = 0) -> Path:
         """Return the file of a batch that no update could be made of, as one of several processes had it."""
         return self.path / "postmortem" / f"{_STEP.format(step)}{f'_rank{rank}' if rank else ''}.pt"
 
@@ -129,16 +129,16 @@ class RunFolder:
     # What becomes of it when another run is to be written here.
 
     @property
-    def former(self) -> Path:
+    def former_run(self) -> Path:
         """Folder of the run that was here before, until the one that replaces it has a checkpoint."""
         return self.path / "former"
 
     @property
-    def used(self) -> bool:
+    def has_begun_run(self) -> bool:
         """Whether a run has been begun here."""
         return self.parameters.exists() or self.record.exists()
 
-    def contents(self, checkpoints: Path | None = None) -> Iterator[Path]:
+    def list_contents(self, checkpoints: Path | None = None) -> Iterator[Path]:
         """Yield what a run has left here, and nothing else: people keep files of their own in folders.
 
         Args:
@@ -153,25 +153,25 @@ class RunFolder:
         for name in SHOWN:
             yield from (self.path / name).glob("*step_*")
 
-    def clear(self, checkpoints: Path | None = None) -> None:
+    def remove_contents(self, checkpoints: Path | None = None) -> None:
         """Remove the contents; arguments as for :meth:`contents`."""
-        for path in list(self.contents(checkpoints)):
+        for path in list(self.list_contents(checkpoints)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._remove_emptied()
 
-    def set_aside(self, checkpoints: Path | None = None) -> None:
+    def move_to_former(self, checkpoints: Path | None = None) -> None:
         """Move the contents into :attr:`former`; arguments as for :meth:`contents`.
 
         Where a run is there already, what has come after it got no further than to its first checkpoint, and goes.
         """
-        if self.former.exists() and not self.results(checkpoints):
-            self.clear(checkpoints)
+        if self.former_run.exists() and not self.describe_results(checkpoints):
+            self.remove_contents(checkpoints)
             return
-        shutil.rmtree(self.former, ignore_errors=True)
-        for path in list(self.contents(checkpoints)):
+        shutil.rmtree(self.former_run, ignore_errors=True)
+        for path in list(self.list_contents(checkpoints)):
             inside = path.relative_to(self.path) if path.is_relative_to(self.path) else Path("checkpoints", path.name)
-            (self.former / inside).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(path, self.former / inside)
+            (self.former_run / inside).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, self.former_run / inside)
         self._remove_emptied()
 
     def _remove_emptied(self) -> None:
@@ -179,7 +179,7 @@ class RunFolder:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
-    def results(self, checkpoints: Path | None = None) -> list[str]:
+    def describe_results(self, checkpoints: Path | None = None) -> list[str]:
         """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
 
         Args:
@@ -188,14 +188,14 @@ class RunFolder:
         """
         folder = checkpoints or self.checkpoints
         saved = sorted((path.name for path in folder.glob("*.ckpt")), key=lambda name: (len(name), name))
-        learned = [step for step in self.evaluated() if step > 0]
+        learned = [step for step in self.evaluated_steps() if step > 0]
         return [
             *(["its adapter"] if self.adapter.exists() else []),
             *([f"{', '.join(saved)} in {folder}"] if saved else []),
             *([f"evaluations up to step {learned[-1]}"] if learned else []),
         ]
 
-    def stand(self) -> tuple[int, int] | None:
+    def read_progress(self) -> tuple[int, int] | None:
         """Return how many steps have been taken, and of how many; None if nothing says so."""
         try:
             status = json.loads(self.status.read_text(encoding="utf-8"))
@@ -203,18 +203,18 @@ class RunFolder:
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
-    def last_written(self, checkpoints: Path | None = None) -> str:
+    def describe_last_write(self, checkpoints: Path | None = None) -> str:
         """Return when something was last written here, for people; arguments as for :meth:`contents`."""
-        newest = max(path.stat().st_mtime for path in (self.path, *self.contents(checkpoints)) if path.exists())
+        newest = max(path.stat().st_mtime for path in (self.path, *self.list_contents(checkpoints)) if path.exists())
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
 
-    def forget_after(self, step: int) -> None:
+    def remove_later_evaluations(self, step: int) -> None:
         """Remove the evaluations that were made after a step to which the run has gone back."""
-        for later in (evaluated for evaluated in self.evaluated() if evaluated > step):
-            self.evaluation(later).unlink()
+        for later in (evaluated for evaluated in self.evaluated_steps() if evaluated > step):
+            self.evaluation_file(later).unlink()
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock_folder(self) -> Iterator[None]:
         """Keep other runs out; the system unlocks the folder when this process ends, however it ends.
 
         Raises:

@@ -38,7 +38,7 @@ class PromptBatch:
     questions: list[Conversation]
     examples: list[Example]
 
-    def part(self, start: int, size: int) -> "PromptBatch":
+    def slice_batch(self, start: int, size: int) -> "PromptBatch":
         """Return some neighbours."""
         chosen = slice(start, start + size)
         return PromptBatch(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
@@ -135,7 +135,7 @@ class Task(LightningDataModule):
         self.train_set: list[Example] = []
         self.held_out_set: list[Example] = []
         self.held_out, self.held_out_completions, self.held_out_k = held_out, held_out_completions, held_out_k
-        self.others = {name: self._other(name, path) for name, path in (held_out or {}).items()}
+        self.others = {name: self._read_other_task(name, path) for name, path in (held_out or {}).items()}
 
     @abstractmethod
     def examples(self) -> tuple[list[Example], list[Example]]:
@@ -146,25 +146,25 @@ class Task(LightningDataModule):
         cases = [
             (completion, answer, example.metadata)
             for completion, example in zip(completions, examples, strict=True)
-            for answer in example.accepted
+            for answer in example.accepted_answers
         ]
         if self.own is not None:
             verdicts = self.own.judge(cases)
         else:
             verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
         of_each = iter(verdicts)
-        return [pick_best_verdict(list(islice(of_each, len(example.accepted)))) for example in examples]
+        return [pick_best_verdict(list(islice(of_each, len(example.accepted_answers)))) for example in examples]
 
     def refuse_instruction(self, instruction: str) -> None:
         """Refuse an instruction without a place for the question."""
         if "{question}" not in instruction:
             raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
 
-    def place(self, example: Example) -> str:
+    def locate_example(self, example: Example) -> str:
         """Return where a question is from, as messages name it."""
         return f"the question {example.text!r:.60}"
 
-    def shortening(self, characters: int, left_out: int) -> str:
+    def suggest_shortening(self, characters: int, left_out: int) -> str:
         """Return what to do about questions that are too long for a policy.
 
         Args:
@@ -175,7 +175,7 @@ class Task(LightningDataModule):
         return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
 
     @property
-    def trains(self) -> bool:
+    def has_training(self) -> bool:
         """Whether it has questions to train on."""
         return True
 
@@ -186,7 +186,7 @@ class Task(LightningDataModule):
         """Return the held-out examples alone; a task that can read them without the others does."""
         return self.examples()[1]
 
-    def _other(self, name: str, path: str) -> "Task":
+    def _read_other_task(self, name: str, path: str) -> "Task":
         """Return the task whose held-out questions are asked under a name."""
         from rlcredit.tasks.files import read_task  # noqa: PLC0415 (it reads tasks, of which this is the base)
 
@@ -228,7 +228,7 @@ class Task(LightningDataModule):
             self.held_out_set = []
         for example in (*self.train_set, *self.held_out_set):
             if not isinstance(example.question, str):
-                self.conversation(example)
+                self.build_conversation(example)
         if self.own is not None and (known := self.train_set or self.held_out_set):
             self.own.start(known[0].answer, known[0].metadata)
         if self.own is None and type(self).judge is Task.judge:
@@ -245,7 +245,7 @@ class Task(LightningDataModule):
         if asked:
             rank_zero_only(warn_once)(
                 f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
-                f"them in other spaces, case or punctuation, first: {self.place(asked[0])}. It measures memory in part."
+                f"them in other spaces, case or punctuation, first: {self.locate_example(asked[0])}. It measures memory in part."
             )
 
     def check_references(self) -> None:
@@ -254,10 +254,10 @@ class Task(LightningDataModule):
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
             if faults:
-                warning = write_reference_warning(faults, len(examples), answer_format, self.place)
+                warning = write_reference_warning(faults, len(examples), answer_format, self.locate_example)
                 rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
 
-    def conversation(self, example: Example) -> Conversation:
+    def build_conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""
         return build_conversation(example.question, self.instruction, self.system, self.shots)
 
@@ -279,7 +279,7 @@ class Task(LightningDataModule):
             rank=trainer.global_rank,
             world=trainer.world_size,
         )
-        return DataLoader(self._numbered(self.train_set), batch_sampler=order, collate_fn=self._prompts)  # pyright: ignore[reportArgumentType]
+        return DataLoader(self._number_examples(self.train_set), batch_sampler=order, collate_fn=self._collate_prompts)  # pyright: ignore[reportArgumentType]
 
     def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
         """Yield the held-out questions, every process its share; of several sets, one loader each."""
@@ -289,17 +289,17 @@ class Task(LightningDataModule):
     def _held_out_loader(self, task: "Task") -> DataLoader[PromptBatch]:
         assert self.trainer is not None
         task.start_verifier()
-        share = task._numbered(task.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
-        return DataLoader(share, batch_size=task.validation_batch, collate_fn=task._prompts)  # pyright: ignore[reportArgumentType]
+        share = task._number_examples(task.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
+        return DataLoader(share, batch_size=task.validation_batch, collate_fn=task._collate_prompts)  # pyright: ignore[reportArgumentType]
 
     def held_out_prompts(self, start: int, size: int) -> PromptBatch:
         """Return some neighbours of the held-out questions, by their numbers in validation."""
-        return self._prompts(self._numbered(self.held_out_set)[start : start + size])
+        return self._collate_prompts(self._number_examples(self.held_out_set)[start : start + size])
 
     @staticmethod
-    def _numbered(examples: list[Example]) -> list[tuple[int, Example]]:
+    def _number_examples(examples: list[Example]) -> list[tuple[int, Example]]:
         return list(enumerate(examples))
 
-    def _prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
+    def _collate_prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
         numbers, examples = (list(column) for column in zip(*batch, strict=True))
-        return PromptBatch(numbers, [self.conversation(example) for example in examples], examples)
+        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples)

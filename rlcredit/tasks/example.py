@@ -23,7 +23,7 @@ class Example(NamedTuple):
     alternatives: tuple[str, ...] = ()
 
     @property
-    def accepted(self) -> tuple[str, ...]:
+    def accepted_answers(self) -> tuple[str, ...]:
         """All answers of which a completion must state one."""
         return (self.answer, *self.alternatives)
 
@@ -36,7 +36,7 @@ class Example(NamedTuple):
             ('0.5', '0.5 or 1/2')
 
         """
-        return " or ".join(self.accepted)
+        return " or ".join(self.accepted_answers)
 
     @property
     def text(self) -> str:

@@ -26,7 +26,7 @@ class HeldOutSet(NamedTuple):
     number: int
     task: "Task"
 
-    def metric(self, quantity: str) -> str:
+    def name_metric(self, quantity: str) -> str:
         """Return the name of a metric.
 
         Example:
@@ -36,12 +36,12 @@ class HeldOutSet(NamedTuple):
         """
         return f"val/{self.name}/{quantity}" if self.name else f"val/{quantity}"
 
-    def sampling(self, usual: Sampling) -> Sampling:
+    def choose_sampling(self, usual: Sampling) -> Sampling:
         """Return how its questions are answered; only their completions may be other than usual."""
         completions = self.task.held_out_completions
         return usual if completions is None else replace(usual, completions=completions)
 
-    def k(self, usual: int, completions: int) -> int:
+    def choose_k(self, usual: int, completions: int) -> int:
         """Return k of its pass@k.
 
         Args:
@@ -58,7 +58,7 @@ class HeldOutSet(NamedTuple):
             raise ValueError(f"data.held_out_k {which} is {k}, but only {drawn} completions are drawn. Lower it.")
         return k
 
-    def answers(self, usual: int) -> int | None:
+    def count_answers(self, usual: int) -> int | None:
         """Return how many answers one evaluation of it takes; None where all of its questions are asked.
 
         Args:
@@ -68,6 +68,6 @@ class HeldOutSet(NamedTuple):
         size = self.task.validation_size
         return None if size is None else size * (self.task.held_out_completions or usual)
 
-    def drawn(self, prompts: "PromptBatch") -> "PromptBatch":
+    def shift_noise_numbers(self, prompts: "PromptBatch") -> "PromptBatch":
         """Return a batch under the numbers by which its noise is drawn: no two sets share any."""
         return replace(prompts, numbers=[number + self.number * FAR_APART for number in prompts.numbers])

@@ -23,6 +23,6 @@ class JSONL(Records):
         super().__init__(str(train), None if validation is None else str(validation), **kwargs)
         self.train, self.validation = Path(train), validation and Path(validation)
 
-    def source(self, path: str | Path, split_name: str | None) -> RecordSource:
+    def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
         """Return where the questions of a split are."""
-        return super().source(path, split_name)._replace(form=".jsonl")
+        return super().make_source(path, split_name)._replace(form=".jsonl")

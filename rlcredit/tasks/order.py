@@ -57,7 +57,7 @@ class PromptOrder(Sampler[list[int]]):
         """Steps per epoch."""
         return self.size // self.batch * self.repeats
 
-    def numbers(self, step: int) -> list[int]:
+    def draw_numbers(self, step: int) -> list[int]:
         """Return this process's prompts of a step."""
         epoch, place = divmod(step // self.repeats, self.size // self.batch)
         bits = np.random.Philox(key=np.array([self.seed, epoch], dtype=np.uint64))
@@ -67,4 +67,4 @@ class PromptOrder(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         """Yield the batches that remain of the current epoch."""
         start = self.step()
-        return (self.numbers(step) for step in range(start, (start // len(self) + 1) * len(self)))
+        return (self.draw_numbers(step) for step in range(start, (start // len(self) + 1) * len(self)))

@@ -170,7 +170,7 @@ class ReasoningGym(Task):
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
         if any(value > LARGE for value in _iterate_numbers(self.config)):
             refuse_endless_question(name, generator_seed, self.config)
-        self._one = self._made(1)
+        self._one = self._make_dataset(1)
         if has_evaluating_scorer(name, self.config):
             require_sandbox(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(is_admissible_answer, name)
@@ -186,9 +186,9 @@ class ReasoningGym(Task):
     @cached_property
     def source(self) -> Any:
         """The data set; some generate all of their questions when they are made."""
-        return self._made(self.offered)
+        return self._make_dataset(self.offered)
 
-    def _made(self, size: int) -> Any:
+    def _make_dataset(self, size: int) -> Any:
         import reasoning_gym  # noqa: PLC0415
 
         try:
@@ -210,14 +210,14 @@ class ReasoningGym(Task):
         if known := question_cache.load_cached_questions(key):
             return known
         started = time.monotonic()
-        examples = self._distinct()
+        examples = self._draw_distinct_questions()
         if time.monotonic() - started > WORTH_KEEPING:
             question_cache.cache_questions(key, examples)
         return examples
 
-    def _distinct(self) -> tuple[list[Example], list[Example]]:
+    def _draw_distinct_questions(self) -> tuple[list[Example], list[Example]]:
         validation_size = self.validation_size or 512
-        train, held_out = split_held_out(self._generated(), self.train_size, validation_size)
+        train, held_out = split_held_out(self._generate_examples(), self.train_size, validation_size)
         if len(train) < self.train_size or len(held_out) < validation_size:
             raise ValueError(
                 f"{self.name} with this configuration has too few distinct questions: {len(train)} for training and "
@@ -226,7 +226,7 @@ class ReasoningGym(Task):
             )
         return train, held_out
 
-    def _generated(self) -> Iterator[Example]:
+    def _generate_examples(self) -> Iterator[Example]:
         wanted = self.train_size + (self.validation_size or 512)
         news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
         notice = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
@@ -247,13 +247,13 @@ class ReasoningGym(Task):
         if self.own is not None:
             return super().judge(completions, examples)
         cases = list(zip(completions, examples, strict=True))
-        looks = [inspect_answer(self._look, text, each, self._statement) for text, each in cases]
+        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in cases]
         asked = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
-        scores = self.jury.answers(list(asked.values()))
+        scores = self.jury.answer_requests(list(asked.values()))
         verdicts = dict(zip(asked, (make_verdict(score, self.solved_at) for score in scores), strict=True))
         return [
             verdicts[look, id(example)] if isinstance(look, str) else look
@@ -266,15 +266,15 @@ class ReasoningGym(Task):
         They are not the policy's, and are scored here without waiting for a process.
         """
         answer_format, tried = self.answer_formats[0], (self.train_set or self.held_out_set)[:TRIED]
-        faults = [] if self.own else [(each, "wrong") for each in tried if not self._scores_itself(each)]
+        faults = [] if self.own else [(each, "wrong") for each in tried if not self._is_right_by_itself(each)]
         if faults:
-            warning = write_reference_warning(faults, len(tried), answer_format, self.place)
+            warning = write_reference_warning(faults, len(tried), answer_format, self.locate_example)
             rank_zero_only(print_message)(
                 f"{warning} So says the scorer of {self.name}, of the first {len(tried)}; a completion may be right "
                 "where it wants a solution and has none to show."
             )
 
-    def _scores_itself(self, example: Example) -> bool:
+    def _is_right_by_itself(self, example: Example) -> bool:
         answer = find_final_answer(state_answer(example.answer, self.answer_formats)[0], self.answer_formats)
         entry = example._asdict()
         if answer is None or not self.admissible(answer, entry):
@@ -284,7 +284,7 @@ class ReasoningGym(Task):
         except Exception:  # noqa: BLE001  (over a hundred scorers by other hands)
             return False
 
-    def _look(self, completion: str, example: Example) -> str | Verdict:
+    def _inspect_completion(self, completion: str, example: Example) -> str | Verdict:
         """Return the answer that the scorer may see, or the verdict where there is none."""
         stated = find_final_answer(completion, self.answer_formats)
         if stated is None:
@@ -292,10 +292,10 @@ class ReasoningGym(Task):
         answer = strip_name_and_unit(stated, str(example.answer))
         return answer if answer and self.admissible(answer, example._asdict()) else Verdict.WRONG
 
-    def _statement(self, example: Example) -> str:
+    def _state_reference(self, example: Example) -> str:
         return state_answer(example.answer, self.answer_formats)[0]
 
     def start_verifier(self) -> None:
         """Start the process of the scorer, in the background."""
         if self.own is None:
-            self.jury.start()
+            self.jury.start_workers()

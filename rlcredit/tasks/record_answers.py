@@ -60,7 +60,7 @@ class AnswerColumn:
     reference: AnswerFormat | None = None
     decimal_comma: bool = False
 
-    def accepted(self, record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    def read_answers(self, record: Mapping[str, Any], where: str) -> tuple[str, ...]:
         """Return the answers of a record, of which a completion must state one.
 
         Args:
@@ -86,20 +86,20 @@ class AnswerColumn:
         if fault:
             raise ValueError(f"{where}: column `{self.name}` {fault}.")
         entries = read_answer_list(content)
-        texts = [self._text(entry) for entry in ([content] if entries is None else entries)]
+        texts = [self._read_text(entry) for entry in ([content] if entries is None else entries)]
         found = [text for text in texts if text is not None]
         if not found or len(found) < len(texts):
             raise MissingAnswerError(
                 f"{where}: column `{self.name}` must be a non-empty text or a number, got {content!r:.200}."
             )
-        stated = [self._stated(text, where) for text in found]
-        return tuple(stated) if entries is None else self._together([text.strip() for text in stated], where)
+        stated = [self._find_stated_answer(text, where) for text in found]
+        return tuple(stated) if entries is None else self._combine_entries([text.strip() for text in stated], where)
 
-    def _text(self, entry: Any) -> str | None:
+    def _read_text(self, entry: Any) -> str | None:
         text = read_answer_text(entry)
         return write_decimal_points(entry) if text and self.decimal_comma and isinstance(entry, str) else text
 
-    def _stated(self, text: str, where: str) -> str:
+    def _find_stated_answer(self, text: str, where: str) -> str:
         if self.reference is None:
             return text
         stated = find_final_answer(text, (self.reference,))
@@ -109,7 +109,7 @@ class AnswerColumn:
             )
         return stated
 
-    def _together(self, entries: list[str], where: str) -> tuple[str, ...]:
+    def _combine_entries(self, entries: list[str], where: str) -> tuple[str, ...]:
         if len(entries) > 1 and self.meaning is None:
             raise AmbiguousListError(
                 f"{where}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "

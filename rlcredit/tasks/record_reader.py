@@ -28,7 +28,7 @@ class RecordReader:
     template: str = QUESTION
     columns: frozenset[str] = frozenset()
 
-    def example(self, record: dict[str, Any], where: str) -> Example:
+    def read_example(self, record: dict[str, Any], where: str) -> Example:
         """Return the example of a record.
 
         Args:
@@ -41,8 +41,10 @@ class RecordReader:
             ValueError: its question or answer is nothing that can be asked or judged.
 
         """
-        question = self._composed(record, None if self.question is None else self._asked(record, where), where)
-        answer, *alternatives = self.answers.accepted(record, where)
+        question = self._compose_question(
+            record, None if self.question is None else self._read_question(record, where), where
+        )
+        answer, *alternatives = self.answers.read_answers(record, where)
         used = (self.question, self.answers.name)
         metadata = {name: content for name, content in record.items() if name not in used}
         example = Example(question, answer, metadata, tuple(alternatives))
@@ -52,7 +54,7 @@ class RecordReader:
             raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
         return example
 
-    def _asked(self, record: Mapping[str, Any], where: str) -> str | Conversation:
+    def _read_question(self, record: Mapping[str, Any], where: str) -> str | Conversation:
         assert self.question is not None
         if not has_column(record, self.question):
             raise ValueError(f"{where}: column `{self.question}` is missing; found {list_columns(record)}.")
@@ -64,7 +66,7 @@ class RecordReader:
             )
         return question
 
-    def _composed(
+    def _compose_question(
         self, record: Mapping[str, Any], question: str | Conversation | None, where: str
     ) -> str | Conversation:
         """Return the question as the template writes it around what is asked last."""
@@ -75,14 +77,14 @@ class RecordReader:
         def text_of(name: str) -> str | None:
             if name == "question" and last is not None:
                 return last
-            return self._text(record, name, where) if name in self.columns else None
+            return self._read_column_text(record, name, where) if name in self.columns else None
 
         text = fill_template(self.template, text_of)
         if not text:
             raise ValueError(f"{where}: the columns {sorted(self.columns)} of data.instruction are all empty.")
         return [*question[:-1], ChatMessage(role="user", content=text)] if isinstance(question, list) else text
 
-    def _text(self, record: Mapping[str, Any], name: str, where: str) -> str:
+    def _read_column_text(self, record: Mapping[str, Any], name: str, where: str) -> str:
         """Return what a column adds to the question, a list in lines of its own; nothing where it is empty."""
         if not has_column(record, name):
             raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")

@@ -108,17 +108,17 @@ class Records(Task):
         self.asked_by: str | None = None
         self.places: dict[str, str] = {}
 
-    def source(self, path: str | Path, split_name: str | None) -> RecordSource:
+    def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
         """Return where the questions of a split are."""
         here = path == self.path
         place = os.path.expanduser(path)
         return RecordSource(str(place), split_name, self.name if here else None, self.revision if here else None)
 
-    def place(self, example: Example) -> str:
+    def locate_example(self, example: Example) -> str:
         """Return file and line, or split and row, of a question."""
-        return self.places.get(example.text) or super().place(example)
+        return self.places.get(example.text) or super().locate_example(example)
 
-    def conversation(self, example: Example) -> Conversation:
+    def build_conversation(self, example: Example) -> Conversation:
         """Return what the policy is asked; columns of the instruction are part of the question."""
         return build_conversation(example.question, self.asked_by or self.instruction, self.system, self.shots)
 
@@ -127,7 +127,7 @@ class Records(Task):
         if not find_braced_names(instruction):
             super().refuse_instruction(instruction)
 
-    def shortening(self, characters: int, left_out: int) -> str:
+    def suggest_shortening(self, characters: int, left_out: int) -> str:
         """Return what to do about questions that are too long."""
         number = "one question" if left_out == 1 else f"{left_out:,} questions"
         return (
@@ -136,18 +136,18 @@ class Records(Task):
         )
 
     @property
-    def _training(self) -> RecordSource | None:
-        return None if self.train_split is None else self.source(self.path, self.train_split)
+    def _training_source(self) -> RecordSource | None:
+        return None if self.train_split is None else self.make_source(self.path, self.train_split)
 
     @property
-    def _held_out(self) -> RecordSource | None:
+    def _held_out_source(self) -> RecordSource | None:
         """Where held-out questions are; None if they are dealt out of the training questions."""
         if self.validation is None and self.validation_split is None:
             return None
-        return self.source(self.validation or self.path, self.validation_split)
+        return self.make_source(self.validation or self.path, self.validation_split)
 
     @property
-    def trains(self) -> bool:
+    def has_training(self) -> bool:
         """Whether it has a training split."""
         return self.train_split is not None
 
@@ -158,53 +158,53 @@ class Records(Task):
             ValueError: names place and column, or says that nothing is held out.
 
         """
-        if self._training is None:
+        if self._training_source is None:
             return [], self.held_out_examples()
-        if self._held_out is None:
-            every = self._read(self._training)
+        if self._held_out_source is None:
+            every = self._read_source(self._training_source)
             training, held_out = split_held_out(every, None, None, 0.0 if self.validation_size == 0 else 0.1)
             if not held_out and self.validation_size != 0 and len(training) > 1:
                 training, held_out = hold_out_smallest_hashes(training)
                 number = len(held_out[: self.validation_size])
                 print_message(
-                    f"{self._training}: none of its questions is in the tenth that a hash of the text holds out; held "
+                    f"{self._training_source}: none of its questions is in the tenth that a hash of the text holds out; held "
                     f"out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions may change. "
                     "Name a file of held-out questions in data.init_args.validation."
                 )
         else:
-            held_out = self._read(self._held_out)
-            training, held_out = make_disjoint_sets(self._read(self._training), held_out, None)
-        training, held_out = self._without_alike(training, held_out), held_out[: self.validation_size]
+            held_out = self._read_source(self._held_out_source)
+            training, held_out = make_disjoint_sets(self._read_source(self._training_source), held_out, None)
+        training, held_out = self._drop_alike_questions(training, held_out), held_out[: self.validation_size]
         if not training:
-            raise ValueError(f"{self._training}: no question is left for training; all of them are held out.")
+            raise ValueError(f"{self._training_source}: no question is left for training; all of them are held out.")
         if not held_out and self.validation_size != 0:
             raise ValueError(
-                f"{self._training}: no question is held out; it has one alone. Name a file of held-out questions in "
+                f"{self._training_source}: no question is held out; it has one alone. Name a file of held-out questions in "
                 "data.init_args.validation, or a split in validation_split."
             )
         return training, held_out
 
-    def _without_alike(self, training: list[Example], held_out: list[Example]) -> list[Example]:
+    def _drop_alike_questions(self, training: list[Example], held_out: list[Example]) -> list[Example]:
         kept, alike = separate_alike_questions(training, held_out)
         if alike:
             print_message(
-                f"{self._training}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
-                f"alone and are left out of training, first: {self.place(alike[0])}"
+                f"{self._training_source}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
+                f"alone and are left out of training, first: {self.locate_example(alike[0])}"
             )
         return kept
 
     def held_out_examples(self) -> list[Example]:
         """Read the held-out questions only, if they have a place of their own."""
-        if self._held_out is None:
+        if self._held_out_source is None:
             return self.examples()[1]
-        return split_held_out(self._read(self._held_out), None, self.validation_size, share=1.0)[1]
+        return split_held_out(self._read_source(self._held_out_source), None, self.validation_size, share=1.0)[1]
 
-    def _read(self, source: RecordSource) -> list[Example]:
+    def _read_source(self, source: RecordSource) -> list[Example]:
         """Return the distinct questions of a source, in its order."""
         examples, places, contradictions = dict[str, Example](), dict[str, str](), list[tuple[str, Example]]()
-        for where, example in self._located(source):
+        for where, example in self._read_located_examples(source):
             first = examples.setdefault(example.text, example)
-            if first.accepted == example.accepted:
+            if first.accepted_answers == example.accepted_answers:
                 places.setdefault(example.text, where)
             else:
                 contradictions.append((where, example))
@@ -212,7 +212,7 @@ class Records(Task):
             raise ValueError(f"{source}: there is no question in it.")
         if contradictions:
             where, example = contradictions[0]
-            if source.editable:
+            if source.is_text_file:
                 others = f" {len(contradictions):,} records contradict one before them." if contradictions[1:] else ""
                 raise ValueError(
                     f"{where}: asks what {places[example.text]} asks, and answers {example.reference!r} instead of "
@@ -226,7 +226,7 @@ class Records(Task):
         self._warn_of_commas(source, list(examples.values()))
         return list(examples.values())
 
-    def _located(self, source: RecordSource) -> Iterator[tuple[str, Example]]:
+    def _read_located_examples(self, source: RecordSource) -> Iterator[tuple[str, Example]]:
         """Yield examples with their places; records that cannot be used are counted to the end, then refused or told.
 
         Raises:
@@ -234,16 +234,16 @@ class Records(Task):
 
         """
         unanswered, unsaid, longer, total = list[str](), list[str](), list[str](), 0
-        records = source.records()
+        records = source.read_records()
         head = list(islice(records, HEAD))
         if not head:
             return
         place, sample = next((located for located in head if self._has_answer(located[1])), head[0])
-        reader = self._reader(sample, place)
+        reader = self._make_record_reader(sample, place)
         for where, record in chain(head, records):
             total += 1
             try:
-                example = reader.example(record, where)
+                example = reader.read_example(record, where)
             except MissingAnswerError as error:
                 unanswered.append(str(error))
             except AmbiguousListError as error:
@@ -270,7 +270,7 @@ class Records(Task):
                 f"{source}: {len(longer):,} {of_all} ask more than {self.longest} characters and are left out."
             )
 
-    def _reader(self, record: dict[str, Any], where: str) -> RecordReader:
+    def _make_record_reader(self, record: dict[str, Any], where: str) -> RecordReader:
         """Return what reads the records of a source, given one that has the columns.
 
         Raises:
@@ -279,8 +279,10 @@ class Records(Task):
         """
         question = None
         if QUESTION in self.instruction:
-            question = find_role_column("question", self.question or self._first("question", record), record, where)
-        answer = find_role_column("answer", self.answer or self._first("answer", record), record, where)
+            question = find_role_column(
+                "question", self.question or self._find_preferred_column("question", record), record, where
+            )
+        answer = find_role_column("answer", self.answer or self._find_preferred_column("answer", record), record, where)
         template, asked_by = split_instruction(
             self.instruction, lambda name: not is_within_column(answer, name) and has_column(record, name)
         )
@@ -301,7 +303,7 @@ class Records(Task):
         """Whether a record has a column that the answer may be in."""
         return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
 
-    def _first(self, role: str, record: dict[str, Any]) -> str | None:
+    def _find_preferred_column(self, role: str, record: dict[str, Any]) -> str | None:
         """Return the column that is taken where another might be meant too."""
         return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
 
@@ -323,6 +325,6 @@ class Records(Task):
             first = examples[found[0]]
             print_message(
                 f"warning: {source}: {len(found):,} of {len(examples):,} answers look like decimals with a comma and "
-                f"are read as lists, first: {self.place(first)}: {first.answer!r}. If 3,5 is 3.5 there, say "
+                f"are read as lists, first: {self.locate_example(first)}: {first.answer!r}. If 3,5 is 3.5 there, say "
                 "data.init_args.decimal_comma: true."
             )

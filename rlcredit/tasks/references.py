@@ -42,7 +42,9 @@ def find_reference_faults(
     for start in range(0, len(examples), AT_ONCE):
         if time.monotonic() - started > SECONDS:
             return
-        stated = [(example, answer) for example in examples[start : start + AT_ONCE] for answer in example.accepted]
+        stated = [
+            (example, answer) for example in examples[start : start + AT_ONCE] for answer in example.accepted_answers
+        ]
         alone = [example._replace(answer=answer, alternatives=()) for example, answer in stated]
         verdicts = judge([state_answer(answer, [answer_format])[0] for _, answer in stated], alone)
         for (example, answer), verdict in zip(stated, verdicts, strict=True):

@@ -79,12 +79,12 @@ class RecordSource(NamedTuple):
         return (self.form or Path(self.path).suffix).lower()
 
     @property
-    def editable(self) -> bool:
+    def is_text_file(self) -> bool:
         """Whether it is a file of text, which somebody may mend."""
         return self.suffix in FILES
 
     @property
-    def elsewhere(self) -> bool:
+    def is_perhaps_on_hub(self) -> bool:
         """Whether it may lie on the hub: nothing of its name lies here, and no file is called so."""
         return self.suffix not in FORMS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
 
@@ -96,7 +96,7 @@ class RecordSource(NamedTuple):
             else f"{shorten_name(self.path)}, {self.split}"
         )
 
-    def records(self) -> Located:
+    def read_records(self) -> Located:
         """Yield records, each with its place.
 
         Raises:
@@ -118,9 +118,9 @@ class RecordSource(NamedTuple):
                 raise ValueError(f"data: {shorten_name(path)} cannot be read ({error.strerror or error}).") from None
         else:
             names = [self.name] if self.name is None or isinstance(self.name, str) else self.name
-            yield from _interleave_records([self._tables(name) for name in names])
+            yield from _interleave_records([self._read_dataset_rows(name) for name in names])
 
-    def _tables(self, name: str | None) -> Located:
+    def _read_dataset_rows(self, name: str | None) -> Located:
         called = self.path if name is None else f"{self.path}, {name}"
         dataset = _load_split(self, name)
         split = getattr(dataset, "split", None) or self.split

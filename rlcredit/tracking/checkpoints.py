@@ -113,7 +113,7 @@ class Checkpoints(ModelCheckpoint):
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the end of the run, whatever the interval."""
         if trainer.global_step:
-            self.save(trainer)
+            self.save_once(trainer)
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Remember where Lightning's loops were, and at which step an evaluation was owed."""
@@ -142,9 +142,9 @@ class Checkpoints(ModelCheckpoint):
     def save_if_due(self, trainer: Trainer) -> None:
         """Save if the step before asked for it."""
         if self._due:
-            self.save(trainer)
+            self.save_once(trainer)
 
-    def save(self, trainer: Trainer) -> None:
+    def save_once(self, trainer: Trainer) -> None:
         """Save the state after the last step, once."""
         self._due = False
         self._owed_at = None

@@ -66,7 +66,7 @@ class ProcessWatchdog(Callback):
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Tell the others that no sign will follow."""
         if self.watch is not None:
-            self.watch.end()
+            self.watch.stop()
             self.watch = None
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
@@ -77,7 +77,7 @@ class ProcessWatchdog(Callback):
 
         """
         if self.watch is not None and isinstance(exception, RuntimeError) and LOST.search(str(exception)):
-            self.watch.end()
+            self.watch.stop()
             message = f"Another process of this run has ended after step {trainer.global_step}. {WAY_ON}"
             if trainer.global_rank:  # the first one says it at its end
                 print_message(f"error: {message}")
@@ -102,7 +102,7 @@ class Heartbeat:
         for work in (self._beat, self._guard):
             threading.Thread(target=work, name="companions", daemon=True).start()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop watching."""
         self.ended.set()
 

@@ -35,7 +35,7 @@ class CompletionTable(Callback):
         assert isinstance(pl_module, PolicyModule)
         records = list(self.records(batch, pl_module))
         here = find_run_folder(trainer)
-        publish_table(trainer, here.completions(batch.step).relative_to(here.path).as_posix(), records)
+        publish_table(trainer, here.completions_file(batch.step).relative_to(here.path).as_posix(), records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
         """Yield one record per completion chosen."""

@@ -38,7 +38,9 @@ class LearningCurve(Callback):
         record = find_run_folder(trainer).record
         batches = [point for point in read_metric_points(record, "train/solve_rate") if point[0] % updates == 0]
         task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
-        held_out = {asked.name: read_metric_points(record, asked.metric("pass_at_1")) for asked in task.held_out_sets}
+        held_out = {
+            asked.name: read_metric_points(record, asked.name_metric("pass_at_1")) for asked in task.held_out_sets
+        }
         with warn_on_write_error(path):
             draw_learning_curve(batches, held_out, self.title, path)
             publish_file(trainer, path)

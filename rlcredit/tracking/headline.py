@@ -29,8 +29,8 @@ class HeldOutSummary(Callback):
             return
         logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         folder, latest = find_run_folder(trainer), (trainer.global_step, logged)
-        earlier = [step for step in folder.evaluated() if step < trainer.global_step]
-        first = [(step, json.loads(folder.evaluation(step).read_text("utf-8"))["metrics"]) for step in earlier[:1]]
+        earlier = [step for step in folder.evaluated_steps() if step < trainer.global_step]
+        first = [(step, json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"]) for step in earlier[:1]]
         publish_tags(
             trainer,
             {

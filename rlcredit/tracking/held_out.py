@@ -65,7 +65,7 @@ class HeldOutVerdicts(Callback):
             **({"sets": verdicts} if verdicts else {}),
         }
         here = find_run_folder(trainer)
-        name = here.evaluation(trainer.global_step).relative_to(here.path).as_posix()
+        name = here.evaluation_file(trainer.global_step).relative_to(here.path).as_posix()
         publish_text(trainer, name, json.dumps(outcome))
 
     def _of_all_processes(self) -> list[dict[int, list[int]]]:

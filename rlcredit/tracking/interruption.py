@@ -45,26 +45,26 @@ class SignalHandler:
         self.training: Trainer | None = None
 
     @contextmanager
-    def heeded(self) -> Iterator[None]:
+    def handle_signals(self) -> Iterator[None]:
         """Take the signals over while a command runs, and give them back."""
         before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
         self.caught = self.training = None
-        self.heed()
+        self.install_handlers()
         try:
             yield
         finally:
-            self.over()
+            self.stop_timer()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def heed(self) -> None:
+    def install_handlers(self) -> None:
         """Take the signals over, except those that the process was told to ignore (``nohup``)."""
         for number in HEEDED:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
         signal.signal(signal.SIGALRM, self._expire)
 
-    def over(self) -> None:
+    def stop_timer(self) -> None:
         """Stop the timer: what is left to do has time limits of its own."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -107,11 +107,11 @@ class GracefulStop(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the signals back from Lightning, whose handler of SIGTERM ends a run with status 0."""
         self.signals.training = trainer
-        self.signals.heed()
+        self.signals.install_handlers()
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the signals back also in the evaluation before training."""
-        self.signals.heed()
+        self.signals.install_handlers()
 
     def on_validation_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
@@ -125,8 +125,8 @@ class GracefulStop(Callback):
         inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
         alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
         if isinstance(exception, SignalInterrupt | EngineUnavailable) and not (pl_module.midstep or inside or alone):
-            self.signals.over()  # a checkpoint that has been begun is finished
-            self.checkpoints.save(trainer)
+            self.signals.stop_timer()  # a checkpoint that has been begun is finished
+            self.checkpoints.save_once(trainer)
 
     def _stop_if_asked(self, trainer: Trainer) -> None:
         if trainer.global_step % cast("PolicyModule", trainer.lightning_module).updates_per_rollout:

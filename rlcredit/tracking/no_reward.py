@@ -63,14 +63,14 @@ class NoReward(Callback):
         earned = bool(sum_over_processes(batch.correct.sum()) > 0)
         self.watching = not (earned or last)
         if last and not earned:
-            rank_zero_only(print_message)(self.warning(batch, module, trainer.datamodule))  # pyright: ignore
+            rank_zero_only(print_message)(self.render_warning(batch, module, trainer.datamodule))  # pyright: ignore
 
-    def warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
+    def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
         rows = range(min(LOOKED_AT, len(rollout.mask)))
         completions = ["".join(rollout.tokens[row]) for row in rows]
         examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
-        verdicts = task.judge(module.policy.stated(completions), examples)
+        verdicts = task.judge(module.policy.prepend_thinking_mark(completions), examples)
         kind, _ = Counter(verdicts).most_common(1)[0]
         row = verdicts.index(kind)
         policy = module.policy

@@ -71,7 +71,7 @@ class StepProgressBar(Callback):
             self.progress.start()
         logged = trainer.callback_metrics
         task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
-        shown = {**SHOWN, **{asked.metric("pass_at_1"): asked.name for asked in task.held_out_sets if asked.name}}
+        shown = {**SHOWN, **{asked.name_metric("pass_at_1"): asked.name for asked in task.held_out_sets if asked.name}}
         metrics = "   ".join(
             f"{label} {_format_metric(float(logged[name]))}" for name, label in shown.items() if name in logged
         )
@@ -118,8 +118,8 @@ class StepLines(Callback):
             metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
             for asked in cast("Task", trainer.datamodule).held_out_sets:  # pyright: ignore[reportAttributeAccessIssue]
                 k = cast("PolicyModule", pl_module).solved_of(asked)["pass_at_k"].k
-                of_k = f"   pass@{k} {metrics[asked.metric('pass_at_k')]:.3f}" if k > 1 else ""
-                first = f"pass@1 {metrics[asked.metric('pass_at_1')]:.3f}"
+                of_k = f"   pass@{k} {metrics[asked.name_metric('pass_at_k')]:.3f}" if k > 1 else ""
+                first = f"pass@1 {metrics[asked.name_metric('pass_at_1')]:.3f}"
                 print(f"{asked.name or 'held out'} {after}: {first}{of_k}", flush=True)
 
 

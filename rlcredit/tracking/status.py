@@ -35,7 +35,7 @@ class RunStatus(Callback):
         spent = time.perf_counter() - self.validating
         self.last = None if self.last is None else self.last + spent
         first = cast("Task", trainer.datamodule).held_out_sets[0]  # pyright: ignore[reportAttributeAccessIssue]
-        held_out = float(trainer.callback_metrics[first.metric("pass_at_1")])
+        held_out = float(trainer.callback_metrics[first.name_metric("pass_at_1")])
         self.latest.update(held_out=held_out, validation_seconds=spent)
         self._write(trainer)
 

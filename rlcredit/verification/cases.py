@@ -47,33 +47,37 @@ class RequestBatch:
         self.late: list[PendingRequest] = []
         self.timeout = timeout
         self.left = budget
-        self.limit = self._share(len(requests))
+        self.limit = self._share_budget(len(requests))
         self.begun: float | None = None
 
-    def goes_on(self) -> bool:
+    def advance_round(self) -> bool:
         """Whether a case has no answer and can still get one; begin the next round where it is time for it."""
-        if not (self.waiting or self.asked) and self.late and (share := self._share(len(self.late))) > self.limit:
+        if (
+            not (self.waiting or self.asked)
+            and self.late
+            and (share := self._share_budget(len(self.late))) > self.limit
+        ):
             self.limit = share
             self.waiting.extend(sorted(self.late, key=lambda case: case.place))
             self.late = []
         return bool(self.waiting or self.asked)
 
-    def _share(self, cases: int) -> float:
+    def _share_budget(self, cases: int) -> float:
         return min(self.timeout, max(NORMAL, self.left / max(1, cases)))
 
-    def ask(self, worker: JudgeWorker) -> None:
+    def assign_next(self, worker: JudgeWorker) -> None:
         """Give a worker the next case."""
         self.begun = self.begun or time.monotonic()
         self.asked[worker] = case = self.waiting.popleft()
-        worker.ask(*case.request, limit=self.limit, patience=self.timeout)
+        worker.send_request(*case.request, limit=self.limit, patience=self.timeout)
 
-    def close(self, worker: JudgeWorker, answer: float | None) -> None:
+    def record_answer(self, worker: JudgeWorker, answer: float | None) -> None:
         """Note the answer of a worker."""
-        self.answers[self._taken(worker).place] = answer
+        self.answers[self._take_request(worker).place] = answer
 
-    def reconsider(self, worker: JudgeWorker, failure: WorkerError) -> None:
+    def requeue_or_decide(self, worker: JudgeWorker, failure: WorkerError) -> None:
         """Queue the case of a worker that has given none again, or decide its answer."""
-        case = self._taken(worker)
+        case = self._take_request(worker)
         if isinstance(failure, RequestTimeoutError):
             self.late.append(case)
         elif isinstance(failure, StalledWorkerError):
@@ -88,11 +92,11 @@ class RequestBatch:
             else:
                 self.waiting.append(case)
 
-    def _taken(self, worker: JudgeWorker) -> PendingRequest:
+    def _take_request(self, worker: JudgeWorker) -> PendingRequest:
         """Take the case away from a worker, and charge its time to the budget."""
-        self.left -= max(0.0, worker.used() - NORMAL)
+        self.left -= max(0.0, worker.measure_used_seconds() - NORMAL)
         return self.asked.pop(worker)
 
-    def lasted(self) -> float:
+    def measure_duration(self) -> float:
         """Return the seconds since the first case was asked."""
         return time.monotonic() - self.begun if self.begun else 0.0

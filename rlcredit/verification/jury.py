@@ -58,38 +58,38 @@ class WorkerPool:
         self.wanted = 1
         self.unstarted = 0
 
-    def start(self) -> None:
+    def start_workers(self) -> None:
         """Start the workers that are missing, in the background."""
-        if self.template is None or self.template.ended():
+        if self.template is None or self.template.has_ended():
             self.template = WorkerTemplate(self.make, *self.arguments)
         while len(self.workers) < self.wanted:
             self.workers.append(JudgeWorker(self.template))
 
-    def answers(self, requests: Sequence[Request]) -> list[float | None]:
+    def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
         """Return an answer to each request, in their order; None where nobody can tell."""
-        batch = self._asked(RequestBatch(requests, self.timeout, self.budget))
+        batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget))
         if batch.late:
-            self._blame(batch)
+            self._decide_timed_out(batch)
         return batch.answers
 
-    def _asked(self, batch: RequestBatch) -> RequestBatch:
-        while batch.goes_on():
-            self.start()
-            self._assign(batch)
-            self._wait()
+    def _ask_batch(self, batch: RequestBatch) -> RequestBatch:
+        while batch.advance_round():
+            self.start_workers()
+            self._assign_requests(batch)
+            self._wait_for_answers()
             for worker in [worker for worker in self.workers if worker.busy]:
-                self._listen(worker, batch)
-            if batch.lasted() > HELP_AFTER:
+                self._take_answer(worker, batch)
+            if batch.measure_duration() > HELP_AFTER:
                 self.wanted = SIZE
         if batch.answers:
-            self.start()  # before the next batch needs them
+            self.start_workers()  # before the next batch needs them
         return batch
 
-    def _blame(self, batch: RequestBatch) -> None:
+    def _decide_timed_out(self, batch: RequestBatch) -> None:
         """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
         alone = [{pickle.dumps(request): request for request in self.alone(*case.request)} for case in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
-        asked = self._asked(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
+        asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
         known = dict(zip(distinct, asked.answers, strict=True))
         for case, requests in zip(batch.late, alone, strict=True):
             if all(known[key] is not None for key in requests):
@@ -101,33 +101,33 @@ class WorkerPool:
                     f"{str(reference)!r:.200}. Answers that do are not judged; leave the question out."
                 )
 
-    def _assign(self, batch: RequestBatch) -> None:
+    def _assign_requests(self, batch: RequestBatch) -> None:
         idle = [worker for worker in self.workers if not worker.busy]
         for worker in idle:
-            if not worker.intact():
-                self._dismiss(worker)
+            if not worker.is_silent():
+                self._dismiss_worker(worker)
             elif batch.waiting and len(batch.asked) < SIZE - 1:
-                batch.ask(worker)
+                batch.assign_next(worker)
 
-    def _wait(self) -> None:
+    def _wait_for_answers(self) -> None:
         poll = select.poll()
         for worker in self.workers:
             poll.register(worker.socket, (select.POLLIN * worker.busy) | (select.POLLOUT * bool(worker.unsent)))
         poll.poll(1000 * _TICK)
 
-    def _listen(self, worker: JudgeWorker, batch: RequestBatch) -> None:
+    def _take_answer(self, worker: JudgeWorker, batch: RequestBatch) -> None:
         """Take a worker's answer if it has come; if it will not come, replace the worker."""
         try:
-            answer = worker.answer()
+            answer = worker.receive_answer()
         except WorkerError as failure:
             if worker in batch.asked:
-                batch.reconsider(worker, failure)
+                batch.requeue_or_decide(worker, failure)
             else:
                 self._count_unstarted(worker)
-            self._dismiss(worker)
+            self._dismiss_worker(worker)
             return
         if answer and worker in batch.asked:
-            batch.close(worker, answer[0])
+            batch.record_answer(worker, answer[0])
         self.unstarted *= not answer
 
     def _count_unstarted(self, worker: JudgeWorker) -> None:
@@ -139,6 +139,6 @@ class WorkerPool:
                 "wrote to standard error says why; or memory, or the number of processes, is limited here."
             )
 
-    def _dismiss(self, worker: JudgeWorker) -> None:
+    def _dismiss_worker(self, worker: JudgeWorker) -> None:
         self.workers.remove(worker)
         worker.stop()

@@ -73,7 +73,7 @@ class UserVerifier:
         """
         if self.jury is None:
             example = (answer, answer, metadata)
-            if complaint := self._complaint(example):
+            if complaint := self._find_fault(example):
                 raise ValueError(f"data.verifier: {self.path}: {complaint}.")
             self.jury = WorkerPool(
                 *(make_user_judge, self.path, self.folder, example),
@@ -81,7 +81,7 @@ class UserVerifier:
                 budget=self.budget,
                 alone=build_reference_call,
             )
-            self.jury.start()
+            self.jury.start_workers()
 
     def judge(self, cases: Sequence[Case]) -> list[Verdict]:
         """Judge each completion; equal ones are asked once."""
@@ -91,10 +91,10 @@ class UserVerifier:
         assert self.jury is not None
         keys = [(completion, answer, id(metadata)) for completion, answer, metadata in cases]
         asked = dict(zip(keys, cases, strict=True))
-        verdicts = dict(zip(asked, map(make_verdict, self.jury.answers(list(asked.values()))), strict=True))
+        verdicts = dict(zip(asked, map(make_verdict, self.jury.answer_requests(list(asked.values()))), strict=True))
         return [verdicts[key] for key in keys]
 
-    def _complaint(self, example: Case) -> str:
+    def _find_fault(self, example: Case) -> str:
         end, own = os.pipe()
         command = [sys.executable, "-P", "-m", "rlcredit.verification.trial", str(own)]
         with open(end, "rb") as answered:

@@ -107,28 +107,31 @@ class MathVerifier:
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
         cases = zip(completions, references, strict=True)
-        looks = [inspect_answer(self._look, text, reference, self._statement) for text, reference in cases]
+        looks = [
+            inspect_answer(self._inspect_completion, text, reference, self._state_reference)
+            for text, reference in cases
+        ]
         undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
             require_sandbox("math-verify", self.unsafe)
-        verdicts = dict(zip(undecided, map(make_verdict, self.jury.answers(undecided)), strict=True))
+        verdicts = dict(zip(undecided, map(make_verdict, self.jury.answer_requests(undecided)), strict=True))
         return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
-    def verdict(self, completion: str, reference: str) -> Verdict:
+    def judge_one(self, completion: str, reference: str) -> Verdict:
         """Judge one completion."""
         return self.judge([completion], [reference])[0]
 
-    def _statement(self, reference: str) -> str:
+    def _state_reference(self, reference: str) -> str:
         return state_answer(reference, self.formats)[0]
 
-    def _look(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
+    def _inspect_completion(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
         """Return the verdict if comparing exactly decides, and else what the jury is asked."""
         answer = find_final_answer(completion, self.formats)
         if answer is None:
             return judge_unanswered(completion)
-        return self._at_once(answer, reference) or (answer, reference, self.tolerance)
+        return self._judge_at_once(answer, reference) or (answer, reference, self.tolerance)
 
-    def _at_once(self, answer: str, reference: str) -> Verdict | None:
+    def _judge_at_once(self, answer: str, reference: str) -> Verdict | None:
         if not reference.strip() or not answer:
             return Verdict.WRONG
         if answer.strip() == reference.strip():

@@ -66,14 +66,14 @@ class WorkerTemplate:
         with contextlib.suppress(OSError):  # it has died; whoever wants a copy will notice
             self.socket.sendall(REQUEST.pack(0, 0.0, len(content)) + content)
 
-    def copied(self) -> socket.socket:
+    def request_copy(self) -> socket.socket:
         """Ask for a copy, and return the connection to it; closed at the other end if there will be none."""
         connection, child = socket.socketpair()
         with child, contextlib.suppress(OSError):
             socket.send_fds(self.socket, [b"\0"], [child.fileno()])
         return connection
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it can copy itself no more."""
         return self.process.poll() is not None
 
@@ -90,14 +90,14 @@ class JudgeWorker:
 
     def __init__(self, template: WorkerTemplate) -> None:
         self.template = template  # a copy does not outlive it
-        self.socket = template.copied()
+        self.socket = template.request_copy()
         self.socket.setblocking(False)
         self.process = WorkerProcess()
         self.stop = weakref.finalize(self, _end_process, self.process, self.socket)
         self.ready = False
-        self._expect(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
+        self._begin_request(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
 
-    def ask(self, *request: Any, limit: float, patience: float) -> None:
+    def send_request(self, *request: Any, limit: float, patience: float) -> None:
         """Send a request, or as much of it as fits; :meth:`answer` sends the rest.
 
         Args:
@@ -108,33 +108,33 @@ class JudgeWorker:
         """
         content = pickle.dumps(request)
         # A random number: a worker cannot answer a request before it has received it.
-        self._expect(secrets.randbits(64), limit, patience)
+        self._begin_request(secrets.randbits(64), limit, patience)
         self.unsent = REQUEST.pack(self.number, limit, len(content)) + content
         with contextlib.suppress(WorkerError):  # raised again by `answer`
-            self._send()
+            self._send_unsent()
 
-    def _expect(self, number: int, limit: float, patience: float) -> None:
+    def _begin_request(self, number: int, limit: float, patience: float) -> None:
         self.number, self.limit, self.patience = number, limit, patience
         self.seen = time.monotonic()
         self.waited = self.slept = self.known = self.still = 0.0
-        self.computed = self.process.computed()
+        self.computed = self.process.read_processor_seconds()
         self.unsent = b""
         self.busy = True
 
-    def answer(self) -> tuple[float | None] | None:
+    def receive_answer(self) -> tuple[float | None] | None:
         """Return the answer if it has come, as a tuple of one; None before.
 
         Raises:
             WorkerError: if it will not come.
 
         """
-        self._send()
+        self._send_unsent()
         # Before anything is received: one that has answered sleeps too.
-        asleep = not self.unsent and self.process.asleep()
+        asleep = not self.unsent and self.process.is_asleep()
         try:
             content = self.socket.recv(2 * ANSWER.size)
         except BlockingIOError:
-            self._note(asleep)
+            self._note_activity(asleep)
             return None
         except OSError:
             raise WorkerError from None
@@ -144,11 +144,11 @@ class JudgeWorker:
         if number != self.number or not self.busy:
             raise WorkerError
         if not self.ready:
-            self.process.open(int(score))
+            self.process.attach_process(int(score))
         self.busy, self.ready = False, True
         return (score if has_score else None,)
 
-    def intact(self) -> bool:
+    def is_silent(self) -> bool:
         """Whether an idle worker is silent, as it should be: neither closed nor talking unasked."""
         try:
             self.socket.recv(1, socket.MSG_PEEK)
@@ -158,17 +158,21 @@ class JudgeWorker:
             return False
         return False
 
-    def used(self) -> float:
+    def measure_used_seconds(self) -> float:
         """Return the seconds that it has computed or slept over the request; its clock where the system tells none."""
-        return (self.process.computed() - self.computed) + self.slept if sys.platform == "linux" else self.waited
+        return (
+            (self.process.read_processor_seconds() - self.computed) + self.slept
+            if sys.platform == "linux"
+            else self.waited
+        )
 
-    def _note(self, asleep: bool) -> None:
+    def _note_activity(self, asleep: bool) -> None:
         """Note what a busy worker does, and give it up when it has done so for too long."""
         now = time.monotonic()
         passed, self.seen = min(now - self.seen, _LONGEST_LOOK), now
         self.waited += passed
         self.slept += passed * asleep
-        used = self.used()
+        used = self.measure_used_seconds()
         self.still = 0.0 if used > self.known else self.still + passed
         self.known = used
         if used > self.limit:
@@ -176,7 +180,7 @@ class JudgeWorker:
         if self.still > self.patience:
             raise StalledWorkerError
 
-    def _send(self) -> None:
+    def _send_unsent(self) -> None:
         while self.unsent:
             try:
                 self.unsent = self.unsent[self.socket.send(self.unsent) :]
@@ -192,20 +196,20 @@ class WorkerProcess:
     def __init__(self) -> None:
         self.pid = self.descriptor = 0
 
-    def open(self, pid: int) -> None:
+    def attach_process(self, pid: int) -> None:
         """Hold on to a process; its number may be another's once it has ended."""
         self.pid = pid
         with contextlib.suppress(AttributeError, OSError):  # no Linux, or one that has ended
             self.descriptor = os.pidfd_open(pid)
 
-    def computed(self) -> float:
+    def read_processor_seconds(self) -> float:
         """Return its processor seconds; 0 where the system does not tell."""
         try:
             return time.clock_gettime((~self.pid << 3) | 2) if self.pid else 0.0  # clock_getcpuclockid(3)
         except OSError:
             return 0.0
 
-    def asleep(self) -> bool:
+    def is_asleep(self) -> bool:
         """Whether it waits of its own accord: neither running, nor ready to, nor stopped, nor waiting for a disk."""
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"

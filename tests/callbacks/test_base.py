@@ -167,7 +167,7 @@ class NotANumber(CreditOperator, reads="advantages", writes="advantages"):
 )
 def test_an_operator_is_held_to_its_header(rollout, operator, message):
     with pytest.raises(StackError, match=message):
-        operator().checked(rollout)
+        operator().assign_checked(rollout)
 
 
 class Count(CreditOperator, reads="rewards"):
@@ -183,7 +183,7 @@ class Count(CreditOperator, reads="rewards"):
 
 def test_credit_that_is_not_finite_names_its_operator(rollout):
     with pytest.raises(NotFinite, match=r"Step 3: NotANumber assigning credit gives advantages that are not finite"):
-        NotANumber().checked(rollout)
+        NotANumber().assign_checked(rollout)
 
 
 def test_two_operators_of_one_class_keep_their_metrics_apart(fit):
@@ -210,9 +210,9 @@ class Tokenless(CreditOperator, writes="signal"):
 
 def test_every_field_that_is_written_is_held_to_its_shape_and_range(rollout):
     with pytest.raises(StackError, match=r"WrongLambda leaves sepa_lambda = 1.5, expected one in \[0, 1\]"):
-        WrongLambda().checked(rollout)
+        WrongLambda().assign_checked(rollout)
     with pytest.raises(StackError, match=r"Tokenless leaves signal of shape \(8,\), expected \(8, 6\)"):
-        Tokenless().checked(make_rollout())
+        Tokenless().assign_checked(make_rollout())
 
 
 def test_credit_is_detached_however_it_is_assigned(rollout):
@@ -299,7 +299,7 @@ class Silent(CreditOperator, reads="rewards"):
 )
 def test_facts_stay_and_tensors_are_rebound(rollout, operator, message):
     with pytest.raises(StackError, match=message):
-        operator().checked(rollout)
+        operator().assign_checked(rollout)
 
 
 class Remembers(CorrectnessGate, state="history"):
@@ -399,7 +399,7 @@ def test_a_read_that_the_header_does_not_declare_is_refused_with_its_line(rollou
     source, first = inspect.getsourcelines(operator)
     line = first + next(place for place, text in enumerate(source) if "rollout." in text)
     with pytest.raises(StackError) as error:
-        operator().checked(rollout)
+        operator().assign_checked(rollout)
     expected = (
         f"{operator.__name__} reads `{field}` (test_base.py, line {line}), which it does not declare. Add {field}"
     )
@@ -407,7 +407,7 @@ def test_a_read_that_the_header_does_not_declare_is_refused_with_its_line(rollou
 
 
 def test_what_an_operator_has_bound_itself_it_may_read(rollout):
-    assert set(ReadsItsOwn().checked(rollout)) == {"mean"}
+    assert set(ReadsItsOwn().assign_checked(rollout)) == {"mean"}
 
 
 def test_watching_leaves_no_trace(rollout):

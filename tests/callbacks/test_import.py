@@ -34,7 +34,7 @@ rollout = Rollout(
     tokens=[["a", "b"], ["c", "d"]],
 )
 for operator in (GRPO(), GTPO(beta=0.5)):
-    operator.checked(rollout)
+    operator.assign_checked(rollout)
 print(rollout.advantages.tolist())
 try:
     check_stack([SEPA(), GTPO()])

@@ -36,11 +36,11 @@ class RunLauncher(Protocol):
         ...
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """Return where they go, for people."""
         ...
 
-    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
         """Start ``rlcredit fit``.
 
         Args:
@@ -51,7 +51,7 @@ class RunLauncher(Protocol):
         """
         ...
 
-    def end(self, record: Path) -> None:
+    def end_leftover_run(self, record: Path) -> None:
         """End the run that has written this file, if it still goes on."""
         ...
 

@@ -32,11 +32,11 @@ class LocalLauncher:
         return len(self.environments)
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """Return where they go, for people."""
         return f"this machine; threads of a run: {self.threads}"
 
-    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
         """Start a run in a slot that is free."""
         busy = {slot for slot, process in self.processes.items() if process.poll() is None}
         slot = next(slot for slot in range(self.slots) if slot not in busy)
@@ -44,7 +44,7 @@ class LocalLauncher:
         self.processes[slot] = start_run_process(folder, args, own, forked=self.forking)
         return self.processes[slot]
 
-    def end(self, record: Path) -> None:
+    def end_leftover_run(self, record: Path) -> None:
         """End what an earlier campaign has left."""
         kill_recorded_process(record)
 

@@ -23,7 +23,7 @@ class ClusterNode:
     cpus: int
     gpus: int
 
-    def holds(self, threads: int, devices: int) -> int:
+    def run_capacity(self, threads: int, devices: int) -> int:
         """Return how many runs it can hold.
 
         Example:
@@ -51,7 +51,7 @@ def select_living_nodes(descriptions: Sequence[Mapping[str, Any]]) -> list[Clust
 
 def cluster_capacity(nodes: Sequence[ClusterNode], threads: int, devices: int) -> int:
     """Return how many runs all nodes can hold."""
-    return sum(node.holds(threads, devices) for node in nodes)
+    return sum(node.run_capacity(threads, devices) for node in nodes)
 
 
 def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int | None) -> int:
@@ -86,7 +86,7 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
         '2 nodes hold 2 runs each; a run takes 1 CPU and 1 GPU'
 
     """
-    counts = Counter(node.holds(threads, devices) for node in nodes)
+    counts = Counter(node.run_capacity(threads, devices) for node in nodes)
     held = [
         f"{count} {'node holds' if count == 1 else 'nodes hold'} {_format_count(runs, 'run')}{' each' if count > 1 else ''}"
         for runs, count in sorted(counts.items())

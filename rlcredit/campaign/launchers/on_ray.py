@@ -39,7 +39,7 @@ class ClusterHeartbeat:
         self.looked = 0.0
         self.lost = False
 
-    def check(self) -> None:
+    def refuse_lost_cluster(self) -> None:
         """Look, unless that was a moment ago.
 
         Raises:
@@ -80,7 +80,7 @@ class RayTask:
             LostClusterError: nothing will be heard of it.
 
         """
-        PULSE.check()
+        PULSE.refuse_lost_cluster()
         if self.status is None and ray.wait([self.reference], timeout=0)[0]:
             try:
                 self.status = ray.get(self.reference)
@@ -116,17 +116,17 @@ class RayLauncher:
     @property
     def slots(self) -> int:
         """Return how many runs may go on now; nodes come and go."""
-        PULSE.check()
+        PULSE.refuse_lost_cluster()
         capacity = nodes.cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 
     @property
-    def where(self) -> str:
+    def description(self) -> str:
         """Return where they go, for people."""
         address = ray.get_runtime_context().gcs_address
         return f"Ray at {address}: {nodes.describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
 
-    def begin(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
         """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
         folder.mkdir(parents=True, exist_ok=True)
         own = {**environment, "OMP_NUM_THREADS": str(self.threads)}
@@ -135,7 +135,7 @@ class RayLauncher:
         )
         return RayTask(remote.remote(folder, args, own, Path.cwd(), read_code_versions()), RunFolder(folder).log)
 
-    def end(self, record: Path) -> None:
+    def end_leftover_run(self, record: Path) -> None:
         """Ask every node to end what an earlier campaign has left; the one that knows the process does."""
         if record.exists():
             references = [call_on_node(node, kill_recorded_process, record.resolve()) for node in list_cluster_nodes()]

@@ -15,11 +15,11 @@ class UnreadableReferenceError(Exception):
 class ValueEquality(Protocol):
     """Equality of single values in normal form."""
 
-    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+    def is_equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference."""
         ...
 
-    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+    def is_proportional(self, answer: str, reference: str, positive: bool) -> bool:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``."""
         ...
 
@@ -32,6 +32,6 @@ class AnswerEquality(Protocol):
         """Equality of single values."""
         ...
 
-    def equal(self, answer: str, reference: str) -> bool:
+    def is_equal(self, answer: str, reference: str) -> bool:
         """Whether an answer equals its reference, by the kind of thing that the reference is."""
         ...

@@ -141,7 +141,7 @@ class ExactEquality:
     def __init__(self, tolerance: float = 0.0) -> None:
         self.tolerance = tolerance
 
-    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+    def is_equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference.
 
         Raises:
@@ -162,7 +162,7 @@ class ExactEquality:
             return False
         raise UndecidedError
 
-    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+    def is_proportional(self, answer: str, reference: str, positive: bool) -> bool:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
 
         Raises:

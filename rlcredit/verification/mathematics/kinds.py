@@ -59,7 +59,7 @@ class KindEquality:
 
     values: ValueEquality
 
-    def equal(self, answer: str, reference: str) -> bool:
+    def is_equal(self, answer: str, reference: str) -> bool:
         """Whether an answer equals its reference, both in normal form.
 
         Raises:
@@ -88,4 +88,4 @@ def is_equal_answer(answer: str, reference: str, values: ValueEquality) -> bool:
         UnreadableReferenceError: the reference is nothing that can be compared.
 
     """
-    return KindEquality(values).equal(write_normal_form(answer), write_normal_form(reference))
+    return KindEquality(values).is_equal(write_normal_form(answer), write_normal_form(reference))

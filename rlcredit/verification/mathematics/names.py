@@ -110,4 +110,4 @@ def read_chain_value(answer: str, compare: AnswerEquality) -> str:
         return ""
     if between and not is_finished_expression(read_quantity(last).value):
         return ""
-    return last if all(compare.equal(part, read_quantity(last).value) for part in between) else ""
+    return last if all(compare.is_equal(part, read_quantity(last).value) for part in between) else ""

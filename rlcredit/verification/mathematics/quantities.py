@@ -34,7 +34,7 @@ def is_same_quantity(answer: str, reference: str, compare: AnswerEquality) -> bo
         # An upright letter is a unit beside a constant, and a name in a reference that has names.
         ours = Quantity(answer)
     if theirs.unit == DEGREES and (ours.unit == "rad" or (not ours.unit and r"\pi" in ours.value)):
-        return compare.values.equal(ours.value, rf"\frac{{{theirs.value} \pi}}{{180}}")
+        return compare.values.is_equal(ours.value, rf"\frac{{{theirs.value} \pi}}{{180}}")
     if not ours.unit and len(theirs.unit) == 1:
         # "5 m" is a product of two letters but beside a reference in metres.
         ours = ours._replace(value=re.sub(rf"(?<=[\d}}\s])\s*{theirs.unit}$", "", ours.value))
@@ -44,4 +44,4 @@ def is_same_quantity(answer: str, reference: str, compare: AnswerEquality) -> bo
     factors = [ours.factor / theirs.factor]
     if theirs.unit == PERCENT and not ours.unit and ours.factor == 1:
         factors.append(Fraction(1))
-    return any(compare.values.equal(ours.value, theirs.value, factor) for factor in factors)
+    return any(compare.values.is_equal(ours.value, theirs.value, factor) for factor in factors)

@@ -170,4 +170,4 @@ def _find_compared_names(text: str) -> set[str]:
 def _is_same_interval(ours: Piece, theirs: Piece, compare: AnswerEquality) -> bool:
     if (ours[0], ours[3]) != (theirs[0], theirs[3]):
         return False
-    return all(our == their or compare.equal(our, their) for our, their in zip(ours[1:3], theirs[1:3], strict=True))
+    return all(our == their or compare.is_equal(our, their) for our, their in zip(ours[1:3], theirs[1:3], strict=True))

@@ -27,14 +27,14 @@ def is_same_equation(answer: str, reference: str, compare: AnswerEquality) -> bo
     if theirs[0] == "y" and _FUNCTION.fullmatch(ours[0]) and ours[0] not in reference:
         ours[0] = "y"
     if len(ours) == 1:
-        return (is_value_name(theirs[0]) or len(theirs) > 2) and compare.equal(answer, theirs[-1])
+        return (is_value_name(theirs[0]) or len(theirs) > 2) and compare.is_equal(answer, theirs[-1])
     if not all(ours):
         return False
     if squeeze_blanks(ours[0]) == squeeze_blanks(theirs[0]):
-        return compare.equal(ours[-1], theirs[-1]) and all(compare.equal(step, ours[-1]) for step in ours[1:-1])
+        return compare.is_equal(ours[-1], theirs[-1]) and all(compare.is_equal(step, ours[-1]) for step in ours[1:-1])
     if len(ours) != 2 or len(theirs) != 2:
         return False
-    return compare.values.proportional(_subtract_sides(ours), _subtract_sides(theirs), positive=False)
+    return compare.values.is_proportional(_subtract_sides(ours), _subtract_sides(theirs), positive=False)
 
 
 def _subtract_sides(both: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def is_same_inequality(answer: str, reference: str, compare: AnswerEquality) -> 
         ours = [ours[2], FLIPPED.get(ours[1], ours[1]), ours[0]]
     if ours[1] != theirs[1]:
         return False
-    return compare.values.proportional(
+    return compare.values.is_proportional(
         _subtract_sides(ours[::2]), _subtract_sides(theirs[::2]), positive=ours[1] != r"\ne"
     )
 
@@ -80,11 +80,11 @@ def is_congruence(reference: str) -> bool:
 def is_same_congruence(answer: str, reference: str, compare: AnswerEquality) -> bool:
     """Whether an answer has the same modulus, and a residue that differs by a multiple of it."""
     ours, theirs = _read_congruence(answer), _read_congruence(reference)
-    if ours is None or theirs is None or not compare.equal(ours[2], theirs[2]):
+    if ours is None or theirs is None or not compare.is_equal(ours[2], theirs[2]):
         return False
-    if ours[0] and theirs[0] and not compare.equal(ours[0], theirs[0]):
+    if ours[0] and theirs[0] and not compare.is_equal(ours[0], theirs[0]):
         return False
     whole = [re.fullmatch(r"-?\d{1,20}", text) for text in (ours[1], theirs[1], theirs[2])]
     if all(whole) and int(theirs[2]):
         return (int(ours[1]) - int(theirs[1])) % int(theirs[2]) == 0
-    return compare.equal(ours[1], theirs[1])
+    return compare.is_equal(ours[1], theirs[1])

@@ -143,7 +143,7 @@ def is_same_sequence(answer: str, reference: str, compare: AnswerEquality) -> bo
     """Whether an answer has the same elements in the same order, and its dots at the same place."""
     ours, theirs = _split_elements(answer), _split_elements(reference)
     return len(ours) == len(theirs) and all(
-        our == their if _GOES_ON in (our, their) else compare.equal(our, their)
+        our == their if _GOES_ON in (our, their) else compare.is_equal(our, their)
         for our, their in zip(ours, theirs, strict=True)
     )
 

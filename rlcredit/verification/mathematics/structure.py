@@ -100,7 +100,7 @@ def has_same_items(answers: Sequence[str], references: Sequence[str], compare: A
         return False
     left = list(answers)
     for reference in references:
-        place = next((place for place, answer in enumerate(left) if compare.equal(answer, reference)), None)
+        place = next((place for place, answer in enumerate(left) if compare.is_equal(answer, reference)), None)
         if place is None:
             return False
         left.pop(place)
@@ -110,5 +110,5 @@ def has_same_items(answers: Sequence[str], references: Sequence[str], compare: A
 def has_same_items_in_order(answers: Sequence[str], references: Sequence[str], compare: AnswerEquality) -> bool:
     """Whether two sequences hold the same elements in the same order."""
     return len(answers) == len(references) and all(
-        compare.equal(answer, reference) for answer, reference in zip(answers, references, strict=True)
+        compare.is_equal(answer, reference) for answer, reference in zip(answers, references, strict=True)
     )

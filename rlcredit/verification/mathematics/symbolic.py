@@ -73,7 +73,7 @@ class SymbolicEquality:
     def __init__(self, tolerance: float = 0.0) -> None:
         self.exact = ExactEquality(tolerance)
 
-    def equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
+    def is_equal(self, answer: str, reference: str, factor: Fraction = Fraction(1)) -> bool:
         """Whether an answer, multiplied by a factor, has the value of its reference.
 
         Raises:
@@ -81,14 +81,14 @@ class SymbolicEquality:
 
         """
         try:
-            return self.exact.equal(answer, reference, factor)
+            return self.exact.is_equal(answer, reference, factor)
         except UndecidedError:
             theirs, ours = _parse_reference(reference), _parse_expression(answer)
         tolerance = self.exact.tolerance
         ours = ours if factor == 1 else ours * factor.numerator / factor.denominator
         return is_same_value(ours, theirs) or (tolerance > 0 and _is_near_reference(ours, theirs, tolerance))
 
-    def proportional(self, answer: str, reference: str, positive: bool) -> bool:
+    def is_proportional(self, answer: str, reference: str, positive: bool) -> bool:
         """Whether their ratio is a constant other than zero; greater than zero if ``positive``.
 
         Raises:
@@ -96,7 +96,7 @@ class SymbolicEquality:
 
         """
         try:
-            return self.exact.proportional(answer, reference, positive)
+            return self.exact.is_proportional(answer, reference, positive)
         except UndecidedError:
             return _is_proportional(_parse_expression(answer), _parse_reference(reference), positive)
 

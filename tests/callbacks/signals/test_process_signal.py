@@ -17,7 +17,7 @@ def test_without_the_reference_the_repair_is_named():
     rollout = make_rollout()
     rollout.ref_log_ratio = None
     with pytest.raises(StackError, match=r"ProcessSignal reads \['ref_log_ratio'\], which this rollout lacks"):
-        ProcessSignal().checked(rollout)
+        ProcessSignal().assign_checked(rollout)
 
 
 def test_a_negative_beta_is_refused():

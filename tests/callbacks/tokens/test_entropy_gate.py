@@ -39,8 +39,8 @@ def test_advantages_and_process_have_gates_of_their_own(gated, spared):
     for each in (rollout, both):
         each.advantages, each.process = each.old_logprobs, each.entropy
     before = getattr(rollout, spared)
-    EntropyGate(**{spared: False}).checked(rollout)
-    EntropyGate().checked(both)
+    EntropyGate(**{spared: False}).assign_checked(rollout)
+    EntropyGate().assign_checked(both)
     assert getattr(rollout, spared) is before
     assert_close(getattr(rollout, gated), getattr(both, gated))
 
