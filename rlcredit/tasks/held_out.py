@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlcredit.engines.sampling import Sampling
 
 if TYPE_CHECKING:
-    from rlcredit.tasks.base import Task
+    from rlcredit.tasks.base import PromptBatch, Task
 
 FAR_APART = 2**40
 """How far the names of the noise of two sets lie apart."""
