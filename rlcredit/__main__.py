@@ -7,20 +7,20 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from rlcredit.exits import REFUSED, signal_exit_status
-from rlcredit.inputs.found import prefer_own_callbacks, resolve_config_flags
-from rlcredit.inspection.visible import guard_output
+from rlcredit.base.exit_status import REFUSED, signal_exit_status
+from rlcredit.base.text_escaping import guard_output
+from rlcredit.config.paths import prefer_own_callbacks, resolve_config_flags
 
 COMMANDS = {
-    "campaign": "rlcredit.campaign.command:run_campaign_command",
-    "card": "rlcredit.card.command:run_card_command",
-    "deliver": "rlcredit.command_line.deliver:run_deliver_command",
-    "evaluate": "rlcredit.evaluation.command:run_evaluate_command",
-    "export": "rlcredit.command_line.export:run_export_command",
-    "list": "rlcredit.command_line.listing:run_list_command",
-    "report": "rlcredit.report.command:run_report_command",
-    "sample": "rlcredit.command_line.sample:run_sample_command",
-    "try": "rlcredit.command_line.trial:run_try_command",
+    "campaign": "rlcredit.campaign.campaign_command:run_campaign_command",
+    "card": "rlcredit.cards.card_command:run_card_command",
+    "deliver": "rlcredit.cli.deliver:run_deliver_command",
+    "evaluate": "rlcredit.evaluation.evaluate_command:run_evaluate_command",
+    "export": "rlcredit.cli.export:run_export_command",
+    "list": "rlcredit.cli.listing:run_list_command",
+    "report": "rlcredit.report.report_command:run_report_command",
+    "sample": "rlcredit.cli.sample:run_sample_command",
+    "try": "rlcredit.cli.question_trial:run_try_command",
 }
 """The functions that run the subcommands that parse for themselves; only the one that is asked for is imported."""
 
@@ -61,17 +61,17 @@ def _run_named_command() -> None:
     if name in COMMANDS:
         module, function = COMMANDS[name].split(":")
         sys.exit(getattr(importlib.import_module(module), function)(sys.argv[2:]))
-    from rlcredit.command_line import overview, startup, version  # noqa: PLC0415
+    from rlcredit.cli import startup  # noqa: PLC0415
 
-    if version.is_version_request(sys.argv[1:]):
-        print(version.render_versions())
+    if startup.is_version_request(sys.argv[1:]):
+        print(startup.render_versions())
         return
-    if overview.is_help_request(sys.argv[1:]):
-        print(overview.render_help(), end="")
+    if startup.is_help_request(sys.argv[1:]):
+        print(startup.render_help(), end="")
         return
     sys.argv[1:] = resolve_config_flags(sys.argv[1:])
     startup.read_configuration_or_exit(sys.argv[1:])
-    from rlcredit.command_line.cli import run_lightning_command as lightning  # noqa: PLC0415
+    from rlcredit.cli.application import run_lightning_command as lightning  # noqa: PLC0415
 
     lightning()
 

@@ -29,13 +29,13 @@ from small_policies import load_with_random_adapter, save_as_policy
 from tiny_traces import CHAIN_SUM
 from torch import Tensor
 
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Samples, Sampling
-from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy
-from rlcredit.rollout import Rollout
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
+from rlcredit.training.module import PolicyModule
 
 PROMPTS, GROUP, LENGTH, TEMPERATURE = 8, 16, 128, 0.7
 

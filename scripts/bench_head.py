@@ -30,7 +30,7 @@ from benchmarks import (
 )
 from torch import Tensor
 
-from rlcredit.functional.uncertainty import BYTES, scores_from_hidden
+from rlcredit.formulas.uncertainty import BYTES, scores_from_hidden
 
 SHAPES = {384: (4096, 64), 32_000: (1024, 256), 151_936: (1024, 256)}
 """Positions and width by vocabulary: what two cores can do in seconds."""

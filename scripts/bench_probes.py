@@ -14,7 +14,6 @@ import torch
 from bench_step import PARTS, measure_training_steps
 from lightning.pytorch import Callback
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -34,7 +33,8 @@ from callbacks.probes.zero_variance import ZeroVariance
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from rlcredit.command_line.quiet import silence_libraries
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.operator import CreditOperator
 
 HOOKS = ("assign", "on_before_backward", "on_train_batch_end")
 STACKS = {"maxrl": [MaxRL()], "hicra": [GRPO(), StrategicGrams(), HICRA()], "gtpo": [GRPO(), GTPO()]}

@@ -14,15 +14,15 @@ import torch
 from bench_step import measure_training_steps
 from benchmarks import make_benchmark_parser, write_measurements
 
-from callbacks.base import CreditOperator
 from callbacks.episode.maxrl import MaxRL
 from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
 from callbacks.schedules.linear_lambda import LinearLambda
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.rollout import Rollout
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
 
 PROSE = "so we have x = 4 y + 12 and the sum of both is equal to 17 minus what was there"
 

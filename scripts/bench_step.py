@@ -20,10 +20,10 @@ from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
+from rlcredit.training.module import PolicyModule
 
 PARTS = ("time/rollout", "time/verify", "time/credit", "time/update")
 

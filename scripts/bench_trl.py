@@ -30,11 +30,11 @@ from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.sampling import Sampling
-from rlcredit.module import PolicyModule
-from rlcredit.policy import LoRA, Policy
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.tasks import Example, ReasoningGym
+from rlcredit.training.module import PolicyModule
 from rlcredit.verification.verifiers import Verdict
 
 PROMPTS, COMPLETIONS, MAX_TOKENS, TEMPERATURE, LR, RANK, ALPHA, CLIP = 8, 16, 128, 0.7, 5e-4, 16, 32, 1.0

@@ -17,8 +17,8 @@ import csv_rows
 import numpy as np
 import yaml
 
+from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
-from rlcredit.files import write_atomically
 
 DECAY = "configs/rates/linear_decay.yaml"
 DECAYED = ("flat", "measured")

@@ -16,8 +16,8 @@ import torch
 
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.functional.spans import Span, phrase_spans
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.formulas.spans import Span, phrase_spans
 
 Planner = Callable[[Sequence[str]], list[list[Span]]]
 """Finds the stretches of every text that plan."""

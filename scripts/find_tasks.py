@@ -15,8 +15,8 @@ import csv_rows
 import reasoning_gym
 import yaml
 
-from rlcredit.evaluation.command import run_evaluate_command as evaluate
-from rlcredit.tasks.split import is_held_out
+from rlcredit.evaluation.evaluate_command import run_evaluate_command as evaluate
+from rlcredit.tasks.held_out_split import is_held_out
 
 WANTED = "{question}\nAnswer shortly and end with: The answer is"
 POSITIVE = {"operators": ["+"], "allow_parentheses": False, "allow_negation": False}

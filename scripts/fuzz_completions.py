@@ -21,9 +21,8 @@ from pathlib import Path
 from reasoning_gym.factory import DATASETS
 
 from rlcredit.tasks import Example, ReasoningGym, Task
-from rlcredit.tasks.base import require_positive
-from rlcredit.verification.answers import FORMATS
-from rlcredit.verification.statements import STATEMENTS
+from rlcredit.tasks.task import require_positive
+from rlcredit.verification.answer_formats import FORMATS, STATEMENTS
 from rlcredit.verification.verifiers import Verdict
 
 BATCH = 128

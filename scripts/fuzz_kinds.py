@@ -14,10 +14,10 @@ import torch
 import yaml
 from fuzz_mutations import damage_bytes, dump_as_yaml_or_json, mutate_content
 
+from rlcredit.base.files import file_sha256
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
-from rlcredit.command_line.cli import CreditCLI, run_credit_cli
-from rlcredit.files import file_sha256
-from rlcredit.report.command import run_report_command as report
+from rlcredit.cli.application import CreditCLI, run_credit_cli
+from rlcredit.report.report_command import run_report_command as report
 from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import JSONL

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import csv_rows
 
-from rlcredit.card import leaderboard
-from rlcredit.card.board import SHIPPED, Row, keep_latest_rows, summarise_card
-from rlcredit.card.card import USUAL, Card
-from rlcredit.card.foretelling import correlate_predictors, render_predictor_table
-from rlcredit.card.organisms import list_policy_names
-from rlcredit.card.standing import summarise_leaderboard
+from rlcredit.cards import leaderboard
+from rlcredit.cards.card import USUAL, Card
+from rlcredit.cards.card_policies import list_policy_names
+from rlcredit.cards.predictors import correlate_predictors, render_predictor_table
+from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from short_runs import train_unlogged
 from torch import Tensor
 
-from callbacks.base import CreditOperator, assign_credit
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
 from callbacks.episode.grpo import GRPO
@@ -39,17 +38,18 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.random_mask import RandomMask
-from rlcredit.campaign.resolution import resolve_condition
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Sampling
-from rlcredit.gradients import compute_credit_gradients
-from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy
-from rlcredit.rollout import FACTS, Rollout
+from rlcredit.campaign.resolved_condition import resolve_condition
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.policy import Policy
 from rlcredit.statistics.batch_agreement import agreement_and_direction
-from rlcredit.statistics.jackknife import jackknife_interval
+from rlcredit.statistics.intervals import jackknife_interval
 from rlcredit.tasks import ReasoningGym, Task
+from rlcredit.training.credit_gradients import compute_credit_gradients
+from rlcredit.training.module import PolicyModule
 
 STACKS: dict[str, Callable[[], list[CreditOperator]]] = {
     "GRPO": lambda: [GRPO()],

@@ -11,12 +11,12 @@ import torch
 from tiny_traces import CHAIN_SUM
 
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Sampling
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.spans import mask_from_spans, phrase_spans
-from rlcredit.policy import TINY, Policy
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.spans import mask_from_spans, phrase_spans
+from rlcredit.policy.policy import TINY, Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
 

@@ -18,9 +18,9 @@ import math_verify
 from tabulate_verifier import render_verifier_table
 from verifier_rewrites import DIFFERENT, EQUAL
 
-from rlcredit.tasks.sources import RecordSource
-from rlcredit.tasks.values import has_column, read_answer_text, read_column
-from rlcredit.verification.answers import AnswerFormat, find_final_answer
+from rlcredit.tasks.record_sources import RecordSource
+from rlcredit.tasks.record_values import has_column, read_answer_text, read_column
+from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 
 KINDS = {"equal": EQUAL, "different": DIFFERENT}

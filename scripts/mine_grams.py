@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from scipy.cluster.vq import kmeans2
 
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.functional.spans import APOSTROPHE
-from rlcredit.loading import load_sentence_encoder
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.formulas.spans import APOSTROPHE
+from rlcredit.policy.model_loading import load_sentence_encoder
 
 LENGTHS = (3, 4, 5)
 WORD = rf"[^\W\d_]+(?:{APOSTROPHE}[^\W\d_]+)*"

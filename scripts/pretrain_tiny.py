@@ -22,7 +22,7 @@ from organism_traces import ORGANISMS, PolicyRecipe, lengthen_chains
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from rlcredit.tasks.split import is_held_out
+from rlcredit.tasks.held_out_split import is_held_out
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 CHAT_TEMPLATE = (

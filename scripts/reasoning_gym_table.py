@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rlcredit.command_line.cli import run_lightning_command as command_line
+from rlcredit.cli.application import run_lightning_command as command_line
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ["name", "outcome", "seconds", "longest_question", "references_right", "message"]

@@ -25,7 +25,7 @@ from reference_text import (
 
 import callbacks
 import rlcredit.losses
-from callbacks import find_operator_classes
+from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.losses import PolicyLoss
 
 ROOT = Path(__file__).parents[1]

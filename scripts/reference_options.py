@@ -11,12 +11,12 @@ from typing import Any
 from reference_text import parse_parameters, render_markdown_table, render_one_line
 
 import rlcredit.tasks
-from rlcredit.command_line.cli import TRAINER_DEFAULTS
-from rlcredit.engines.base import Engine
-from rlcredit.module import PolicyModule
+from rlcredit.cli.application import TRAINER_DEFAULTS
+from rlcredit.decoding.engine import Engine
+from rlcredit.outputs.checkpoints import Checkpoints
+from rlcredit.outputs.completion_table import CompletionTable
 from rlcredit.tasks import Task
-from rlcredit.tracking.checkpoints import Checkpoints
-from rlcredit.tracking.completions import CompletionTable
+from rlcredit.training.module import PolicyModule
 
 LINKED = {"seed"}
 """Arguments that ``seed_everything`` sets."""

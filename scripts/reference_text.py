@@ -26,7 +26,7 @@ def convert_to_markdown(text: str) -> str:
     r"""Return a paragraph of a docstring as Markdown.
 
     Example:
-        >>> convert_to_markdown("Multiply by :func:`rlcredit.functional.gates.gate_statistics`, ``b`` or :math:`b^2`.")
+        >>> convert_to_markdown("Multiply by :func:`rlcredit.formulas.gates.gate_statistics`, ``b`` or :math:`b^2`.")
         'Multiply by `gate_statistics`, `b` or $b^2$.'
 
     """

@@ -23,7 +23,6 @@ from tabulate_gradients import render_policy_angle_table, render_toy_angle_table
 from tiny_traces import CHAIN_SUM
 from torch import Tensor, nn
 
-from callbacks.base import CreditOperator, assign_credit
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -37,13 +36,14 @@ from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.functional.directions import vector_agreement
-from rlcredit.functional.masked import masked_mean
-from rlcredit.gradients import predict_adam_step
-from rlcredit.module import PolicyModule
-from rlcredit.rollout import Rollout
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gradient_vectors import vector_agreement
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.tasks import ReasoningGym
+from rlcredit.training.credit_gradients import predict_adam_step
+from rlcredit.training.module import PolicyModule
 
 VOCABULARY, END, PROMPT, LENGTH, GROUP, BATCHES = 64, 1, 5, 8, 16, 20
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from lightning.pytorch import Callback, Trainer
 
-from rlcredit.module import PolicyModule
 from rlcredit.tasks import Task
+from rlcredit.training.module import PolicyModule
 
 
 def train_unlogged(module: PolicyModule, task: Task, steps: int, callbacks: Sequence[Callback], **more: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from rlcredit.policy import Policy
+from rlcredit.policy.policy import Policy
 
 
 def load_with_random_adapter(policy: Policy) -> Policy:

@@ -123,7 +123,7 @@ def _run_in_child(folder: Path, stack: str, fault: InjectedFault | None, calls: 
     (folder / "fault").unlink(missing_ok=True)
     counts = count_phase_calls() if calls else {}
     try:
-        from rlcredit.command_line.cli import run_lightning_command  # noqa: PLC0415
+        from rlcredit.cli.application import run_lightning_command  # noqa: PLC0415
 
         if fault is not None:
             fault.install(folder / "fault")
@@ -298,7 +298,7 @@ def make_fresh_folder(home: Path, folder: Path) -> Path:
 
 def run_without_faults(home: Path, stacks: Sequence[str]) -> None:
     """Run every stack without a fault, twice; exit if the two runs differ."""
-    from rlcredit.record.database import make_mlflow_database  # noqa: PLC0415
+    from rlcredit.record.mlflow_client import make_mlflow_database  # noqa: PLC0415
 
     home.mkdir(parents=True, exist_ok=True)
     make_mlflow_database(f"sqlite:///{home / 'mlflow.db'}")
@@ -403,7 +403,7 @@ def main(words: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     import mlflow  # noqa: F401, PLC0415
 
-    import rlcredit.command_line.cli  # noqa: F401, PLC0415
+    import rlcredit.cli.application  # noqa: F401, PLC0415
 
     gc.freeze()  # spare every fork the garbage collection of all imports
     run_without_faults(_home, args.stacks)

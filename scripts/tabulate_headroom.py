@@ -15,8 +15,8 @@ import numpy as np
 from csv_rows import read_csv_rows
 from tabulate_study import format_difference
 
-from rlcredit.statistics.learning_curve_area import learning_curve_area
 from rlcredit.statistics.ratio_of_means import ratio_of_means
+from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
 
 HEADS = ("condition", "difference after the last step", "share of the gap", "difference of areas", "share of that gap")

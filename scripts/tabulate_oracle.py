@@ -16,7 +16,7 @@ import csv_rows
 import numpy as np
 from logged import LoggedMetric, read_logged_metrics
 
-from rlcredit.figures import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
+from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
 
 PREFIX = "probe/CreditOracle/"
 DIAGNOSTICS = ("QuadrantStats", "PolarityMisalignment", "EntropyCollapse", "ZeroVariance", "DecisionPivots")

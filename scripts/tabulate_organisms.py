@@ -17,7 +17,7 @@ import csv_rows
 import numpy as np
 from logged import read_logged_metrics
 
-from rlcredit.card.organisms import list_policy_names
+from rlcredit.cards.card_policies import list_policy_names
 
 ORACLE = "probe/CreditOracle/"
 PASS = "val/pass_at_1"

@@ -12,7 +12,7 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
-from rlcredit.campaign.metric import MetricDefinition, list_metric_differences
+from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test

@@ -15,7 +15,7 @@ import csv_rows
 import numpy as np
 
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.statistics.mean_of_shares import share_interval
+from rlcredit.statistics.intervals import share_interval
 
 METRICS = ("pass_at_1", "pass_at_k", "completion_length", "entropy", "no_answer")
 HEADS = (

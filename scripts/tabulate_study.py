@@ -13,9 +13,9 @@ from pathlib import Path
 import csv_rows
 from tabulate_published import Arm, read_published_runs
 
-from rlcredit.campaign.metric import list_metric_differences
-from rlcredit.report.tables import format_difference_interval, format_p_value, format_signed_points
-from rlcredit.statistics.interval import Interval
+from rlcredit.campaign.metric_definition import list_metric_differences
+from rlcredit.report.report_tables import format_difference_interval, format_p_value, format_signed_points
+from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.t_test import welch_t_test
 
 PAPER = {

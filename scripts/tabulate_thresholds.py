@@ -15,7 +15,7 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
-from rlcredit.card.learning import PRIMARY, steps_to_threshold
+from rlcredit.cards.training_outcome import PRIMARY, steps_to_threshold
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)

@@ -18,14 +18,14 @@ from small_policies import load_with_random_adapter
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Sampling
-from rlcredit.module import PolicyModule
-from rlcredit.policy import Policy
-from rlcredit.record.database import make_mlflow_database
-from rlcredit.rollout import Rollout
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.policy import Policy
+from rlcredit.record.mlflow_client import make_mlflow_database
 from rlcredit.tasks import ReasoningGym
+from rlcredit.training.module import PolicyModule
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # runs that tests start share the cores with other tests
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started this with Ctrl-C ignored,

@@ -16,7 +16,7 @@ from rlcredit.campaign import forks
 
 ROOT = Path(__file__).parents[1]
 TESTED = (
-    *("rlcredit.command_line.deliver", "mlflow", "alembic", "mlflow.tracing.otel.otel_archival"),
+    *("rlcredit.cli.deliver", "mlflow", "alembic", "mlflow.tracing.otel.otel_archival"),
     *("mlflow.utils.name_utils", "reasoning_gym", "bitsandbytes"),
     *("transformers.models.qwen3.modeling_qwen3", "transformers.models.bloom.modeling_bloom"),
 )

@@ -1,6 +1,6 @@
 """An operator that watches."""
 
-from callbacks.base import CreditOperator
+from rlcredit.credit.operator import CreditOperator
 
 
 class RolloutSpy(CreditOperator, reads="advantages"):

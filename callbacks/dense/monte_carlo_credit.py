@@ -5,12 +5,12 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.segments import Cuts, segment_differences, segment_starts
-from rlcredit.functional.uncertainty import token_odds
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.segments import Cuts, segment_differences, segment_starts
+from rlcredit.formulas.uncertainty import token_odds
 
 Baseline = Literal["value", "optimal"]
 

@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import ROUNDING
-from rlcredit.functional.masked import masked_mean, masked_sum
-from rlcredit.functional.uncertainty import squared_score_norm
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import ROUNDING
+from rlcredit.formulas.masked import masked_mean, masked_sum
+from rlcredit.formulas.uncertainty import squared_score_norm
 
 
 def optimal_token_advantages(

@@ -4,12 +4,12 @@ from typing import Literal
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.groups import group_deviations
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.groups import group_deviations
+from rlcredit.formulas.masked import masked_mean
 
 
 def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations, group_std
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_deviations, group_std
 
 
 def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = False) -> Tensor:

@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.outcome_sets import NormSet, outcome_normalized, shaped_rewards
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.outcome_sets import NormSet, outcome_normalized, shaped_rewards
 
 
 def grpo_s_advantages(

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations, judged_counts
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_deviations, judged_counts
 
 
 def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:

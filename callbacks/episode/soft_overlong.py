@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import StackError
-from rlcredit.functional.groups import group_imputed_values
-from rlcredit.rollout import Rollout
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_imputed_values
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
-    from rlcredit.module import PolicyModule
+    from rlcredit.training.module import PolicyModule
 
 
 def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:

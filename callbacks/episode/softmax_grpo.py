@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_deviations
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_deviations
 
 
 def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: float) -> Tensor:

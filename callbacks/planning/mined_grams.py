@@ -6,15 +6,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import StackWarning
-from rlcredit.functional.spans import phrase_plan_mask, plan_coverage
-from rlcredit.rollout import Rollout
+from rlcredit.credit.contract import StackWarning
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.spans import phrase_plan_mask, plan_coverage
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
-    from rlcredit.module import PolicyModule
+    from rlcredit.training.module import PolicyModule
 
 EMBEDDED = Path(str(files("rlcredit"))) / "tiny" / "grams.json"
 """Mined from the embedded policy before training; ``scripts/mine_grams.py`` says how."""

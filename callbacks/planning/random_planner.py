@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.engines.noise import stream_number, token_uniforms
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.spans import plan_coverage
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.spans import plan_coverage
 
 
 def rotated_plan_mask(plan_mask: Tensor, mask: Tensor, shifts: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.planning_judge import PlanningAnchors, PlanningClassifier
-from rlcredit.functional.spans import Span, plan_coverage, plan_mask_from_spans
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.planning_classifier import PlanningAnchors, PlanningClassifier
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.spans import Span, plan_coverage, plan_mask_from_spans
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer

@@ -1,8 +1,8 @@
 """Strategic grams: a token plans if it belongs to a phrase that steers the reasoning."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.spans import phrase_plan_mask, plan_coverage
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.spans import phrase_plan_mask, plan_coverage
 
 PHRASES = (
     *("wait let me", "let me think", "on second thought"),  # hesitation
@@ -19,7 +19,7 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
 
     Phrases are searched in the text and mapped to tokens by their characters, so that apostrophes, hyphens, line breaks
     and words split over tokens match, and nothing beside a phrase is marked; see
-    :func:`rlcredit.functional.spans.phrase_spans`. The default phrases are the SEPA paper's, after Wang et al. (2025,
+    :func:`rlcredit.formulas.spans.phrase_spans`. The default phrases are the SEPA paper's, after Wang et al. (2025,
     arXiv:2509.03646).
 
     Args:

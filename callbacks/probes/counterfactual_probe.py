@@ -10,16 +10,16 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator, assign_credit
-from callbacks.contract import StackError
-from callbacks.lints import check_stack
-from callbacks.measurement import PeriodicMeasurement
-from rlcredit.figures import draw_angle_matrix
-from rlcredit.functional.directions import vector_agreement
-from rlcredit.gradients import compute_credit_gradients, predict_optimizer_steps
-from rlcredit.module import PolicyModule
+from rlcredit.base.plot_style import draw_angle_matrix
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.credit.stack import check_stack
+from rlcredit.formulas.gradient_vectors import vector_agreement
 from rlcredit.record.artifacts import make_run_folder, publish_file, publish_text, warn_on_write_error
-from rlcredit.rollout import FACTS, Rollout
+from rlcredit.training.credit_gradients import compute_credit_gradients, predict_optimizer_steps
+from rlcredit.training.module import PolicyModule
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
 REAL = "this_stack"
 

@@ -9,12 +9,10 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.uncertainty import surprisal
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.record.artifacts import is_picture_due, publish_text
-from rlcredit.rollout import Rollout
-
-TEMPLATE = Path(__file__).with_suffix(".html")
 
 
 def colour_scale(values: Tensor) -> float:
@@ -38,6 +36,9 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
 
     """
 
+    TEMPLATE = Path(__file__).with_suffix(".html")
+    """The page without its data."""
+
     def __init__(self, every_n_steps: int = 50, completions: int = 8) -> None:
         super().__init__()
         if every_n_steps < 1 or completions < 1:
@@ -60,7 +61,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
     def render_html(self, rollout: Rollout) -> str:
         """Return the page of a rollout."""
         page = json.dumps(self.collect_page(rollout), ensure_ascii=False).replace("<", "\\u003c")
-        return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page)
+        return self.TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page)
 
     def collect_page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""

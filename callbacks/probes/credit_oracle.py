@@ -7,13 +7,12 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator
-from callbacks.measurement import PeriodicMeasurement
-from rlcredit.engines.noise import stream_number, token_uniforms
-from rlcredit.functional.uncertainty import predictive_variance, surprisal
-from rlcredit.module import PolicyModule
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.oracle import Oracle, TrueCredit
-from rlcredit.oracle.scores import (
+from rlcredit.oracle.credit_agreement import (
     credit_fork_mask,
     measure_credit_cosines,
     measure_credit_detection,
@@ -21,7 +20,8 @@ from rlcredit.oracle.scores import (
     measure_wrong_signs,
 )
 from rlcredit.record.artifacts import publish_text
-from rlcredit.rollout import Rollout
+from rlcredit.training.module import PolicyModule
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
 
 class CreditOracle(

@@ -3,10 +3,10 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import group_standardized
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_standardized
+from rlcredit.formulas.masked import masked_mean
 
 
 def local_maxima(values: Tensor, mask: Tensor) -> Tensor:

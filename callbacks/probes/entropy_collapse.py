@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.masked import masked_mean
 
 
 def exponential_law(sums: Tensor) -> tuple[float, float, float]:

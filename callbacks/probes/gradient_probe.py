@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from callbacks.base import CreditOperator
-from callbacks.measurement import PeriodicMeasurement
-from rlcredit.functional.directions import Vector, vector_agreement
-from rlcredit.functional.masked import masked_mean
-from rlcredit.gradients import compute_credit_gradients, predict_optimizer_steps
-from rlcredit.module import PolicyModule
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gradient_vectors import Vector, vector_agreement
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.training.credit_gradients import compute_credit_gradients, predict_optimizer_steps
+from rlcredit.training.module import PolicyModule
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
 PART = re.compile(r"layers\.(\d+)\.|lora_([AB])\.")
 

@@ -6,12 +6,12 @@ import numpy as np
 from lightning.pytorch import Trainer
 from torch import Tensor
 
-from callbacks.base import CreditOperator
-from callbacks.measurement import PeriodicMeasurement
-from rlcredit.functional.directions import gram_matrix
-from rlcredit.gradients import compute_prompt_gradients
-from rlcredit.module import PolicyModule
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gradient_vectors import gram_matrix
+from rlcredit.training.credit_gradients import compute_prompt_gradients
+from rlcredit.training.module import PolicyModule
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
 
 def split_half_cosines(products: Tensor, draws: int, seed: int, resample: bool = True) -> np.ndarray:

@@ -1,8 +1,8 @@
 """How often the process signal and the outcome disagree about a token."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
 
 
 class PolarityMisalignment(CreditOperator, reads="process advantages"):

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_quantiles, masked_sum
-from rlcredit.functional.quadrants import Threshold, high_entropy_mask, mutual_information, quadrant_masks
-from rlcredit.functional.scopes import Scope
-from rlcredit.functional.uncertainty import squared_score_norm
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.masked import masked_quantiles, masked_sum
+from rlcredit.formulas.quadrants import Threshold, high_entropy_mask, mutual_information, quadrant_masks
+from rlcredit.formulas.scopes import Scope
+from rlcredit.formulas.uncertainty import squared_score_norm
 
 BINS = 10
 SHUFFLES = 20

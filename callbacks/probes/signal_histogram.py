@@ -8,11 +8,11 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import OperatorContract, select_operators
-from rlcredit.figures import draw_distributions
+from rlcredit.base.plot_style import draw_distributions
+from rlcredit.credit.contract import OperatorContract, select_operators
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
 from rlcredit.record.artifacts import is_picture_due, make_run_folder, publish_file, warn_on_write_error
-from rlcredit.rollout import Rollout
 
 
 class SignalHistogram(CreditOperator, reads="step signal plan_mask"):

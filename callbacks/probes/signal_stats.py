@@ -1,8 +1,8 @@
 """How the signal is distributed over planning and execution tokens, at the probe's place in the list."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean, variance_within_between
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean, variance_within_between
 
 
 class SignalStats(CreditOperator, reads="signal plan_mask"):

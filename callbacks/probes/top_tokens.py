@@ -7,10 +7,10 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.uncertainty import surprisal
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.record.artifacts import is_picture_due, publish_table
-from rlcredit.rollout import Rollout
 
 BEFORE, BEHIND = 60, 30
 """Characters of context."""

@@ -1,9 +1,9 @@
 """How many groups teach nothing, and how many would if all prompts were equally hard."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import unanimous_groups
-from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.groups import unanimous_groups
 
 
 class ZeroVariance(CreditOperator, reads="advantages correct judged"):

@@ -1,7 +1,7 @@
 """A pooling strength that never changes."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
 
 
 class ConstantLambda(CreditOperator, writes="sepa_lambda"):

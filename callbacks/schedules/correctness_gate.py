@@ -1,9 +1,9 @@
 """A gate that holds lambda at zero until the policy solves something."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.functional.ramps import linear_ramp
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.ramps import linear_ramp
 
 
 class CorrectnessGate(CreditOperator, reads="step correct judged sepa_lambda", writes="sepa_lambda", state="opened_at"):

@@ -1,12 +1,12 @@
 """A pooling strength that grows with the steps taken."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.ramps import linear_ramp
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.ramps import linear_ramp
 
 
 class LinearLambda(CreditOperator, reads="step", writes="sepa_lambda", usual=True):
-    """Set lambda to :func:`rlcredit.functional.ramps.linear_ramp` of the step; the schedule of the SEPA paper.
+    """Set lambda to :func:`rlcredit.formulas.ramps.linear_ramp` of the step; the schedule of the SEPA paper.
 
     Args:
         delay: the last step that sees zero.

@@ -1,9 +1,9 @@
 """A pooling strength that waits until execution has become routine."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
-from rlcredit.functional.ramps import linear_ramp
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
+from rlcredit.formulas.ramps import linear_ramp
 
 
 def variance_lambda(ema: float, baseline: float, threshold: float) -> float:

@@ -1,9 +1,9 @@
 """True entropy: how undecided the policy was, whichever token it then drew."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_correlation, masked_mean
-from rlcredit.functional.uncertainty import surprisal
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_correlation, masked_mean
+from rlcredit.formulas.uncertainty import surprisal
 
 
 class Entropy(CreditOperator, reads="entropy old_logprobs", writes="signal"):

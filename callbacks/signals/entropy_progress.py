@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_correlation
-from rlcredit.rollout import Rollout, positional_progress
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout, positional_progress
+from rlcredit.formulas.masked import masked_correlation
 
 
 def entropy_progress(entropy: Tensor, mask: Tensor) -> Tensor:

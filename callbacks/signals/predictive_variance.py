@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_correlation, masked_mean
-from rlcredit.functional.uncertainty import predictive_variance, surprisal
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_correlation, masked_mean
+from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 
 
 def masked_rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def masked_rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Ten
 
 
 class PredictiveVariance(CreditOperator, reads="old_logprobs", writes="signal"):
-    """Set the signal to :func:`rlcredit.functional.uncertainty.predictive_variance`, the SEPA paper's second proxy.
+    """Set the signal to :func:`rlcredit.formulas.uncertainty.predictive_variance`, the SEPA paper's second proxy.
 
     It ranks tokens as surprisal does where p > 1/2 and in reverse where p < 1/2. Even where the ranks agree, weights
     computed from the two differ: only a constant factor cancels in a mean-normalised weight.

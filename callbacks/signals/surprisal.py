@@ -1,9 +1,9 @@
 """Surprisal: what a fresh ledger holds."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.uncertainty import surprisal
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.uncertainty import surprisal
 
 
 class Surprisal(CreditOperator, reads="old_logprobs", writes="signal", usual=True):

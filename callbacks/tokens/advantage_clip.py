@@ -4,10 +4,10 @@ import math
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import sum_over_processes
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import sum_over_processes
+from rlcredit.formulas.masked import masked_mean
 
 
 def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:

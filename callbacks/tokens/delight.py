@@ -4,11 +4,11 @@ import warnings
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import StackWarning
-from rlcredit.functional.gates import AdaptiveEta, Blend, Eta, gate_statistics
-from rlcredit.functional.normalization import Normalization, completion_normalized
-from rlcredit.rollout import Rollout
+from rlcredit.credit.contract import StackWarning
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gates import AdaptiveEta, Blend, Eta, gate_statistics
+from rlcredit.formulas.masked import Normalization, completion_normalized
 
 
 def delight_gate(
@@ -26,7 +26,7 @@ def delight_gate(
         signal: surprisal l, shape ``(B, T)``.
         mask: true on sampled tokens, shape ``(B, T)``.
         eta: temperature; infinity makes every gate one half.
-        normalization: of the signal, see :func:`rlcredit.functional.normalization.completion_normalized`.
+        normalization: of the signal, see :func:`rlcredit.formulas.masked.completion_normalized`.
 
     Returns:
         Shape ``(B, T)``, in (0, 1).
@@ -44,7 +44,7 @@ class Delight(CreditOperator, reads="judged signal advantages", writes="advantag
     r"""Multiply the advantages by :math:`(1 - b) + b\, g`, with the gate g of :func:`delight_gate`.
 
     Args:
-        eta: temperature of the gate: a number, or an :class:`rlcredit.functional.gates.AdaptiveEta`.
+        eta: temperature of the gate: a number, or an :class:`rlcredit.formulas.gates.AdaptiveEta`.
         normalization: ``none``, ``scale``, ``mad``, or ``zscore``, which is kept to show what it inverts.
         blend: b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
 

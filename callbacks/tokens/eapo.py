@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.groups import group_standardized
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.groups import group_standardized
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
 
 
 def eapo_advantages(

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
 
 
 def entropy_advantages(advantages: Tensor, entropy: Tensor, alpha: float, kappa: float) -> Tensor:

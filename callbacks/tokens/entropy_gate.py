@@ -4,12 +4,12 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from callbacks.contract import StackError
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.groups import group_standardized
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.groups import group_standardized
+from rlcredit.formulas.masked import masked_mean
 
 Compared = Literal["sequence", "group"]
 

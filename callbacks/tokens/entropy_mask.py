@@ -4,11 +4,11 @@ from typing import Literal
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.scopes import Scope, kept_token_share, top_share_mask
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.scopes import Scope, kept_token_share, top_share_mask
 
 
 def entropy_mask(

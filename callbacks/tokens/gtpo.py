@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean, masked_var
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean, masked_var
 
 NEGLIGIBLE = 1e-7
 """Mean uncertainty, in nats, below which a completion has none: that of one certain token is rounding of this size."""

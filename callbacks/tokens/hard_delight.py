@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.gates import Blend
-from rlcredit.functional.masked import masked_mean, masked_topk
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.gates import Blend
+from rlcredit.formulas.masked import masked_mean, masked_topk
 
 
 def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: float) -> Tensor:

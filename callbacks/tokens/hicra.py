@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean, masked_sum
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean, masked_sum
 
 
 def hicra_advantages(advantages: Tensor, plan_mask: Tensor, alpha: float) -> Tensor:

@@ -2,10 +2,10 @@
 
 import math
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.uncertainty import token_odds
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.uncertainty import token_odds
 
 
 class OddsWeight(CreditOperator, reads="advantages old_logprobs", writes="advantages"):

@@ -4,12 +4,12 @@ from typing import get_args
 
 import torch
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
-from rlcredit.functional.scopes import Scope
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
+from rlcredit.formulas.scopes import Scope
 
 
 class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="advantages"):

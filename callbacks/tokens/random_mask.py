@@ -1,10 +1,10 @@
 """A control for masks: as many tokens keep their credit, chosen at random."""
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.engines.noise import stream_number, token_uniforms
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.scopes import Scope, top_share_mask
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.scopes import Scope, top_share_mask
 
 
 class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages"):

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
 
 BOUNDS = (0.01, 100.0)  # of an adaptive zeta
 

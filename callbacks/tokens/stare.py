@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.processes import is_set_anywhere, pooled_mean_var
-from rlcredit.functional.scopes import top_share_mask
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import is_set_anywhere, pooled_mean_var
+from rlcredit.formulas.scopes import top_share_mask
 
 CAPS = (1.5, 0.5)  # how far adaptive weights may go
 

@@ -4,9 +4,9 @@ import math
 
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
 
 
 def tail_weights(old_logprobs: Tensor, entropy: Tensor, alpha: float, strength: float) -> Tensor:

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from callbacks.base import CreditOperator, Metrics
-from rlcredit.functional.groups import unanimous_groups
-from rlcredit.functional.masked import masked_mean
-from rlcredit.rollout import Rollout
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import unanimous_groups
+from rlcredit.formulas.masked import masked_mean
 
 
 def zero_variance_advantages(

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlcredit.campaign.pids import end_with_parent, take_parent_pid
-from rlcredit.inputs.found import prefer_own_callbacks
+from rlcredit.campaign.process_identity import end_with_parent, take_parent_pid
+from rlcredit.config.paths import prefer_own_callbacks
 
 REQUEST = 2**17
 """Bytes of the largest one; the environment is in it."""
@@ -37,7 +37,7 @@ def run_fork_server_command() -> None:
 def _import_modules(modules: Sequence[str]) -> None:
     """Import, and start no thread: none would live on in a fork."""
     prefer_own_callbacks()  # the working directory comes first on the path
-    from rlcredit.command_line.quiet import silence_libraries  # noqa: PLC0415
+    from rlcredit.cli.library_silence import silence_libraries  # noqa: PLC0415
 
     silence_libraries()  # before MLflow is imported
     for module in modules:

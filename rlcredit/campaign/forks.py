@@ -15,9 +15,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from rlcredit.campaign.pids import PARENT
+from rlcredit.campaign.process_identity import PARENT
 
-IMPORTED = ("rlcredit.command_line.cli", "peft", "mlflow.store.tracking.sqlalchemy_store")
+IMPORTED = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchemy_store")
 """What a run needs."""
 
 

@@ -92,7 +92,7 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
 
 def build_run_command(args: Sequence[str]) -> list[str]:
     """Return the command of a run that ends with the process that starts it."""
-    return [sys.executable, "-m", "rlcredit.campaign.child", "fit", *args]
+    return [sys.executable, "-m", "rlcredit.campaign.child_process", "fit", *args]
 
 
 def render_settings(settings: dict[str, Any]) -> str:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import yaml
 
-from rlcredit.campaign import runs
+from rlcredit.base.files import write_atomically
+from rlcredit.campaign import run_state
+from rlcredit.campaign.campaign_record import FAILED, FINISHED, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
-from rlcredit.campaign.launchers.launcher import RunLauncher, RunProcess
-from rlcredit.campaign.ledger import FAILED, FINISHED, CampaignRecord
-from rlcredit.campaign.parent import MLflowParentRun
-from rlcredit.campaign.plan import format_duration
-from rlcredit.campaign.process import POLLED
-from rlcredit.campaign.resolution import ResolvedCondition, configure_run, fingerprint_own_code
-from rlcredit.campaign.results import summarise_finished_run
+from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
+from rlcredit.campaign.mlflow_parent import MLflowParentRun
+from rlcredit.campaign.plan_text import format_duration
+from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
+from rlcredit.campaign.run_process import POLLED
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments
-from rlcredit.campaign.table import RunEventLines
-from rlcredit.files import write_atomically
+from rlcredit.campaign.run_state import summarise_finished_run
+from rlcredit.campaign.run_view import RunEventLines
 
 TRIES = 2
 
@@ -98,7 +98,7 @@ class RunScheduler:
         """Continue a run if that is possible, else begin it anew."""
         self.launcher.end_leftover_run(spec.run_folder.process)
         args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
-        if continued := runs.can_continue_run(spec, self.evaluations):
+        if continued := run_state.can_continue_run(spec, self.evaluations):
             args.append("--ckpt_path=last")
         else:
             self.parent.kill_open_attempts(spec)
@@ -115,7 +115,7 @@ class RunScheduler:
         """Note in the ledger how an attempt ended; return whether the run is tried again."""
         spec, elapsed = attempt.spec, time.monotonic() - attempt.began
         seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + elapsed
-        if status == 0 and all(runs.read_run_evaluation(spec, step) is not None for step in self.evaluations):
+        if status == 0 and all(run_state.read_run_evaluation(spec, step) is not None for step in self.evaluations):
             outcome = summarise_finished_run(
                 spec, self.declaration, self.declared_config(spec), self.resolutions[spec.condition].parameters
             )
@@ -131,5 +131,5 @@ class RunScheduler:
         view.print_event(
             f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; the end of its log:"
         )
-        view.print_event("\n".join(f"    {line}" for line in runs.read_log_tail(spec.folder)))
+        view.print_event("\n".join(f"    {line}" for line in run_state.read_log_tail(spec.folder)))
         return again

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from lightning.pytorch.accelerators import CUDAAccelerator
 
-from rlcredit.campaign.process import VISIBLE
-from rlcredit.campaign.resolution import ResolvedCondition
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+from rlcredit.campaign.run_process import VISIBLE
 
 
 def count_usable_cores() -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlcredit.files import file_sha256
-from rlcredit.inputs.found import find_config_file
-from rlcredit.inputs.names import validate_folder_name
-from rlcredit.tasks.base import Task
+from rlcredit.base.files import file_sha256
+from rlcredit.config.paths import find_config_file
+from rlcredit.config.values import validate_folder_name
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.files import read_task
+from rlcredit.tasks.task import Task
+from rlcredit.tasks.task_files import read_task
 
 ALL = "all"
 """Every question there is; for generated ones, as many as the task's default."""
@@ -62,7 +62,7 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
     """Read a task file and its held-out questions.
 
     Args:
-        file: see :func:`~rlcredit.tasks.files.read_task`.
+        file: see :func:`~rlcredit.tasks.task_files.read_task`.
         questions: how many are asked, or ``all``; as many as the task holds out if None.
         unsafe: judge also where the system cannot lock the processes that do.
 

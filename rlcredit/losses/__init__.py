@@ -1,6 +1,6 @@
 """Losses: credit and ratios to a scalar, each kind one class in one file."""
 
-from rlcredit.losses.base import PolicyLoss
+from rlcredit.losses.base import PolicyLoss, token_weights
 from rlcredit.losses.cispo import CISPO
 from rlcredit.losses.clip_cov import ClipCov
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
@@ -12,7 +12,6 @@ from rlcredit.losses.kl_cov import KLCov
 from rlcredit.losses.kl_penalty import KLPenalty
 from rlcredit.losses.mean_ratio import MeanRatio
 from rlcredit.losses.tepo import TEPO
-from rlcredit.losses.weights import token_weights
 
 __all__ = [
     "CISPO",

@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
-from rlcredit.losses.weights import Denominator
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.losses.base import Denominator, PolicyLoss, credited_ratio, masked_log_ratio
 
 
 class CISPO(PolicyLoss):

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import sum_over_processes
-from rlcredit.functional.scopes import top_share_mask
+from rlcredit.formulas.distributed import sum_over_processes
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.scopes import top_share_mask
+from rlcredit.losses.base import Denominator
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
 from rlcredit.losses.kl_cov import credit_covariance
-from rlcredit.losses.weights import Denominator
 
 
 class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):

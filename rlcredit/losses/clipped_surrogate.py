@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import PolicyLoss, bounded_ratio, masked_log_ratio
-from rlcredit.losses.weights import Denominator
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.losses.base import Denominator, PolicyLoss, bounded_ratio, masked_log_ratio
 
 
 def clipped_surrogate(

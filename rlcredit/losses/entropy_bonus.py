@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.losses.base import AddedTerm, PolicyLoss
 from rlcredit.losses.importance_sampling import ImportanceSampling
 

@@ -6,10 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import bounded_ratio, masked_log_ratio
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.losses.base import Denominator, bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
-from rlcredit.losses.weights import Denominator
 
 
 def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: float = math.inf) -> Tensor:

@@ -4,11 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import pooled_mean_var
-from rlcredit.functional.scopes import top_share_mask
-from rlcredit.losses.base import PolicyLoss, credited_ratio, masked_log_ratio
-from rlcredit.losses.weights import Denominator
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.scopes import top_share_mask
+from rlcredit.losses.base import Denominator, PolicyLoss, credited_ratio, masked_log_ratio
 
 
 def credit_covariance(logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:

@@ -2,10 +2,9 @@
 
 from torch import Tensor
 
-from rlcredit.functional.masked import masked_mean
-from rlcredit.losses.base import bounded_ratio, masked_log_ratio
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.losses.base import Denominator, bounded_ratio, masked_log_ratio
 from rlcredit.losses.clipped_surrogate import ClippedSurrogate
-from rlcredit.losses.weights import Denominator
 
 
 class MeanRatio(ClippedSurrogate):

@@ -5,12 +5,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rlcredit.functional.choices import require_choice
-from rlcredit.functional.masked import masked_mean
-from rlcredit.functional.processes import pooled_mean_var
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.distributed import pooled_mean_var
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.losses.base import Denominator
 from rlcredit.losses.gspo import GSPO
 from rlcredit.losses.kl_penalty import kl_estimate
-from rlcredit.losses.weights import Denominator
 
 
 def tepo_mask(advantages: Tensor, entropy_change: Tensor, mask: Tensor) -> Tensor:

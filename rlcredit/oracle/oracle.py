@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from rlcredit.engines.base import Decoder
-from rlcredit.engines.decoding import ROW_MULTIPLE
-from rlcredit.engines.noise import continuation_uniforms, inverse_cdf
-from rlcredit.functional.uncertainty import tempered_logits
-from rlcredit.oracle.credit import TrueCredit, true_credit
-from rlcredit.oracle.tree import Branch, PrefixTree
-from rlcredit.policy import Policy
-from rlcredit.prompt import PADDING
-from rlcredit.rollout import Rollout
-from rlcredit.tasks.base import Task
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.decoding_loop import ROW_MULTIPLE
+from rlcredit.decoding.engine import Decoder
+from rlcredit.decoding.noise import continuation_uniforms, inverse_cdf
+from rlcredit.formulas.uncertainty import tempered_logits
+from rlcredit.oracle.credit_estimate import TrueCredit, true_credit
+from rlcredit.oracle.prefix_tree import Branch, PrefixTree
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PADDING
+from rlcredit.tasks.task import Task
 from rlcredit.verification.rewards import verdict_mask
 from rlcredit.verification.verifiers import Verdict
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from lightning.pytorch import Trainer
 
-from rlcredit.files import write_atomically
-from rlcredit.notices import warn_once
+from rlcredit.base.files import write_atomically
+from rlcredit.base.messages import warn_once
+from rlcredit.credit.rollout import Rollout
 from rlcredit.record.logger import RunRecord
-from rlcredit.rollout import Rollout
 from rlcredit.run_folder.layout import RunFolder
 
 _waiting: dict[Path, tuple[str, Callable[[], None]]] = {}

@@ -5,11 +5,11 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from rlcredit.notices import print_message, rearm_warning, warn_once
+from rlcredit.base.messages import print_message, rearm_warning, warn_once
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Entry, read_journal_entries
-from rlcredit.record.refusals import TrackerRefusal, find_tracker_refusal
-from rlcredit.record.store import BATCH, MLflowRun, Point, clean_mlflow_name
+from rlcredit.record.mlflow_run import BATCH, MLflowRun, Point, clean_mlflow_name
+from rlcredit.record.tracker_refusals import TrackerRefusal, find_tracker_refusal
 from rlcredit.run_folder.layout import RunFolder
 
 PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.files import replace_file
-from rlcredit.inputs.shapes import Shape, find_shape_mismatch
-from rlcredit.record.database import SQLITE
+from rlcredit.base.files import replace_file
+from rlcredit.config.json_shapes import Shape, find_shape_mismatch
+from rlcredit.record.mlflow_client import SQLITE
 
 USUAL = f"{SQLITE}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlcredit.notices import warn_once
+from rlcredit.base.messages import warn_once
 
 Entry = dict[str, Any]
 

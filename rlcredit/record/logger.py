@@ -9,7 +9,7 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.notices import print_message
+from rlcredit.base.messages import print_message
 from rlcredit.record.delivery import DeliveryThread, RecordDelivery
 from rlcredit.record.destination import MLflowDestination
 from rlcredit.record.journal import Journal

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rlcredit.base.files import file_sha256
+from rlcredit.campaign.campaign_record import CampaignRecord, is_campaign_running
 from rlcredit.campaign.declaration import CampaignDeclaration
-from rlcredit.campaign.ledger import CampaignRecord, is_campaign_running
-from rlcredit.campaign.metric import MetricDefinition, define_held_out_metric, list_metric_differences
-from rlcredit.campaign.recorded import read_evaluation_file, restore_declaration
+from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
+from rlcredit.campaign.record_schema import read_evaluation_file, restore_declaration
 from rlcredit.campaign.run_spec import RunSpec, list_run_specs
-from rlcredit.files import file_sha256
-from rlcredit.statistics.pass_at_k import pass_at_k
+from rlcredit.statistics.accuracy_at_k import pass_at_k
 
 Verdicts = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlcredit.files import lock_file
+from rlcredit.base.files import lock_file
 
 LAST = "last.ckpt"
 """The second name of the newest checkpoint."""

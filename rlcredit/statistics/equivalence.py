@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scipy import special
 
-from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.t_test import TTest, t_test
 
 

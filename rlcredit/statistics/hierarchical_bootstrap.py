@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rlcredit.statistics.finite_sample import finite_sample
-from rlcredit.statistics.interval import Interval
+from rlcredit.statistics.intervals import Interval
 
 
 class RatioEstimate(NamedTuple):

@@ -1,9 +1,10 @@
-"""A question with its answer, and an example shown before it."""
+"""A question with its answer, examples shown before it, and the conversation that they make."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rlcredit.prompt import Conversation
+from rlcredit.policy.prompt_format import ChatMessage, Conversation, parse_conversation
 
 
 class Example(NamedTuple):
@@ -64,3 +65,40 @@ class Shot:
 
     question: str
     answer: str
+
+
+def build_conversation(
+    question: str | Conversation, instruction: str = "{question}", system: str | None = None, shots: Sequence[Shot] = ()
+) -> Conversation:
+    """Return what the policy is asked.
+
+    Args:
+        question: a text, or turns; the instruction is written around its last turn.
+        instruction: ``{question}`` stands for the question; shots are written by it too.
+        system: the first turn; none if None.
+        shots: questions with their answers, before the question.
+
+    Raises:
+        ValueError: the turns are malformed, or have a system prompt of their own beside another.
+
+    Example:
+        >>> for turn in build_conversation("4 + 3", "{question} =", shots=[Shot("1 + 1", "2")]):
+        ...     print(turn["role"], turn["content"])
+        user 1 + 1 =
+        assistant 2
+        user 4 + 3 =
+
+    """
+    asked = parse_conversation(question)
+    if asked[0]["role"] == "system":
+        if system is not None:
+            raise ValueError(
+                f"data.system: a question has a system prompt of its own, {asked[0]['content']!r:.80}. Remove one."
+            )
+        system, asked = asked[0]["content"], asked[1:]
+    said = [] if system is None else [ChatMessage(role="system", content=system)]
+    for shot in shots:
+        said.append(ChatMessage(role="user", content=instruction.replace("{question}", shot.question)))
+        said.append(ChatMessage(role="assistant", content=shot.answer))
+    last = ChatMessage(role="user", content=instruction.replace("{question}", asked[-1]["content"]))
+    return [*said, *asked[:-1], last]

@@ -1,7 +1,9 @@
-"""Data sets of the Hugging Face hub, from the hub or from a local folder."""
+"""Questions from the Hugging Face hub, a local copy of it, or a file of JSON lines."""
 
+from pathlib import Path
 from typing import Any
 
+from rlcredit.tasks.record_sources import RecordSource
 from rlcredit.tasks.records import Records
 
 
@@ -16,7 +18,7 @@ class HubDataset(Records):
         validation_split: name of the held-out split; without one, a hash of the text holds out a tenth.
         question: column of the question.
         answer: column of the answer.
-        kwargs: see :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.base.Task`.
+        kwargs: see :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
 
     """
 
@@ -77,3 +79,24 @@ class MATH(HubDataset):
         super().__init__(
             path, name, question=question, answer=answer, reference="boxed", instruction=instruction, **kwargs
         )
+
+
+class JSONL(Records):
+    """One JSON object per line, whatever the file is called; otherwise as ``Records``.
+
+    Args:
+        train: file of training questions.
+        validation: file of held-out questions; without one, a hash of the text holds out a tenth of ``train``.
+        kwargs: see :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
+
+    """
+
+    first = {"question": "prompt", "answer": "answer"}  # noqa: RUF012
+
+    def __init__(self, train: Path, validation: Path | None = None, **kwargs: Any) -> None:
+        super().__init__(str(train), None if validation is None else str(validation), **kwargs)
+        self.train, self.validation = Path(train), validation and Path(validation)
+
+    def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
+        """Return where the questions of a split are."""
+        return super().make_source(path, split_name)._replace(form=".jsonl")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rlcredit.files import write_atomically
+from rlcredit.base.files import write_atomically
 from rlcredit.tasks.example import Example
 
 LARGEST = 64 * 2**20

@@ -16,17 +16,15 @@ from typing import Any
 
 from lightning.pytorch.utilities import rank_zero_only
 
-from rlcredit.memory.machine import read_machine_memory
-from rlcredit.notices import print_message
+from rlcredit.base.messages import print_message
+from rlcredit.policy.memory import read_machine_memory
 from rlcredit.tasks import question_cache
-from rlcredit.tasks.base import Task, require_positive
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.references import write_reference_warning
-from rlcredit.tasks.split import split_held_out
-from rlcredit.verification.answers import find_final_answer
-from rlcredit.verification.jury import WorkerPool
-from rlcredit.verification.scorers import has_evaluating_scorer, is_admissible_answer, make_gym_scorer
-from rlcredit.verification.statements import state_answer
+from rlcredit.tasks.held_out_split import split_held_out
+from rlcredit.tasks.reference_checks import write_reference_warning
+from rlcredit.tasks.task import Task, require_positive
+from rlcredit.verification.answer_formats import find_final_answer, state_answer
+from rlcredit.verification.reasoning_gym_scorers import has_evaluating_scorer, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import (
     Verdict,
     inspect_answer,
@@ -35,6 +33,7 @@ from rlcredit.verification.verifiers import (
     require_sandbox,
     strip_name_and_unit,
 )
+from rlcredit.verification.worker_pool import WorkerPool
 
 SCORE_TIMEOUT = 3.0
 """Processor seconds that one scoring may take."""
@@ -132,7 +131,7 @@ class ReasoningGym(Task):
         train_size: training questions generated.
         solved_at: score from which an answer counts as right.
         generator_seed: of the questions; the same for all runs, so that they are compared on the same ones.
-        kwargs: see :class:`~rlcredit.tasks.base.Task`.
+        kwargs: see :class:`~rlcredit.tasks.task.Task`.
 
     """
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlcredit.tasks.values import (
+from rlcredit.tasks.record_values import (
     find_type_fault,
     has_column,
     list_columns,
@@ -13,7 +13,7 @@ from rlcredit.tasks.values import (
     read_answer_text,
     read_column,
 )
-from rlcredit.verification.answers import AnswerFormat, find_final_answer
+from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
 
 ListMeaning = Literal["any", "all"]
 """What a list in the column of the answer means: each entry is right, or all of them together are."""

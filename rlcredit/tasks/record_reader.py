@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rlcredit.prompt import ChatMessage, Conversation
+from rlcredit.policy.prompt_format import ChatMessage, Conversation
 from rlcredit.tasks.example import Example
-from rlcredit.tasks.instructions import QUESTION, fill_template
+from rlcredit.tasks.instruction_columns import QUESTION, fill_template
 from rlcredit.tasks.record_answers import AnswerColumn
-from rlcredit.tasks.values import has_column, list_columns, read_answer_text, read_column, read_question
+from rlcredit.tasks.record_values import has_column, list_columns, read_answer_text, read_column, read_question
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RecordReader:
     Args:
         question: column of the question; None where the template names other columns only.
         answers: column of the answer, and how it is read.
-        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instructions.split_instruction`.
+        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instruction_columns.split_instruction`.
         columns: those that it names, beside the question.
 
     """

@@ -6,13 +6,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from rlcredit.functional.choices import require_choice
-from rlcredit.notices import print_message, warn_once
-from rlcredit.prompt import Conversation
-from rlcredit.tasks.base import Task, require_positive
-from rlcredit.tasks.conversation import build_conversation
-from rlcredit.tasks.example import Example
-from rlcredit.tasks.instructions import QUESTION, find_braced_names, split_instruction
+from rlcredit.base.messages import print_message, warn_once
+from rlcredit.formulas.choices import require_choice
+from rlcredit.policy.prompt_format import Conversation
+from rlcredit.tasks.example import Example, build_conversation
+from rlcredit.tasks.held_out_split import (
+    hold_out_smallest_hashes,
+    make_disjoint_sets,
+    separate_alike_questions,
+    split_held_out,
+)
+from rlcredit.tasks.instruction_columns import QUESTION, find_braced_names, split_instruction
 from rlcredit.tasks.record_answers import (
     AmbiguousListError,
     AnswerColumn,
@@ -21,10 +25,10 @@ from rlcredit.tasks.record_answers import (
     find_comma_decimals,
 )
 from rlcredit.tasks.record_reader import RecordReader
-from rlcredit.tasks.sources import RecordSource
-from rlcredit.tasks.split import hold_out_smallest_hashes, make_disjoint_sets, separate_alike_questions, split_held_out
-from rlcredit.tasks.values import USUAL, find_role_column, has_column, is_within_column, list_columns
-from rlcredit.verification.answers import AnswerFormat
+from rlcredit.tasks.record_sources import RecordSource
+from rlcredit.tasks.record_values import USUAL, find_role_column, has_column, is_within_column, list_columns
+from rlcredit.tasks.task import Task, require_positive
+from rlcredit.verification.answer_formats import AnswerFormat
 
 LONGEST = 2**20
 """Characters of a question; a prompt of a hundred thousand tokens has fewer."""
@@ -59,7 +63,7 @@ class Records(Task):
         skip_unanswered: leave out records without an answer, and say how many there are; they are refused if false.
         max_question_characters: length beyond which questions are left out, without instruction, system prompt and
             shots; the same for every policy, so that all are asked the same questions.
-        kwargs: see :class:`~rlcredit.tasks.base.Task`.
+        kwargs: see :class:`~rlcredit.tasks.task.Task`.
 
     """
 

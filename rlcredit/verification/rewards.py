@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rlcredit.exits import RunStopped
-from rlcredit.functional.groups import group_imputed_values
+from rlcredit.base.exit_status import RunStopped
+from rlcredit.formulas.groups import group_imputed_values
 from rlcredit.verification.verifiers import Verdict
 
 

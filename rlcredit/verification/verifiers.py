@@ -4,21 +4,20 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar, get_args
 
-from rlcredit.functional.choices import require_choice
+from rlcredit.formulas.choices import require_choice
 from rlcredit.verification import sandbox
-from rlcredit.verification.answers import FORMATS, AnswerFormat, find_final_answer
-from rlcredit.verification.faults import judge_or_blame
-from rlcredit.verification.jury import WorkerPool
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
+from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
+from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_latex
+from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.expressions import ExactEquality
-from rlcredit.verification.mathematics.kinds import is_equal_answer
-from rlcredit.verification.mathematics.names import drop_leading_name
+from rlcredit.verification.mathematics.named_values import drop_leading_name
 from rlcredit.verification.mathematics.notation import write_normal_form
 from rlcredit.verification.mathematics.numbers import read_normal_rational, read_rational
+from rlcredit.verification.mathematics.reference_kinds import is_equal_answer
 from rlcredit.verification.mathematics.symbolic import make_symbolic_judge
 from rlcredit.verification.mathematics.units import read_quantity
-from rlcredit.verification.plain import LONGEST_EXPRESSION, is_plain_latex
-from rlcredit.verification.statements import state_answer
+from rlcredit.verification.worker_pool import WorkerPool
 
 
 class Verdict(Enum):
@@ -71,14 +70,14 @@ class MathVerifier:
     """Exact comparison first; what it cannot decide goes to math-verify, in processes that can do nothing else.
 
     What fails because of the answer is wrong: it cannot be read, is no plain mathematics
-    (:mod:`rlcredit.verification.plain`), takes too long where the reference alone does not, or takes two workers down.
+    (:mod:`rlcredit.verification.answer_grammar`), takes too long where the reference alone does not, or takes two workers down.
     What fails because of the reference, the judge or the machine is not judged, and so is an answer that is stated in a
     known format which does not count.
 
     Args:
         timeout: processor seconds that one comparison may take.
         budget: processor seconds that a batch may lose to slow comparisons, which share them; see
-            :class:`~rlcredit.verification.cases.RequestBatch`.
+            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         unsafe: compare even where the system cannot lock the processes that do.
         formats: in which an answer counts, the most binding first; see :func:`find_final_answer`.
         tolerance: how far two numbers may differ, as a share of the reference.

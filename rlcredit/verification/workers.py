@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlcredit.verification.serving import ANSWER, REQUEST
+from rlcredit.verification.worker_process import ANSWER, REQUEST
 
 START_TIMEOUT = 120.0
 """Seconds."""
@@ -56,7 +56,14 @@ class WorkerTemplate:
         self.socket, child = socket.socketpair()
         self.socket.settimeout(START_TIMEOUT)
         # -P: nothing is imported from the folder where the trainer happens to run.
-        command = [sys.executable, "-P", "-m", "rlcredit.verification.serving", str(child.fileno()), str(os.getpid())]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "rlcredit.verification.worker_process",
+            str(child.fileno()),
+            str(os.getpid()),
+        ]
         with child:
             self.process = subprocess.Popen(
                 command, pass_fds=[child.fileno()], env=build_worker_environment(), stdin=subprocess.DEVNULL

@@ -4,8 +4,8 @@ import json
 
 import torch
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.tasks import JSONL
 
 

@@ -11,11 +11,11 @@ from torch.testing import assert_close
 from callbacks.dense.optimal_token_baseline import OptimalTokenBaseline
 from callbacks.episode.grpo import GRPO
 from callbacks.probes.credit_oracle import CreditOracle
-from rlcredit.engines.base import Engine
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.exits import PolicyMismatch
-from rlcredit.gradients import compute_credit_gradients
-from rlcredit.module import PolicyModule
+from rlcredit.base.exit_status import PolicyMismatch
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.training.credit_gradients import compute_credit_gradients
+from rlcredit.training.module import PolicyModule
 
 
 class Elsewhere(Engine):

@@ -9,7 +9,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins import MixedPrecision
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.exits import NotFinite
+from rlcredit.base.exit_status import NotFinite
 
 DECAYED = partial(torch.optim.AdamW, lr=1e-3, weight_decay=0.1)
 HALVED = partial(torch.optim.lr_scheduler.ExponentialLR, gamma=0.5)

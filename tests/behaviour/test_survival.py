@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlcredit.__main__ import COMMANDS, LIGHTNING
-from rlcredit.command_line.cli import run_lightning_command
+from rlcredit.cli.application import run_lightning_command
 from rlcredit.run_folder.layout import RunFolder
 from tests.small_runs import SMALL
 
@@ -19,7 +19,7 @@ FIT = [*SMALL[1:], "--trainer.logger=false", "--trainer.max_steps=2"]
 RUN = Path("runs/grpo-seed0")
 
 BROKEN = """
-from callbacks.base import CreditOperator
+from rlcredit.credit.operator import CreditOperator
 
 
 class Late(CreditOperator, reads="advantages", writes="advantages"):

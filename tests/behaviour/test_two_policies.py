@@ -3,13 +3,12 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
+from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 from callbacks.episode.grpo import GRPO
-from rlcredit import loading
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.exits import PolicyMismatch
-from rlcredit.policy import Policy
-from tests.rlcredit.guards.test_steady import CONV1D, gpt2
+from rlcredit.base.exit_status import PolicyMismatch
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.policy.policy import Policy, model_loading
 
 
 class Late(Callback):
@@ -34,8 +33,8 @@ def test_weights_that_change_before_the_update_stop_the_run(fit, tmp_path):
 
 @CONV1D
 def test_dropout_in_training_only_stops_the_run(fit, tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "disable_config_dropout", lambda config: config)
-    monkeypatch.setattr(loading, "prepare_base_model", lambda model, location: model)
+    monkeypatch.setattr(model_loading, "disable_config_dropout", lambda config: config)
+    monkeypatch.setattr(model_loading, "prepare_base_model", lambda model, location: model)
     with pytest.raises(PolicyMismatch, match=r"Step 0: .* Likely causes: a dropout that the model applies in training"):
         fit(stack=[], policy=gpt2(tmp_path / "gpt2"))
 

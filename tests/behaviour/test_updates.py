@@ -9,15 +9,15 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers.logger import DummyLogger
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO, grpo_advantages
-from rlcredit.dynamic_sampling import DynamicSampling
-from rlcredit.engines.sampling import Sampling
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.sampling import Sampling
 from rlcredit.losses import ClippedSurrogate, ImportanceSampling, KLPenalty
-from rlcredit.module import PolicyModule
-from rlcredit.rollout import Rollout
 from rlcredit.tasks import ReasoningGym
-from rlcredit.tasks.order import PromptOrder
+from rlcredit.tasks.prompt_order import PromptOrder
+from rlcredit.training.dynamic_sampling import DynamicSampling
+from rlcredit.training.module import PolicyModule
 from rlcredit.verification.rewards import verdict_mask, verdict_rewards
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM

@@ -9,14 +9,14 @@ from lightning.pytorch import Callback
 from short_runs import make_unlogged_trainer
 from tiny_traces import CHAIN_SUM
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
-from rlcredit.command_line.quiet import silence_libraries
-from rlcredit.engines.sampling import Sampling
-from rlcredit.exits import RunStopped
+from rlcredit.base.exit_status import RunStopped
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.decoding.sampling import Sampling
 from rlcredit.losses import ImportanceSampling
-from rlcredit.module import PolicyModule
 from rlcredit.tasks import ReasoningGym
+from rlcredit.training.module import PolicyModule
 
 SECOND = os.environ.get("LOCAL_RANK") == "1"
 

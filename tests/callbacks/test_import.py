@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import callbacks
-from callbacks import find_operator_classes
+from rlcredit.credit.catalogue import find_operator_classes
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ sys.modules["lightning"] = None  # as if it were not installed
 import torch
 
 from callbacks import GRPO, GTPO, SEPA, StackError, check_stack, load
-from rlcredit.rollout import Rollout
+from rlcredit.credit.rollout import Rollout
 
 load(probes=False)
 rollout = Rollout(

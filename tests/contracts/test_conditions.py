@@ -14,12 +14,13 @@ import yaml
 from jsonargparse import ArgumentParser
 from lightning.pytorch import Callback
 
-from callbacks import StackWarning, check_stack, find_operator_classes
-from callbacks.lints import explain_idle_operators
-from rlcredit.command_line.explain import render_call as explain_call
-from rlcredit.dynamic_sampling import DynamicSampling
+from callbacks import StackWarning, check_stack
+from rlcredit.cli.explain import render_call as explain_call
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.stack import explain_idle_operators
 from rlcredit.losses import PolicyLoss
-from rlcredit.policy import Policy
+from rlcredit.policy.policy import Policy
+from rlcredit.training.dynamic_sampling import DynamicSampling
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "configs" / "conditions"

@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import callbacks
-from callbacks import StackWarning, find_operator_classes
+from callbacks import StackWarning
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
@@ -43,8 +43,9 @@ from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
 from callbacks.tokens.zero_variance_shaping import ZeroVarianceShaping
-from rlcredit.functional.gates import AdaptiveEta
-from rlcredit.rollout import FIELDS, Rollout
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.rollout import FIELDS, Rollout
+from rlcredit.formulas.gates import AdaptiveEta
 from tests.conftest import copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()

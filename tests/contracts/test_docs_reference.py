@@ -7,7 +7,7 @@ import reference
 import reference_options
 import reference_text
 
-from callbacks import find_operator_classes
+from rlcredit.credit.catalogue import find_operator_classes
 
 
 def test_every_page_is_current():

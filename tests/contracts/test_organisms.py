@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from rlcredit.campaign.resolution import resolve_condition
-from rlcredit.card.organisms import list_policy_names, resolve_card_policy
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.loading import find_embedded_policy
+from rlcredit.campaign.resolved_condition import resolve_condition
+from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.policy.model_loading import find_embedded_policy
 
 ROOT = Path(__file__).parents[2]
 MOST = 1_000_000

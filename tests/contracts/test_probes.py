@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from callbacks import find_operator_classes
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
-from callbacks.measurement import PeriodicMeasurement
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.probes.credit_heatmap import CreditHeatmap
@@ -23,6 +21,8 @@ from callbacks.probes.top_tokens import TopTokens
 from callbacks.probes.zero_variance import ZeroVariance
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.gtpo import GTPO
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
 
 PROBES = {
     "gradient": lambda: [GradientProbe(every_n_steps=1)],

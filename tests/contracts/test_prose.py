@@ -22,11 +22,10 @@ from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
 from rlcredit.campaign.declaration import read_declaration as declared
-from rlcredit.card import leaderboard
-from rlcredit.card.board import SHIPPED
-from rlcredit.card.foretelling import correlate_predictors, render_predictor_table
-from rlcredit.card.rendering import format_with_interval
-from rlcredit.card.standing import rank_conditions, summarise_leaderboard
+from rlcredit.cards import leaderboard
+from rlcredit.cards.card_page import format_with_interval
+from rlcredit.cards.predictors import correlate_predictors, render_predictor_table
+from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 
 ROOT = Path(__file__).parents[2]

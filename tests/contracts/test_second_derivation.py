@@ -18,8 +18,8 @@ from callbacks.tokens.entropy_gate import entropy_gate
 from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
-from rlcredit.functional.quadrants import high_entropy_mask, mutual_information, quadrant_masks
-from rlcredit.rollout import positional_progress
+from rlcredit.credit.rollout import positional_progress
+from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
 from tests.conftest import make_rollout
 from tests.contracts import references
 

@@ -5,7 +5,6 @@ import torch
 from lightning.pytorch import Callback
 from torch.testing import assert_close
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.schedules.constant_lambda import ConstantLambda
@@ -13,8 +12,9 @@ from callbacks.signals.sepa import SEPA
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.sampling import Sampling
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Sampling
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import make_rollout
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.signals.bucket_normalization import BucketNormalization, bucket_normalized
 from callbacks.signals.entropy_progress import EntropyProgress, entropy_progress
 from callbacks.signals.process_signal import ProcessSignal, process_signal
 from callbacks.tokens.entropy_gate import EntropyGate, entropy_gate
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
-from rlcredit.functional.masked import masked_mean
-from rlcredit.policy import Policy
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.policy.policy import Policy
 from tests.conftest import make_rollout
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks import StackWarning, find_operator_classes
-from callbacks.base import assign_credit
+from callbacks import StackWarning
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.grpos import GRPOS
@@ -32,8 +31,10 @@ from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.stare import STARE
-from rlcredit.functional.gates import AdaptiveEta
-from rlcredit.functional.groups import group_imputed_values
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.operator import assign_credit
+from rlcredit.formulas.gates import AdaptiveEta
+from rlcredit.formulas.groups import group_imputed_values
 from tests.conftest import make_rollout
 
 SCOPES = ("sequence", "group", "batch")

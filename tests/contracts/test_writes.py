@@ -8,14 +8,12 @@ import warnings
 import pytest
 import torch
 
-from callbacks import StackWarning, find_operator_classes
-from callbacks.contract import StackError
+from callbacks import StackWarning
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.soft_overlong import SoftOverlong
-from callbacks.lints import bound_advantages, check_stack
 from callbacks.planning.mined_grams import MinedGrams
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
@@ -34,6 +32,9 @@ from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.stack import bound_advantages, check_stack
 from tests.conftest import make_rollout
 
 ACTIVE = {

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rlcredit.__main__ import COMMANDS, LIGHTNING, main
-from rlcredit.command_line.overview import SUBCOMMANDS
+from rlcredit.cli.startup import SUBCOMMANDS
 
 
 @pytest.mark.parametrize(

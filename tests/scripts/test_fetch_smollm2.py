@@ -11,7 +11,7 @@ from fetch_smollm2 import hash_file_content, main
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rlcredit.policy import TINY, Policy
+from rlcredit.policy.policy import TINY, Policy
 
 EMBEDDED = Path(__file__).parents[2] / "rlcredit" / TINY
 

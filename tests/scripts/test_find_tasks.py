@@ -5,7 +5,7 @@ import pytest
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Shot
-from rlcredit.tasks.split import is_held_out
+from rlcredit.tasks.held_out_split import is_held_out
 
 
 @pytest.mark.parametrize("level", find_tasks.LEVELS)

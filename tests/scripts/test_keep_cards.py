@@ -6,8 +6,8 @@ import csv_rows
 import keep_cards
 import pytest
 
-from rlcredit.card.board import summarise_card
-from rlcredit.card.card import ITSELF
+from rlcredit.cards.card import ITSELF
+from rlcredit.cards.ranking import summarise_card
 from tests.rlcredit.card.cards import made
 
 

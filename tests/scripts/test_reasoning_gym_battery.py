@@ -5,8 +5,8 @@ from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
 from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set, render_battery_table
 
-from rlcredit.verification.scorers import EVALUATING
-from rlcredit.verification.shapes import SHAPES
+from rlcredit.verification.reasoning_gym_answers import SHAPES
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING
 
 ROOT = Path(__file__).parents[2]
 ROWS = {row["name"]: row for row in read_csv_rows(ROOT / "docs" / "results" / "reasoning_gym_battery.csv")}

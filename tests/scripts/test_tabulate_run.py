@@ -5,7 +5,7 @@ import json
 import pytest
 import tabulate_run
 
-from rlcredit.statistics.mean_of_shares import share_interval
+from rlcredit.statistics.intervals import share_interval
 
 
 @pytest.fixture

@@ -13,10 +13,15 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from rlcredit.campaign.launchers import on_node
-from rlcredit.campaign.launchers.launcher import Share
-from rlcredit.campaign.launchers.on_ray import ASKED, call_on_node, list_cluster_nodes, make_ray_launcher
-from rlcredit.tracking.versions import read_code_versions
+from rlcredit.campaign.launchers.ray_launcher import (
+    ASKED,
+    call_on_node,
+    find_node_problem,
+    list_cluster_nodes,
+    make_ray_launcher,
+)
+from rlcredit.campaign.launchers.run_launcher import Share
+from rlcredit.outputs.code_versions import read_code_versions
 
 ANSWER = 30.0
 """Seconds that a cluster has to answer."""
@@ -83,7 +88,7 @@ def refuse_unfit_nodes(root: Path) -> None:
     try:
         workers = [node for node in list_cluster_nodes() if node.cpus]
         references = [
-            call_on_node(node, on_node.find_node_problem, Path.cwd(), marker, read_code_versions()) for node in workers
+            call_on_node(node, find_node_problem, Path.cwd(), marker, read_code_versions()) for node in workers
         ]
         for node, reference in zip(workers, references, strict=True):
             if problem := _await_node_problem(reference):
@@ -93,7 +98,7 @@ def refuse_unfit_nodes(root: Path) -> None:
 
 
 def _await_node_problem(reference: ray.ObjectRef) -> str | None:
-    """Return what ``on_node.wanting`` has found on a node, or the error that kept it from answering."""
+    """Return what ``find_node_problem`` has found on a node, or the error that kept it from answering."""
     try:
         return ray.get(reference, timeout=ASKED)
     except RayError as error:

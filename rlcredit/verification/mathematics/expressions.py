@@ -3,7 +3,7 @@ r"""Single values: which texts are one finished expression, and what can be said
 import re
 from fractions import Fraction
 
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
+from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.notation import FUNCTIONS
 from rlcredit.verification.mathematics.numbers import is_within_tolerance, read_normal_rational
 from rlcredit.verification.mathematics.structure import squeeze_blanks

@@ -1,7 +1,7 @@
 r"""One way to write what can be written in many: Unicode, LaTeX and plain text become the same LaTeX.
 
 Nothing here changes a value or drops a word. What only changes how mathematics looks is taken off; what is left is
-compared by :mod:`rlcredit.verification.mathematics.kinds`.
+compared by :mod:`rlcredit.verification.mathematics.reference_kinds`.
 """
 
 import re

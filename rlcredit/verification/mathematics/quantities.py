@@ -3,8 +3,8 @@
 import re
 from fractions import Fraction
 
-from rlcredit.verification.mathematics.comparison import AnswerEquality
-from rlcredit.verification.mathematics.names import read_chain_value
+from rlcredit.verification.mathematics.equality import AnswerEquality
+from rlcredit.verification.mathematics.named_values import read_chain_value
 from rlcredit.verification.mathematics.numbers import read_normal_rational
 from rlcredit.verification.mathematics.units import DEGREES, PERCENT, Quantity, read_quantity
 

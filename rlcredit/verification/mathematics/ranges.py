@@ -4,8 +4,8 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import AnswerEquality
-from rlcredit.verification.mathematics.names import drop_leading_name, is_variable
+from rlcredit.verification.mathematics.equality import AnswerEquality
+from rlcredit.verification.mathematics.named_values import drop_leading_name, is_variable
 from rlcredit.verification.mathematics.numbers import read_normal_rational
 from rlcredit.verification.mathematics.structure import (
     BOTH,

@@ -3,9 +3,9 @@ r"""Equations, inequalities, congruences."""
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.equality import AnswerEquality
 from rlcredit.verification.mathematics.expressions import is_finished_expression
-from rlcredit.verification.mathematics.names import is_value_name, split_equation_sides
+from rlcredit.verification.mathematics.named_values import is_value_name, split_equation_sides
 from rlcredit.verification.mathematics.ranges import FLIPPED, ORDER
 from rlcredit.verification.mathematics.structure import split_outside_brackets, squeeze_blanks
 

@@ -3,8 +3,8 @@ r"""Sets, tuples, lists, and sequences that go on."""
 import re
 from collections.abc import Sequence
 
-from rlcredit.verification.mathematics.comparison import AnswerEquality
-from rlcredit.verification.mathematics.names import drop_leading_name, is_value_name, split_equation_sides
+from rlcredit.verification.mathematics.equality import AnswerEquality
+from rlcredit.verification.mathematics.named_values import drop_leading_name, is_value_name, split_equation_sides
 from rlcredit.verification.mathematics.ranges import MEMBER, ORDER, is_same_number_range
 from rlcredit.verification.mathematics.structure import (
     BOTH,

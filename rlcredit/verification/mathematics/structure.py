@@ -3,7 +3,7 @@ r"""Brackets, separators and lists."""
 import re
 from collections.abc import Iterable, Sequence
 
-from rlcredit.verification.mathematics.comparison import AnswerEquality
+from rlcredit.verification.mathematics.equality import AnswerEquality
 
 _OPENING = {"(": ")", "[": "]", "{": "}", r"\{": r"\}", r"\langle": r"\rangle"}
 _TOKEN = re.compile(r"\\begin\s*\{[a-z*]+\}|\\end\s*\{[a-z*]+\}|\\text\{[^{}]*\}|\\[A-Za-z]+|\\.|.", re.DOTALL)

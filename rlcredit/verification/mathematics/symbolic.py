@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from rlcredit.verification.faults import judge_or_blame
-from rlcredit.verification.mathematics.comparison import UndecidedError, UnreadableReferenceError
+from rlcredit.verification.fault_attribution import judge_or_blame
+from rlcredit.verification.mathematics.equality import UndecidedError, UnreadableReferenceError
 from rlcredit.verification.mathematics.expressions import ExactEquality
-from rlcredit.verification.mathematics.kinds import is_equal_answer
-from rlcredit.verification.serving import import_submodules, warm_up_judge
+from rlcredit.verification.mathematics.reference_kinds import is_equal_answer
+from rlcredit.verification.worker_process import import_submodules, warm_up_judge
 
 NEVER_ASKED = frozenset(
     re.findall(

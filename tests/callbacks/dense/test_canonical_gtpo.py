@@ -1,7 +1,7 @@
 import pytest
 
 from callbacks.dense.canonical_gtpo import CanonicalGTPO, canonical_gtpo_advantages
-from rlcredit.functional.outcome_sets import shaped_rewards
+from rlcredit.formulas.outcome_sets import shaped_rewards
 from tests.callbacks.published_gtpo import ALIVE, CORRECT, ENTROPY, SHAPED, kept
 from tests.callbacks.rollouts import rollout_of
 

@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.contract import StackError
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
-from callbacks.lints import check_stack
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.credit_oracle import CreditOracle
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.stack import check_stack
 from tests.conftest import make_rollout
 
 

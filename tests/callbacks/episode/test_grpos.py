@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from callbacks.episode.grpos import grpo_s_advantages
-from rlcredit.functional.outcome_sets import shaped_rewards
+from rlcredit.formulas.outcome_sets import shaped_rewards
 from tests.callbacks.published_gtpo import ALIVE, CORRECT, ENTROPY, SHAPED
 
 

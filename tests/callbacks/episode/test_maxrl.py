@@ -4,7 +4,7 @@ from torch.testing import assert_close
 
 from callbacks.episode.grpo import grpo_advantages
 from callbacks.episode.maxrl import MaxRL, maxrl_advantages
-from rlcredit.metrics import sampling_metrics
+from rlcredit.training.metrics import sampling_metrics
 from tests.callbacks.rollouts import group
 from tests.conftest import make_rollout
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.contract import StackError
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from callbacks.episode.soft_overlong import SoftOverlong, overlong_penalty
+from rlcredit.credit.contract import StackError
 from tests.callbacks.rollouts import numbers, rollout_of
 from tests.spy import RolloutSpy
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
-from rlcredit.policy import Policy
+from rlcredit.policy.policy import Policy
 from tests.callbacks.planning.texts import of_texts, planned, precision_and_recall
 from tests.conftest import make_rollout
 

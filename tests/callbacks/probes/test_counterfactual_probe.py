@@ -6,7 +6,7 @@ from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.tokens.delight import Delight
-from rlcredit.functional.gates import AdaptiveEta
+from rlcredit.formulas.gates import AdaptiveEta
 
 
 def maxrl_against_grpo(fit, **how):

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from callbacks.base import CreditOperator
 from callbacks.episode.grpo import GRPO
 from callbacks.probes.gradient_probe import GradientProbe, split_gradient
 from callbacks.signals.entropy import Entropy
 from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
+from rlcredit.credit.operator import CreditOperator
 
 
 class Scale(CreditOperator, reads="advantages", writes="advantages"):

@@ -2,9 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.contract import StackError
 from callbacks.episode.grpo import GRPO
-from callbacks.lints import check_stack
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.signal_histogram import SignalHistogram
 from callbacks.probes.signal_stats import SignalStats
@@ -12,6 +10,8 @@ from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.signals.predictive_variance import PredictiveVariance
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.gtpo import GTPO
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.stack import check_stack
 from tests.conftest import make_rollout
 
 

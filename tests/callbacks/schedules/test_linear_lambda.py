@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callbacks.schedules.linear_lambda import LinearLambda
-from rlcredit.functional.ramps import linear_ramp
+from rlcredit.formulas.ramps import linear_ramp
 from tests.callbacks.schedules.lambdas import lambdas
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from callbacks.signals.entropy import Entropy
-from rlcredit.functional.masked import masked_mean
+from rlcredit.formulas.masked import masked_mean
 
 
 def test_the_signal_is_the_entropy(rollout):
@@ -14,7 +14,7 @@ def test_the_signal_is_the_entropy(rollout):
 
 def test_entropy_tells_apart_what_surprisal_cannot():
     # A tenth for the token drawn; the rest on one other token, or on a thousand: 0.469 and 9.435 bits.
-    from rlcredit.functional.uncertainty import logprobs_and_entropy
+    from rlcredit.formulas.uncertainty import logprobs_and_entropy
 
     peaked, spread = torch.tensor([0.1, 0.9] + [0.0] * 999), torch.tensor([0.1] + [0.9 / 1000] * 1000)
     peaked[2:] = 1e-30

@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from callbacks.signals.predictive_variance import PredictiveVariance, masked_rank_correlation
-from rlcredit.functional.uncertainty import predictive_variance
+from rlcredit.formulas.uncertainty import predictive_variance
 
 
 def test_predictive_variance_of_the_published_logprobs():

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.contract import StackError
 from callbacks.signals.process_signal import ProcessSignal, process_signal
+from rlcredit.credit.contract import StackError
 from tests.callbacks.rollouts import THREE_AND_TWO
 from tests.conftest import make_rollout
 

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from callbacks.signals.sepa import SEPA, sepa_pooled_signal
 from callbacks.signals.sepa_amplification import sepa_amplified_signal
-from rlcredit.functional.masked import masked_mean, masked_var, variance_within_between
+from rlcredit.formulas.masked import masked_mean, masked_var, variance_within_between
 from tests.callbacks.worked_example import MASK, PLAN, SIGNAL, near
 
 BATCHES = st.integers(0, 2**32 - 1)

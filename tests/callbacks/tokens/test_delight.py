@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from callbacks.contract import StackWarning
 from callbacks.episode.grpo import GRPO
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.delight import Delight, delight_gate
-from rlcredit.functional.gates import AdaptiveEta
+from rlcredit.credit.contract import StackWarning
+from rlcredit.formulas.gates import AdaptiveEta
 from tests.callbacks.worked_example import HALF, MASK, SIGNAL, near, worked
 from tests.conftest import make_rollout
 

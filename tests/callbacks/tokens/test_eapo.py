@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
 from callbacks.tokens.eapo import EAPO, eapo_advantages
-from rlcredit.functional.quadrants import high_entropy_mask
+from rlcredit.formulas.quadrants import high_entropy_mask
 from tests.callbacks.rollouts import THREE_AND_TWO, rollout_of
 from tests.conftest import make_rollout
 

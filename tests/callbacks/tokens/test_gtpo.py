@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from callbacks.signals.sepa import sepa_pooled_signal
 from callbacks.signals.sepa_amplification import sepa_amplified_signal
 from callbacks.tokens.gtpo import GTPO, gtpo_weights
-from rlcredit.functional.masked import masked_mean
+from rlcredit.formulas.masked import masked_mean
 from tests.callbacks.worked_example import MASK, PLAN, SIGNAL, near
 from tests.conftest import make_rollout
 

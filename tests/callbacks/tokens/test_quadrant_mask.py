@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from callbacks.tokens.quadrant_mask import QuadrantMask
-from rlcredit.functional.quadrants import QUADRANTS
+from rlcredit.formulas.quadrants import QUADRANTS
 from tests.callbacks.rollouts import of_all_quadrants
 
 

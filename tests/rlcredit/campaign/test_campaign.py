@@ -12,9 +12,9 @@ import yaml
 from lightning.pytorch import Callback
 from safetensors.torch import load_file
 
-from rlcredit.campaign.command import run_campaign_command
-from rlcredit.campaign.pids import read_start_time
-from rlcredit.report.command import run_report_command as report
+from rlcredit.campaign.campaign_command import run_campaign_command
+from rlcredit.campaign.process_identity import read_start_time
+from rlcredit.report.report_command import run_report_command as report
 from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[3]

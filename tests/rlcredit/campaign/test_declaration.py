@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rlcredit.campaign.command import run_campaign_command
+from rlcredit.campaign.campaign_command import run_campaign_command
 from rlcredit.campaign.declaration import parse_declaration, read_declaration
 from rlcredit.campaign.run_spec import build_fit_arguments, list_run_specs, render_settings
 

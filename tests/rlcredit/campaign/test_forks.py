@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rlcredit.campaign.forks import ensure_fork_server
-from rlcredit.campaign.pids import read_start_time
-from rlcredit.campaign.process import VISIBLE, can_fork_runs, start_run_process
+from rlcredit.campaign.process_identity import read_start_time
+from rlcredit.campaign.run_process import VISIBLE, can_fork_runs, start_run_process
 from rlcredit.run_folder.layout import RunFolder
 
 SMALL = [

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from callbacks import check_stack
+from rlcredit.campaign.config_differences import list_differences
 from rlcredit.campaign.declaration import read_declaration
-from rlcredit.campaign.differences import list_differences
-from rlcredit.campaign.plan import explain_seed_shortfall, list_evaluation_steps
-from rlcredit.campaign.resolution import resolve_condition
+from rlcredit.campaign.plan_text import explain_seed_shortfall, list_evaluation_steps
+from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.command_line.cli import CreditCLI, run_credit_cli
-from rlcredit.inputs.schema import merge_configs
+from rlcredit.cli.application import CreditCLI, run_credit_cli
+from rlcredit.cli.config_schema import merge_configs
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "configs" / "campaigns" / "published"

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.campaign import process, runs
+from rlcredit.campaign import run_process, run_state
+from rlcredit.campaign.campaign_record import CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
-from rlcredit.campaign.launchers.local import LocalLauncher
-from rlcredit.campaign.ledger import CampaignRecord
-from rlcredit.campaign.pids import identify_machine, kill_recorded_process, read_start_time
-from rlcredit.campaign.resolution import fingerprint_own_code
+from rlcredit.campaign.launchers.local_launcher import LocalLauncher
+from rlcredit.campaign.process_identity import identify_machine, kill_recorded_process, read_start_time
+from rlcredit.campaign.resolved_condition import fingerprint_own_code
 from rlcredit.campaign.run_spec import RunSpec, list_run_specs
+from rlcredit.campaign.run_view import LiveRunTable, RunEventLines
 from rlcredit.campaign.scheduler import RunScheduler
-from rlcredit.campaign.table import LiveRunTable, RunEventLines
 from rlcredit.run_folder.checkpoint_files import write_sealed_checkpoint
 
 STAND_IN = """
@@ -48,7 +48,7 @@ def scheduler(tmp_path, monkeypatch):
     """Four runs by a stand-in: bad0 always crashes, bad1 once, good1 loses a setting on the way."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    monkeypatch.setattr(process, "build_run_command", lambda given: [sys.executable, str(script), *given])
+    monkeypatch.setattr(run_process, "build_run_command", lambda given: [sys.executable, str(script), *given])
     declaration = CampaignDeclaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
     leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
     kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in declaration.conditions}
@@ -112,21 +112,21 @@ def written(path, checkpoint):
 
 def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     spec = RunSpec("grpo", 0, tmp_path)
-    assert not runs.can_continue_run(spec, [0, 2, 4])
+    assert not run_state.can_continue_run(spec, [0, 2, 4])
     last = spec.run.last_checkpoint
     last.parent.mkdir(parents=True)
     written(last, {"global_step": 2})
     (spec.folder / "held_out").mkdir()
     whole = {"step": 0, "metrics": {}, "numbers": [0], "questions_sha256": "0", "right": [[1]]}
     (spec.folder / "held_out" / "step_000000.json").write_text(json.dumps(whole))
-    assert not runs.can_continue_run(spec, [0, 2, 4])
+    assert not run_state.can_continue_run(spec, [0, 2, 4])
     (spec.folder / "held_out" / "step_000002.json").write_text(json.dumps(whole))
-    assert runs.can_continue_run(spec, [0, 2, 4])
+    assert run_state.can_continue_run(spec, [0, 2, 4])
     (spec.folder / "held_out" / "step_000002.json").unlink()
     written(last, {"global_step": 2, "evaluation_owed": True})
-    assert runs.can_continue_run(spec, [0, 2, 4])
+    assert run_state.can_continue_run(spec, [0, 2, 4])
     last.write_bytes(last.read_bytes()[:100])
-    assert not runs.can_continue_run(spec, [0, 2, 4])
+    assert not run_state.can_continue_run(spec, [0, 2, 4])
     spec.run.clear()
     assert list(spec.folder.iterdir()) == []
 

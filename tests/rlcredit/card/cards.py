@@ -1,8 +1,8 @@
 """Cards made by hand."""
 
-from rlcredit.card.card import ITSELF, Card
-from rlcredit.card.finding import Finding
-from rlcredit.card.properties import StackProperty
+from rlcredit.cards.card import ITSELF, Card
+from rlcredit.cards.finding import Finding
+from rlcredit.cards.stack_properties import StackProperty
 
 OWN = """
 from callbacks import CreditOperator

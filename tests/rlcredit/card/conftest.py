@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 import torch
 
-from rlcredit.card.batch import measure_card_batch
-from rlcredit.card.budget import CardBudget
-from rlcredit.card.named import resolve_card_condition
+from rlcredit.cards.budget import CardBudget
+from rlcredit.cards.card_batch import measure_card_batch
+from rlcredit.cards.condition import resolve_card_condition
 from tests.rlcredit.card.cards import OWN
 
 BUDGET = CardBudget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)

@@ -9,9 +9,9 @@ from aiohttp import web
 from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
-from rlcredit.engines.in_process import InProcessEngine
-from rlcredit.engines.noise import sampling_uniforms
-from rlcredit.policy import Policy
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.noise import sampling_uniforms
+from rlcredit.policy.policy import Policy
 
 REFUSED, UNKNOWN, BUSY = 400, 404, 503
 

@@ -19,9 +19,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rlcredit.engines.vllm_server import VLLMServer
-from rlcredit.exits import PolicyMismatch
-from rlcredit.policy import Policy
+from rlcredit.base.exit_status import PolicyMismatch
+from rlcredit.decoding.vllm_server import VLLMServer
+from rlcredit.policy.policy import Policy
 
 PYTHON = os.environ.get("RLCREDIT_VLLM")
 

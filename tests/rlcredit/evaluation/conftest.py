@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.evaluation.command import run_evaluate_command
+from rlcredit.evaluation.evaluate_command import run_evaluate_command
 
 TASK = """
 data:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rlcredit.oracle.ranking import captured_mass, roc_area_under_curve, signal_rank_correlation
+from rlcredit.oracle.credit_agreement import captured_mass, roc_area_under_curve, signal_rank_correlation
 
 
 def test_constant_scores_find_as_much_as_chance():

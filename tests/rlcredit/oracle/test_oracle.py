@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from rlcredit.engines.in_process import InProcessEngine
+from rlcredit.credit.rollout import Rollout
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.oracle import ContinuationCost, Oracle
-from rlcredit.oracle.tree import PrefixTree
-from rlcredit.policy import Policy
-from rlcredit.prompt import PADDING
-from rlcredit.rollout import Rollout
+from rlcredit.oracle.prefix_tree import PrefixTree
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PADDING
 from rlcredit.verification.verifiers import Verdict
 
 PAD, A, B, END = range(4)

@@ -6,9 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from rlcredit.campaign.declaration import CampaignDeclaration
-from rlcredit.campaign.validation import ComparisonFamily
-from rlcredit.files import file_sha256
+from rlcredit.base.files import file_sha256
+from rlcredit.campaign.declaration import CampaignDeclaration, ComparisonFamily
 from rlcredit.run_folder.layout import RunFolder
 
 STEPS = (0, 50, 100)

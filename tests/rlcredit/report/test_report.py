@@ -12,19 +12,18 @@ from mlflow import MlflowClient
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from rlcredit.campaign.ledger import lock_campaign
-from rlcredit.campaign.metric import MetricDefinition, list_metric_differences
-from rlcredit.campaign.start import refuse_unlike_metrics
-from rlcredit.campaign.validation import ComparisonFamily
-from rlcredit.report.command import run_report_command
-from rlcredit.report.comparison import compare_conditions
-from rlcredit.report.drawing import draw_curves
+from rlcredit.campaign.campaign_record import lock_campaign
+from rlcredit.campaign.declaration import ComparisonFamily
+from rlcredit.campaign.execution import refuse_unlike_metrics
+from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
+from rlcredit.report.condition_comparison import compare_conditions
+from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
-from rlcredit.report.summary import summarise_conditions
-from rlcredit.report.tables import make_config_table
-from rlcredit.report.training import find_campaign_mlflow_run, load_training_curves
-from rlcredit.report.variance import decompose_variance
-from rlcredit.statistics.verdict import seeds_to_decide
+from rlcredit.report.pictures import draw_curves
+from rlcredit.report.report_command import run_report_command
+from rlcredit.report.report_tables import make_config_table
+from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
+from rlcredit.statistics.conclusion import seeds_to_decide
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
 FLAGS = """

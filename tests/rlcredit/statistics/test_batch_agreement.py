@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlcredit.statistics.batch_agreement import agreement_and_direction, batch_gradients
-from rlcredit.statistics.jackknife import jackknife_interval
+from rlcredit.statistics.intervals import jackknife_interval
 
 PROMPTS, SIZE = 400, 1000
 

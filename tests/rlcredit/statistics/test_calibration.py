@@ -6,17 +6,17 @@ and verdicts are of 1500 studies, of intervals by resampling 2000 or 1000, known
 
 import numpy as np
 import pytest
+from rlcredit.statistics.bootstrap import bootstrap_interval
 from scipy.special import expit
 
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
-from rlcredit.statistics.bootstrap import bootstrap_interval
+from rlcredit.statistics.conclusion import state_conclusion
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import hedges_g, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
-from rlcredit.statistics.verdict import state_conclusion
 from tests.rlcredit.statistics.simulated_runs import arm, expected, pairs
 
 STUDIES, SEEDS = 5000, 8

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
-
 from rlcredit.statistics.bootstrap import bootstrap_interval
 from rlcredit.statistics.design_effect import design_effect
+from rlcredit.statistics.proportion_power import detectable_difference, generations_needed
+from scipy import stats
+
+from rlcredit.statistics.conclusion import state_conclusion
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import hedges_g
-from rlcredit.statistics.learning_curve_area import learning_curve_area
-from rlcredit.statistics.proportion_power import detectable_difference, generations_needed
+from rlcredit.statistics.power import detectable_effect, seeds_needed, t_test_power
+from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.sign_flip import sign_flip_p, smallest_sign_flip_p
-from rlcredit.statistics.t_power import detectable_effect, seeds_needed, t_test_power
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
-from rlcredit.statistics.verdict import state_conclusion
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "results" / "published.csv"
 

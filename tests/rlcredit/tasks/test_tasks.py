@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from rlcredit.command_line.explain import render_call
+from rlcredit.cli.explain import render_call
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym
-from rlcredit.tasks.split import is_held_out
-from rlcredit.verification.scorers import EVALUATING
+from rlcredit.tasks.held_out_split import is_held_out
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM
 

@@ -19,7 +19,7 @@ CODE = [
     "__import__('os').write(3, b'x' * 17)",
     "[__import__('os').write(fd, b'x' * 100) for fd in range(3, 20)]",
     "__import__('pickle').loads(b\"cos\\nsystem\\n(S'touch {canary}'\\ntR.\")",
-    "setattr(__import__('rlcredit.verification.scorers').scorers, 'scorer', lambda *a: 1.0)",
+    "setattr(__import__('rlcredit.verification.reasoning_gym_scorers').scorers, 'scorer', lambda *a: 1.0)",
     "setattr(type(self), 'score_answer', lambda *a: 1.0)",
     "globals().update(float=lambda *a: 1.0)",
     "__import__('builtins').__dict__.update(float=lambda *a: 1.0)",

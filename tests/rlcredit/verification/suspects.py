@@ -12,7 +12,7 @@ import threading
 import time
 from errno import EPERM
 
-from rlcredit.verification.serving import ANSWER
+from rlcredit.verification.worker_process import ANSWER
 
 
 def channel() -> int:

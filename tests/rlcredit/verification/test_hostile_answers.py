@@ -6,8 +6,8 @@ import pytest
 
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification import sandbox
-from rlcredit.verification.plain import is_plain_expression
-from rlcredit.verification.scorers import EVALUATING, is_admissible_answer, make_gym_scorer
+from rlcredit.verification.answer_grammar import is_plain_expression
+from rlcredit.verification.reasoning_gym_scorers import EVALUATING, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 from tests.rlcredit.verification.hostile import CODE, HOSTILE
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rlcredit.exits import RunStopped
+from rlcredit.base.exit_status import RunStopped
 from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask, verdict_rewards
 from rlcredit.verification.verifiers import Verdict
 

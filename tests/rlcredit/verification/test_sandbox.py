@@ -4,10 +4,10 @@ import pytest
 
 from rlcredit.tasks import ReasoningGym, Records
 from rlcredit.verification import sandbox
-from rlcredit.verification.jury import WorkerPool
-from rlcredit.verification.scorers import has_evaluating_scorer
-from rlcredit.verification.seccomp import build_seccomp_filter
+from rlcredit.verification.reasoning_gym_scorers import has_evaluating_scorer
+from rlcredit.verification.sandbox import build_seccomp_filter
 from rlcredit.verification.verifiers import MathVerifier, Verdict
+from rlcredit.verification.worker_pool import WorkerPool
 from tests.rlcredit.verification.suspects import FORBIDDEN, attempts
 
 pytestmark = pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from rlcredit.verification.answers import find_final_answer
+from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.mathematics import symbolic
-from rlcredit.verification.serving import LateImportBlocker, LateImportError
 from rlcredit.verification.verifiers import MathVerifier, Verdict, judge_exactly
+from rlcredit.verification.worker_process import LateImportBlocker, LateImportError
 
 RIGHT, WRONG, UNJUDGED, NO_ANSWER = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED, Verdict.NO_ANSWER
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rlcredit.verification.jury import WorkerPool
+from rlcredit.verification.worker_pool import WorkerPool
 from rlcredit.verification.workers import JudgeWorker, build_worker_environment
 from tests.rlcredit.verification.suspects import FORGED, deeds, sayings, stillborn
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from lightning.pytorch import Callback
 
-from rlcredit.campaign.pids import read_start_time
+from rlcredit.campaign.process_identity import read_start_time
 from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[4]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.campaign.command import run_campaign_command
+from rlcredit.campaign.campaign_command import run_campaign_command
 from tests.forks import CommandFork
 
 ROOT = Path(__file__).parents[4]
@@ -28,7 +28,7 @@ def refused(monkeypatch, tmp_path, capfd):
 WITHOUT_RAY = """
 import sys
 sys.modules["ray"] = None
-from rlcredit.campaign.command import main
+from rlcredit.campaign.campaign_command import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -1,0 +1,203 @@
+"""Files: written whole or not at all, locked while they are, and refused where they are no files to read."""
+
+import contextlib
+import csv
+import fcntl
+import hashlib
+import io
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file under another name, wait until the disk has it, and give it its name.
+
+    Args:
+        path: overwritten if it exists; its folder is made if need be.
+        text: written as UTF-8.
+
+    """
+    write_durably(path, lambda file: file.write(text.encode()))
+
+
+def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Have a file written under another name beside its own, wait until the disk has it, and give it its name.
+
+    Args:
+        path: overwritten if it exists; its folder is made if need be.
+        write: is given the open file.
+
+    Raises:
+        OSError: the disk did not take it; what was at ``path`` is still there, and nothing else is left.
+
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = _unfinished_path(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
+    try:
+        with unfinished.open("w+b") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a small file without waiting for the disk: a crash of the machine may bring back the old one."""
+    unfinished = _unfinished_path(path)
+    unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+@contextlib.contextmanager
+def write_folder_atomically(folder: Path) -> Iterator[Path]:
+    """Have a folder written under another name beside its own, which it gets once all is in it.
+
+    Args:
+        folder: not there, or empty.
+
+    Yields:
+        Where to write. What was written is removed if an error or a signal ends it.
+
+    """
+    unfinished = _unfinished_path(folder)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        os.replace(unfinished, folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def render_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
+
+    Example:
+        >>> render_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
+        "step,loss,name,gain\n1,-0.5,'=1+1,-0.5\n"
+
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_escape_formula, rows[0]))
+    writer.writerows([_escape_formula(row[name]) for name in rows[0]] for row in rows)
+    return buffer.getvalue()
+
+
+_FORMULA = re.compile(r"\s*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
+
+
+def _escape_formula(cell: Any) -> Any:
+    """Return a cell that spreadsheets take for the text or the number that it is."""
+    formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder, so that renamed files keep theirs after a crash."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def _unfinished_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def is_existing_file(path: Path) -> bool:
+    r"""Whether a path is a file; False for a name that no file can have.
+
+    Example:
+        >>> is_existing_file(Path("x" * 300)), is_existing_file(Path("a\0b"))
+        (False, False)
+
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Keep every other process that asks for this lock out; the system unlocks it when this one ends, however it ends.
+
+    Args:
+        path: of a file that is nothing but the lock; its folder is made if need be.
+
+    Raises:
+        BlockingIOError: another process has it.
+
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:  # a link of this name must not empty another file
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def file_sha256(path: Path) -> str:
+    """Identify a file by its content, read in blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+SYSTEM = ("proc", "sys")
+"""Folders at the top whose files are made while they are read."""
+
+
+def find_special_kind(path: Path | str) -> str | None:
+    """Say what a path is that is neither a file nor a folder; None for these, and where nothing is.
+
+    Example:
+        >>> find_special_kind("/dev/zero"), find_special_kind("/proc/self/environ"), find_special_kind("configs"), find_special_kind("no/such/file")
+        ('a device', 'a part of the running system', None, None)
+
+    """
+    try:
+        kind = KINDS.get(stat.S_IFMT(Path(path).stat().st_mode))
+        inside = Path(path).resolve().parts[1:2]
+    except (OSError, ValueError):  # there is nothing, or no file can have this name
+        return None
+    return kind or ("a part of the running system" if inside and inside[0] in SYSTEM else None)
+
+
+def refuse_special_files(config: Any, key: str = "") -> None:
+    """Refuse a configuration that names a pipe, a device or the like, at whatever place: reading one may never end.
+
+    Args:
+        config: mappings, lists and values.
+        key: where they stand.
+
+    Raises:
+        ValueError: names the place and the repair.
+
+    """
+    if isinstance(config, str) and (kind := find_special_kind(config)):
+        place = f"{key}: " if key else ""
+        raise ValueError(f"{place}{config[:80]} is {kind}, not a file. Write what it says into a file and name that.")
+    if isinstance(config, Mapping):
+        for name, value in config.items():
+            refuse_special_files(value, f"{key}.{name}".lstrip("."))
+    elif isinstance(config, list | tuple):
+        for place, value in enumerate(config):
+            refuse_special_files(value, f"{key}[{place}]")

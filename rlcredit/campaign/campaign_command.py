@@ -1,0 +1,90 @@
+"""Launchers by the names they have on the command line."""
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from rlcredit.base.files import write_atomically
+from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
+from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
+from rlcredit.campaign.execution import plan_campaign, run_campaign
+from rlcredit.campaign.launchers.local_launcher import open_local_machine
+from rlcredit.campaign.launchers.run_launcher import Opened, Share
+from rlcredit.campaign.run_spec import render_settings
+from rlcredit.config.arguments import CommandParser, parse_path
+from rlcredit.config.passwords import redact_passwords
+from rlcredit.config.paths import find_config_file
+
+
+def _open_ray_if_installed(root: Path, address: str | None, most: int | None) -> AbstractContextManager[Share]:
+    try:
+        from rlcredit.campaign.launchers.ray_cluster import open_ray_cluster  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ValueError("--launcher ray needs Ray. Install it: pip install 'rlcredit[cluster]'.") from None
+    return open_ray_cluster(root, address, most)
+
+
+LAUNCHERS: dict[str, Opened] = {"local": open_local_machine, "ray": _open_ray_if_installed}
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
+    return int(text)
+
+
+def make_campaign_parser() -> argparse.ArgumentParser:
+    """Return what the command line of a campaign accepts."""
+    command = CommandParser(
+        "rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted."
+    )
+    command.add_argument("file", type=parse_path, help="the declaration, see docs/howto/campaign.md")
+    command.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
+    command.add_argument("--slots", type=_parse_count, help="runs at a time; as many as there are GPUs, else cores")
+    command.add_argument("--threads", type=_parse_count, help="of a run; the cores divided among the slots")
+    command.add_argument(
+        "--launcher", choices=LAUNCHERS, default="local", help="runs go to this machine, or to a cluster"
+    )
+    command.add_argument(
+        "--address", help="HOST:PORT of the Ray cluster; that of RAY_ADDRESS or of this machine if absent"
+    )
+    command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
+    return command
+
+
+def run_campaign_command(args: Sequence[str]) -> int:
+    """Run a campaign; return 0 if every run is finished as declared, 1 if one is not, 2 if it was refused."""
+    options = make_campaign_parser().parse_args(args)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        declaration = read_declaration(Path(find_config_file(str(options.file))))
+        root, settings = options.folder / declaration.name, render_settings(declaration.settings)
+        with discard_refused_campaign(root), LAUNCHERS[options.launcher](root, options.address, options.slots) as share:
+            if options.plan:
+                print(_render_campaign_plan(declaration, root, settings, share, options.threads))
+                return 0
+            with lock_campaign(root):
+                return run_campaign(declaration, root, settings, share, options.threads)
+    except ValueError as error:
+        print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on with what is missing.", file=sys.stderr)
+        return 130
+
+
+def _render_campaign_plan(
+    declaration: CampaignDeclaration, root: Path, settings: str, share: Share, threads: int | None
+) -> str:
+    """Return the plan of a campaign that need not begin."""
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=root) as temporary:
+        file = Path(temporary) / "settings.yaml"
+        write_atomically(file, settings)
+        return plan_campaign(declaration, root, file, share, threads).text

@@ -1,0 +1,82 @@
+"""Declared against executed: field by field, in plain words."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config import strict_yaml
+from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.run_folder.layout import RunFolder
+
+Flat = dict[str, Any]
+"""Leaves of a configuration by their dotted paths; an empty list or mapping is a leaf."""
+
+ABSENT = "nothing"
+
+
+def flatten_config(node: Any, path: str = "") -> Flat:
+    """Return the leaves of a configuration by their paths.
+
+    Example:
+        >>> flatten_config({"model": {"betas": [0.9, 0.95], "config": {}}})
+        {'model.betas[0]': 0.9, 'model.betas[1]': 0.95, 'model.config': {}}
+
+    """
+    if isinstance(node, dict) and node:
+        parts = {f"{path}.{key}" if path else str(key): value for key, value in node.items()}
+    elif isinstance(node, list) and node:
+        parts = {f"{path}[{place}]": value for place, value in enumerate(node)}
+    else:
+        return {path: node}
+    return {name: leaf for part, value in parts.items() for name, leaf in flatten_config(value, part).items()}
+
+
+def hash_config(config: Any) -> str:
+    """Identify a configuration by its leaves."""
+    return hashlib.sha256(json.dumps(flatten_config(config), sort_keys=True).encode()).hexdigest()
+
+
+def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
+    """Return a line for every leaf that differs, with both values; types count, so 1 is not true.
+
+    Args:
+        declared: nested mappings and lists.
+        executed: likewise.
+        names: what the two are called.
+
+    Example:
+        >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
+        ['model.eta: declared 0.5, executed nothing']
+
+    """
+    before, after = flatten_config(declared), flatten_config(executed)
+
+    def shown(leaves: Mapping[str, Any], name: str) -> str:
+        return repr(leaves[name]) if name in leaves else ABSENT
+
+    return [
+        f"{name}: {names[0]} {shown(before, name)}, {names[1]} {shown(after, name)}"
+        for name in dict.fromkeys([*before, *after])
+        if shown(before, name) != shown(after, name)
+    ]
+
+
+def list_run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
+    """Compare what a run has stored of itself with what was declared for it.
+
+    Args:
+        folder: of the run.
+        declared: its resolved configuration.
+        parameters: what the instantiated objects should say.
+
+    """
+    config, parameters_file = RunFolder(folder).config, RunFolder(folder).parameters
+    if missing := [file.name for file in (config, parameters_file) if not file.is_file()]:
+        return [f"{', '.join(missing)}: not written, so nobody knows what was executed"]
+    executed = strict_yaml.read_yaml(config)
+    instantiated = read_stored_json(parameters_file, dict, "Remove the folder of the run; it is then made anew.")
+    expected = json.loads(json.dumps(parameters))
+    lines = [f"instantiated {line}" for line in list_differences(expected, instantiated)]
+    return list_differences(declared, executed) + lines

@@ -1,0 +1,193 @@
+"""A declaration becomes a plan, and a plan that is accepted becomes runs."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.base.files import write_atomically
+from rlcredit.campaign import plan_text, run_view
+from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
+from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
+from rlcredit.campaign.mlflow_parent import MLflowParentRun
+from rlcredit.campaign.resolved_condition import ResolvedCondition, fingerprint_own_code, resolve_condition
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_run_specs
+from rlcredit.campaign.run_state import can_continue_run, read_run_status
+from rlcredit.campaign.scheduler import RunScheduler
+from rlcredit.campaign.step_timing import measure_conditions
+
+
+@dataclasses.dataclass(frozen=True)
+class CampaignPlan:
+    """What would run.
+
+    Args:
+        resolutions: of all conditions.
+        evaluations: steps after which a run is evaluated.
+        launcher: of the runs.
+        text: the plan, for people.
+
+    """
+
+    resolutions: dict[str, ResolvedCondition]
+    evaluations: list[int]
+    launcher: RunLauncher
+    text: str
+
+
+def plan_campaign(
+    declaration: CampaignDeclaration,
+    root: Path,
+    settings: Path,
+    share: Share,
+    threads: int | None,
+    *,
+    measure: bool = True,
+) -> CampaignPlan:
+    """Resolve every condition, share out the machines, measure steps.
+
+    Args:
+        declaration: of the campaign.
+        root: folder of the campaign.
+        settings: the declaration's, as a file.
+        share: what there is to run on.
+        threads: of a run, if given; those fixed with the declaration otherwise.
+        measure: whether to measure what has not been measured before.
+
+    """
+    firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
+    resolutions = {
+        name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings)) for name, spec in firsts.items()
+    }
+    refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
+    baseline = resolutions[declaration.baseline]
+    evaluations = [plan_text.list_evaluation_steps(resolution) for resolution in resolutions.values()]
+    if any(steps != evaluations[0] for steps in evaluations):
+        raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
+    launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
+    run_arguments = {
+        name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
+    }
+    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure)
+    text = "\n".join(plan_text.describe_campaign(declaration, baseline, launcher, timings))
+    if short := plan_text.explain_seed_shortfall(declaration):
+        text += f"\nshort      {short}"
+    return CampaignPlan(resolutions, evaluations[0], launcher, text)
+
+
+def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:
+    """Refuse a family whose conditions are not measured alike.
+
+    Raises:
+        ValueError: with what differs.
+
+    """
+    measures = {name: define_held_out_metric(declaration, config) for name, config in configs.items()}
+    for family, members in declaration.comparison_families.items():
+        for name in members.conditions:
+            if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
+                raise ValueError(
+                    f"families.{family}: {declaration.primary} is not one metric in all of it: {'; '.join(reasons)}. "
+                    "Evaluate its conditions alike."
+                )
+
+
+def run_campaign(
+    declaration: CampaignDeclaration,
+    root: Path,
+    settings: str,
+    share: Share,
+    threads: int | None,
+    *,
+    measure: bool = True,
+) -> int:
+    """Print the plan, fix the declaration, and run what is missing; return the exit status.
+
+    Without ``measure`` the plan says nothing of time that is not known already.
+    """
+    ledger, file = CampaignRecord(root), root / "settings.yaml"
+    short = None if declaration.exploratory else plan_text.explain_seed_shortfall(declaration)
+    added = ledger.added_seeds(declaration.to_json())
+    if ledger.is_fixed and not added:
+        ledger.fix_declaration({"declaration": declaration.to_json()})
+    write_atomically(file, settings)
+    ready = plan_campaign(declaration, root, file, share, threads, measure=measure and short is None)
+    print(ready.text, flush=True)
+    if short:
+        raise ValueError(short)
+    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations)
+    if added:
+        print(
+            f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
+        )
+        ledger.add_seeds(declaration.to_json(), declaration.sha256)
+    named = ready.resolutions.items()
+    ledger.fix_declaration(
+        {
+            "declaration": declaration.to_json(),
+            "sha256": declaration.sha256,
+            "threads": ready.launcher.threads,
+            "configs": {name: resolution.leaves for name, resolution in named},
+            "parameters": {name: resolution.parameters for name, resolution in named},
+            "code": fingerprint_own_code(ready.resolutions.values()),
+        }
+    )
+    parent = MLflowParentRun(ready.resolutions[declaration.baseline].mlflow_settings, declaration, ledger)
+    scheduler = RunScheduler(declaration, ready.resolutions, ready.evaluations, ready.launcher, file, ledger, parent)
+    runs = list_run_specs(declaration, root)
+    missing = [spec for spec in runs if not ledger.is_finished(spec)]
+    for spec in missing:
+        if ledger.run_entry(spec):
+            ledger.update_run(spec, state="waiting")  # the state that an earlier process noted no longer holds
+    if len(missing) < len(runs):
+        print(f"{len(runs) - len(missing)} of {len(runs)} runs are finished.", flush=True)
+
+    def rows() -> Iterator[run_view.Row]:
+        return (
+            run_view.describe_run_row(
+                run.name, ledger.run_entry(run), read_run_status(run), declaration.steps, ready.evaluations
+            )
+            for run in runs
+        )
+
+    try:
+        with run_view.open_run_view(rows) as view:
+            scheduler.run_missing(missing, view)
+    except KeyboardInterrupt:
+        parent.end_run("KILLED", ledger.path)
+        raise
+    except Exception:
+        parent.end_run("FAILED", ledger.path)
+        raise
+    return _conclude_campaign(ledger, runs, parent)
+
+
+def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
+    """Refuse to begin a run anew where one lies that the ledger has lost, and that cannot be continued.
+
+    Raises:
+        ValueError: with what lies there and the repair.
+
+    """
+    for spec in runs:
+        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations)
+        if not known and (results := spec.run_folder.describe_results()):
+            raise ValueError(
+                f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "
+                "from a copy (MLflow keeps one with the campaign), or move that folder away."
+            )
+
+
+def _conclude_campaign(ledger: CampaignRecord, runs: list[RunSpec], parent: MLflowParentRun) -> int:
+    """Print how all runs ended, close the MLflow run, and return the exit status."""
+    failed = [spec.name for spec in runs if ledger.run_entry(spec).get("state") == FAILED]
+    differing = [spec.name for spec in runs if ledger.run_entry(spec).get("differences")]
+    print(f"{len(runs) - len(failed)} of {len(runs)} runs are finished; the ledger is {ledger.path}.")
+    if failed:
+        print(f"failed: {', '.join(failed)}. Their logs say why; the same command tries them again.")
+    if differing:
+        print(f"executed otherwise than declared: {', '.join(differing)}. A report will refuse them.")
+    parent.end_run("FAILED" if failed or differing else "FINISHED", ledger.path)
+    return 1 if failed or differing else 0

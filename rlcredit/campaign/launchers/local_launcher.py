@@ -1,0 +1,74 @@
+"""Runs on the machine of the command: as many at a time as there are GPUs, or else cores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlcredit.campaign import slots
+from rlcredit.campaign.launchers.run_launcher import RunProcess, Share
+from rlcredit.campaign.process_identity import kill_recorded_process
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+from rlcredit.campaign.run_process import can_fork_runs, start_run_process
+
+
+class LocalLauncher:
+    """Start runs as processes of this machine.
+
+    Args:
+        environments: of each slot.
+        forking: whether runs that can be are forked from one process, which saves each some seconds of imports.
+
+    """
+
+    def __init__(self, environments: Sequence[Mapping[str, str]], *, forking: bool = False) -> None:
+        self.environments = environments
+        self.forking = forking and all(map(can_fork_runs, environments))
+        self.threads = slots.read_slot_threads(environments[0])
+        self.processes: dict[int, RunProcess] = {}
+
+    @property
+    def slots(self) -> int:
+        """Return how many runs may go on at a time."""
+        return len(self.environments)
+
+    @property
+    def description(self) -> str:
+        """Return where they go, for people."""
+        return f"this machine; threads of a run: {self.threads}"
+
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
+        """Start a run in a slot that is free."""
+        busy = {slot for slot, process in self.processes.items() if process.poll() is None}
+        slot = next(slot for slot in range(self.slots) if slot not in busy)
+        own = {**self.environments[slot], **environment}
+        self.processes[slot] = start_run_process(folder, args, own, forked=self.forking)
+        return self.processes[slot]
+
+    def end_leftover_run(self, record: Path) -> None:
+        """End what an earlier campaign has left."""
+        kill_recorded_process(record)
+
+
+@contextmanager
+def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
+    """Open this machine.
+
+    Args:
+        root: folder of the campaign.
+        address: None; this machine needs none.
+        most: runs at a time, if given.
+
+    Raises:
+        ValueError: an address is given.
+
+    """
+
+    def share(resolution: ResolvedCondition, threads: int | None) -> LocalLauncher:
+        environments = slots.make_slot_environments(
+            slots.group_slot_gpus(resolution), most, threads, slots.count_usable_cores()
+        )
+        return LocalLauncher(environments, forking=True)
+
+    if address is not None:
+        raise ValueError(f"--address {address} is that of a cluster. Add --launcher ray.")
+    yield share

@@ -1,0 +1,227 @@
+"""Runs on the nodes of a Ray cluster: each is a task that starts a process of its own."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from rlcredit.campaign.launchers import cluster_nodes
+from rlcredit.campaign.process_identity import kill_recorded_process
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+from rlcredit.campaign.run_process import POLLED, VISIBLE, start_run_process
+from rlcredit.campaign.slots import count_run_gpus
+from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.run_folder.layout import RunFolder
+
+
+def find_node_problem(working: Path, shared: Path, expected: Mapping[str, str]) -> str | None:
+    """Say why runs cannot go here, None if they can; enter the working directory.
+
+    Args:
+        working: directory of the command; paths of a campaign start there.
+        shared: a file or folder that the command has made.
+        expected: versions where the command was given.
+
+    """
+    try:
+        os.chdir(working)
+    except OSError:
+        return f"there is no directory {working}. The command's must be on a file system that all nodes share"
+    if not shared.exists():
+        return f"there is no {shared.parent} with what was written there. All nodes must share its file system"
+    here = read_code_versions()
+    if different := [f"{name} is {here[name]}, not {value}" for name, value in expected.items() if here[name] != value]:
+        return f"{', '.join(different)}. Install the same"
+    return None
+
+
+def run_fit_on_node(
+    folder: Path, args: Sequence[str], environment: Mapping[str, str], working: Path, expected: Mapping[str, str]
+) -> int:
+    """Run ``rlcredit fit`` on this node until it ends or this task is cancelled; return its exit status.
+
+    Args:
+        folder: of the run; it exists.
+        args: of ``rlcredit fit``.
+        environment: beside that of the node.
+        working: directory of the command.
+        expected: versions where the command was given.
+
+    Raises:
+        ValueError: runs cannot go here.
+
+    """
+    if problem := find_node_problem(working, folder, expected):
+        raise ValueError(f"{problem}.")
+    context = ray.get_runtime_context()
+    with RunFolder(folder).log.open("a", encoding="utf-8") as log:
+        print(f"on node {context.get_node_id()} of {os.uname().nodename}", file=log)
+    gpus = ",".join(context.get_accelerator_ids()["GPU"])
+    process = start_run_process(folder, args, {**environment, VISIBLE: gpus})
+    try:
+        while (status := process.poll()) is None:
+            time.sleep(POLLED)
+    finally:
+        process.kill()
+    return status
+
+
+ASKED = 60.0
+"""Seconds that a node has to do something small."""
+
+GRACE = 10.0
+"""Seconds that a run has to end before its task is killed."""
+
+
+EVERY = 5.0
+"""Seconds between two looks at the node of this machine."""
+
+
+class LostClusterError(ValueError):
+    """The node by which this machine belongs to the cluster has died: nothing is heard of runs any more."""
+
+
+class ClusterHeartbeat:
+    """Looks now and then whether this machine still belongs to the cluster; Ray itself would wait without end."""
+
+    def __init__(self) -> None:
+        self.looked = 0.0
+        self.lost = False
+
+    def refuse_lost_cluster(self) -> None:
+        """Look, unless that was a moment ago.
+
+        Raises:
+            LostClusterError: it does not.
+
+        """
+        if time.monotonic() - self.looked < EVERY:
+            return
+        if ray.get_runtime_context().get_node_id() not in {node.identity for node in list_cluster_nodes()}:
+            self.lost = True
+            raise LostClusterError(
+                "Ray's process on this machine (raylet) has died. Start Ray again; the same command then goes on with "
+                "what is missing."
+            )
+        self.looked = time.monotonic()
+
+
+PULSE = ClusterHeartbeat()
+
+
+class RayTask:
+    """A run somewhere in the cluster, or waiting for a place there.
+
+    Args:
+        reference: Ray's, of the task.
+        log: of the run.
+
+    """
+
+    def __init__(self, reference: ray.ObjectRef, log: Path) -> None:
+        self.reference, self.log = reference, log
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while the run goes on; that of a killed process if its task was lost.
+
+        Raises:
+            LostClusterError: nothing will be heard of it.
+
+        """
+        PULSE.refuse_lost_cluster()
+        if self.status is None and ray.wait([self.reference], timeout=0)[0]:
+            try:
+                self.status = ray.get(self.reference)
+            except RayError as error:
+                with self.log.open("a", encoding="utf-8") as log:
+                    print(str(error).strip(), file=log)
+                self.status = -signal.SIGKILL
+        return self.status
+
+    def kill(self) -> None:
+        """Cancel the task, which ends the run, and wait until it has; a lost cluster ends it when it misses us."""
+        if PULSE.lost:
+            return
+        ray.cancel(self.reference)
+        if not ray.wait([self.reference], timeout=GRACE)[0]:
+            ray.cancel(self.reference, force=True)
+            ray.wait([self.reference], timeout=GRACE)
+
+
+class RayLauncher:
+    """Start runs where the cluster has room.
+
+    Args:
+        most: runs at a time; as many as the cluster holds if None.
+        threads: of a run, each a CPU of a node.
+        devices: GPUs of a run.
+
+    """
+
+    def __init__(self, most: int | None, threads: int, devices: int) -> None:
+        self.most, self.threads, self.devices = most, threads, devices
+
+    @property
+    def slots(self) -> int:
+        """Return how many runs may go on now; nodes come and go."""
+        PULSE.refuse_lost_cluster()
+        capacity = cluster_nodes.cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
+        return min(capacity, self.most or capacity)
+
+    @property
+    def description(self) -> str:
+        """Return where they go, for people."""
+        address = ray.get_runtime_context().gcs_address
+        return f"Ray at {address}: {cluster_nodes.describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
+
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RayTask:
+        """Start a run; Ray chooses the node, and which of its GPUs the run sees."""
+        folder.mkdir(parents=True, exist_ok=True)
+        own = {**environment, "OMP_NUM_THREADS": str(self.threads)}
+        remote = ray.remote(run_fit_on_node).options(
+            num_cpus=self.threads, num_gpus=self.devices, max_retries=0, scheduling_strategy="SPREAD"
+        )
+        return RayTask(remote.remote(folder, args, own, Path.cwd(), read_code_versions()), RunFolder(folder).log)
+
+    def end_leftover_run(self, record: Path) -> None:
+        """Ask every node to end what an earlier campaign has left; the one that knows the process does."""
+        if record.exists():
+            references = [call_on_node(node, kill_recorded_process, record.resolve()) for node in list_cluster_nodes()]
+            ray.wait(references, num_returns=len(references), timeout=ASKED)
+
+
+def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: int | None) -> RayLauncher:
+    """Share out the cluster among runs like this one.
+
+    Raises:
+        ValueError: no node has room for a run.
+
+    """
+    devices = count_run_gpus(resolution)
+    launcher = RayLauncher(
+        most, threads or cluster_nodes.most_threads_per_run(list_cluster_nodes(), devices, most), devices
+    )
+    if not launcher.slots:
+        raise ValueError(
+            f"no node of the cluster has {cluster_nodes.describe_run_needs(launcher.threads, devices)} for a run. "
+            "Lower --threads or trainer.devices, or add a node."
+        )
+    return launcher
+
+
+def list_cluster_nodes() -> list[cluster_nodes.ClusterNode]:
+    """Return the nodes of the cluster that live."""
+    return cluster_nodes.select_living_nodes(ray.nodes())
+
+
+def call_on_node(node: cluster_nodes.ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
+    """Call a function on a node, even if runs have all its CPUs; return the reference of its result."""
+    pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
+    return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)

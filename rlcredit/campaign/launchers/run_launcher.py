@@ -1,0 +1,63 @@
+"""The interface of what starts the runs of a campaign."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+
+
+class RunProcess(Protocol):
+    """A run that has been begun."""
+
+    def poll(self) -> int | None:
+        """Return its exit status, None while it goes on; negative if it was killed."""
+        ...
+
+    def kill(self) -> None:
+        """End it and all it has started, and wait until it has ended."""
+        ...
+
+
+class RunLauncher(Protocol):
+    """Starts runs where there is room.
+
+    Attributes:
+        threads: of a run.
+
+    """
+
+    threads: int
+
+    @property
+    def slots(self) -> int:
+        """Return how many runs may go on at a time now."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Return where they go, for people."""
+        ...
+
+    def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
+        """Start ``rlcredit fit``.
+
+        Args:
+            folder: of the run; its output is appended to the log there.
+            args: of ``rlcredit fit``.
+            environment: variables of the run, added to those of the machine.
+
+        """
+        ...
+
+    def end_leftover_run(self, record: Path) -> None:
+        """End the run that has written this file, if it still goes on."""
+        ...
+
+
+Share = Callable[[ResolvedCondition, int | None], RunLauncher]
+"""Shares machines out among runs like this one, with so many threads each, if that is given."""
+
+Opened = Callable[[Path, str | None, int | None], AbstractContextManager[Share]]
+"""Opens machines for a campaign: its folder, the address of a cluster and the most runs at a time, if given."""

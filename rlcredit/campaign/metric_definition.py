@@ -1,0 +1,68 @@
+"""What a number measures, so that two of them are compared only if they measure the same."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from rlcredit.campaign.config_differences import flatten_config, list_differences
+from rlcredit.campaign.declaration import CampaignDeclaration
+
+OF_TRAINING = (
+    *("prompts_per_step", "train_size", "validation_batch", "train", "train_split"),
+    *("held_out", "unsafe_scorers", "verify_budget"),
+)
+"""Arguments of a task that do not touch its held-out questions, nor which answers to them are right."""
+
+NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "verifier")
+"""Arguments that earlier versions did not have; where they are empty, all is as it was."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricDefinition:
+    """A quantity, and over what it is taken.
+
+    Args:
+        name: for instance ``val/pass_at_1``.
+        over: the outcomes it summarises, in words.
+        settings: under which they were obtained, by dotted keys.
+
+    """
+
+    name: str
+    over: str
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str, Any]) -> MetricDefinition:
+    """Return what the primary metric of a condition measures.
+
+    Args:
+        declaration: of the campaign.
+        config: resolved configuration of the condition.
+
+    """
+    task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
+    task = {key: value for key, value in task.items() if value or key not in NEW}
+    settings = {"data": {**config["data"], "init_args": task}}
+    drawn = ("validation", "pass_k", "validation_seed")  # earlier versions had no such seed: it was zero
+    settings["model"] = {"validation_seed": 0, **{key: config["model"][key] for key in drawn if key in config["model"]}}
+    return MetricDefinition(
+        declaration.primary, f"held-out questions after step {declaration.steps}", flatten_config(settings)
+    )
+
+
+def list_metric_differences(first: MetricDefinition, second: MetricDefinition, names: tuple[str, str]) -> list[str]:
+    """Say in what two metrics differ; nothing if they can be compared.
+
+    Args:
+        first: a metric.
+        second: another.
+        names: whose they are.
+
+    Example:
+        >>> running = MetricDefinition("solve rate", "all training batches so far")
+        >>> list_metric_differences(running, MetricDefinition("solve rate", "the last training batch"), ("4B", "30B"))
+        ["over: 4B 'all training batches so far', 30B 'the last training batch'"]
+
+    """
+    return list_differences(dataclasses.asdict(first), dataclasses.asdict(second), names)

@@ -1,0 +1,148 @@
+"""What a campaign costs, and what it can show, before it starts."""
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration
+from rlcredit.campaign.launchers.run_launcher import RunLauncher
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+from rlcredit.campaign.run_spec import list_run_specs
+from rlcredit.campaign.step_timing import Seconds
+from rlcredit.statistics.power import detectable_effect, seeds_needed
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, smallest_sign_flip_p
+
+POWER = 0.8
+
+
+def describe_campaign(
+    declaration: CampaignDeclaration,
+    resolution: ResolvedCondition,
+    launcher: RunLauncher,
+    timings: Mapping[str, Seconds],
+) -> Iterator[str]:
+    """Yield the plan.
+
+    Args:
+        declaration: of the campaign.
+        resolution: of its baseline.
+        launcher: of the runs.
+        timings: by condition; nothing is said of time unless all are there.
+
+    """
+    slots = launcher.slots
+    conditions, seeds, steps = len(declaration.conditions), len(declaration.seeds), declaration.steps
+    runs, module, task = conditions * seeds, resolution.module, resolution.task
+    rollouts = steps // module.updates_per_rollout
+    trained = runs * rollouts * task.prompts_per_step * module.sampling.completions
+    most = f" kept of up to {trained * module.rounds:,}" if module.rounds > 1 else ""
+    evaluations = len(list_evaluation_steps(resolution))
+    answers = [asked.count_answers(module.validation.completions) for asked in task.held_out_sets]
+    known = [number for number in answers if number is not None]
+    held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
+    yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
+    yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
+    yield f"where      {launcher.description}"
+    yield f"samples    {trained:,} training completions{most}, {held_out} held out ({evaluations} evaluations a run)"
+    yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
+    yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
+    for name, family in declaration.comparison_families.items():
+        yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
+    yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
+
+
+def describe_durations(
+    declaration: CampaignDeclaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]
+) -> Iterator[str]:
+    """Yield how long all runs take, begun in order as slots become free, and one run of each kind."""
+    if len(timings) < len(declaration.conditions):
+        return
+    busy, shown, steps = [0.0] * slots, list[Seconds](), declaration.steps
+    run = {
+        name: timing["start"] + steps * timing["step"] + evaluations * timing["validation"]
+        for name, timing in timings.items()
+    }
+    for spec in list_run_specs(declaration, Path()):
+        heapq.heapreplace(busy, busy[0] + run[spec.condition])
+    yield f"about {format_duration(max(busy))}, if completions keep their length (measured in short runs, one at a time)"
+    for name, timing in timings.items():
+        if timing not in shown:
+            shown.append(timing)
+            yield (
+                f"a run of {name} takes {format_duration(run[name])}, a step {timing['step']:.2f} s, "
+                f"an evaluation {format_duration(timing['validation'])}"
+            )
+
+
+def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
+    """Return the steps after which a run is evaluated; the last one must be among them.
+
+    Raises:
+        ValueError: it is not.
+
+    """
+    if resolution.task.validation_size == 0:
+        raise ValueError(
+            "data.init_args.validation_size is 0, but a campaign compares answers to held-out questions of the task "
+            "itself. Hold some out."
+        )
+    steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
+    if not every or steps % every:
+        raise ValueError(
+            f"steps is {steps}, but held-out questions are asked every {every} steps: the last interval would be "
+            f"shorter. Add settings: {{trainer.val_check_interval: {math.gcd(steps, every or steps)}}}."
+        )
+    return list(range(0, steps + 1, every))
+
+
+def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
+    """Yield what so many pairs can show."""
+    seeds, level = len(declaration.seeds), _holm_first_level(declaration)
+    yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
+    if seeds < 2:
+        return
+    smallest = detectable_effect(seeds, POWER, arms=1, alpha=level)
+    sensitivity = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {POWER:g}"
+    if declaration.deviation:
+        yield f"{sensitivity}, which is {smallest * declaration.deviation:.3g} of {declaration.primary}"
+    else:
+        yield f"{sensitivity}: the effect, if that deviation is at most {declaration.effect / smallest:.3g}"
+
+
+def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
+    """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
+    if not declaration.comparison_families:
+        return None
+    seeds = len(declaration.seeds)
+    needed, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
+    if declaration.deviation:
+        wanted = seeds_needed(
+            declaration.effect / declaration.deviation, POWER, arms=1, alpha=_holm_first_level(declaration)
+        )
+        if wanted > needed:
+            needed, reason = wanted, f"an effect of {declaration.effect:g} with power {POWER:g}"
+    if seeds >= needed:
+        return None
+    return (
+        f"{seeds} seeds cannot reach a verdict; {needed} are needed for {reason}. "
+        "Declare more seeds, or `exploratory: true` if no verdict is expected."
+    )
+
+
+def _holm_first_level(declaration: CampaignDeclaration) -> float:
+    """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
+    return ALPHA / max(1, sum(len(family.conditions) for family in declaration.comparison_families.values()))
+
+
+def format_duration(seconds: float) -> str:
+    """Write seconds for people.
+
+    Example:
+        >>> format_duration(42.4), format_duration(150), format_duration(9000)
+        ('42 s', '3 min', '2.5 h')
+
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

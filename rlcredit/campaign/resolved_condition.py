@@ -1,0 +1,104 @@
+"""The configuration of a run as the real parser resolves it, and what its objects say they are."""
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import yaml
+from lightning.pytorch import Trainer
+
+from rlcredit.campaign.config_differences import hash_config
+from rlcredit.campaign.record_schema import find_mlflow_settings
+from rlcredit.campaign.run_spec import RunSpec
+from rlcredit.cli.application import CreditCLI, instantiate_configuration
+from rlcredit.cli.explain import collect_run_parameters, find_trainer_stack, render_call
+from rlcredit.config import code_fingerprint
+from rlcredit.tasks import Task
+from rlcredit.training.module import PolicyModule
+
+
+class _SilentCLI(CreditCLI):
+    """Do what ``explain`` does, and print nothing."""
+
+    def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
+        """Be silent."""
+
+    def rehearse(self) -> list[str]:
+        """Leave that to the run."""
+        return []
+
+    def refuse_memory(self, trainer: Trainer) -> None:
+        """Leave that to the machine that will run it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ResolvedCondition:
+    """A condition before it runs.
+
+    Args:
+        leaves: its whole configuration, defaults and nulls included.
+        parameters: what the instantiated objects say, as a run stores it.
+        trainer: as it would train.
+        module: with weights not read.
+        task: with data not read.
+
+    """
+
+    leaves: dict[str, Any]
+    parameters: dict[str, Any]
+    trainer: Trainer
+    module: PolicyModule
+    task: Task
+
+    @property
+    def cost_sha256(self) -> str:
+        """A hash of what a step's time is known to depend on: all but seed, names, optimizer, and credit that is free.
+
+        Operators count if they are ``costly``.
+        """
+        config = copy.deepcopy(self.leaves)
+        del config["seed_everything"], config["condition"], config["threads"], config["model"]["optimizer"]
+        del config["trainer"]["default_root_dir"], config["trainer"]["callbacks"], config["trainer"]["logger"]
+        return hash_config(
+            {
+                **config,
+                "costly": [render_call(operator) for operator in find_trainer_stack(self.trainer) if operator.costly],
+            }
+        )
+
+    @property
+    def mlflow_settings(self) -> dict[str, str] | None:
+        """Experiment and address of the configured MLflow logger, None if there is none."""
+        return find_mlflow_settings(self.leaves)
+
+
+def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
+    """Parse and instantiate what ``rlcredit fit`` would be given; nothing is loaded.
+
+    Raises:
+        SystemExit: the arguments are refused; the message has been printed.
+
+    """
+    cli = instantiate_configuration(arguments, _SilentCLI)
+    leaves = yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
+    del leaves["show_prompt"]  # of explain alone
+    described = collect_run_parameters(cli.trainer, cli.model, cli.datamodule)
+    return ResolvedCondition(leaves, described, cli.trainer, cli.model, cli.datamodule)
+
+
+def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, str]:
+    """Identify what the modules of one's own say now that some conditions name, by the names of these modules."""
+    return code_fingerprint.fingerprint_modules(
+        code_fingerprint.trace_user_modules(
+            code_fingerprint.find_dotted_paths([resolution.leaves for resolution in resolutions])
+        )
+    )
+
+
+def configure_run(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:
+    """Return the configuration of one run of a condition: its seed, folder and threads, all else the same."""
+    config = copy.deepcopy(leaves)
+    config["seed_everything"], config["threads"] = spec.seed, threads
+    config["trainer"]["default_root_dir"] = str(spec.folder)
+    return config

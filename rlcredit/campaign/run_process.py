@@ -1,0 +1,76 @@
+"""One run as a process of this machine, started alone or forked."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from rlcredit.campaign.forks import ensure_fork_server
+from rlcredit.campaign.launchers.run_launcher import RunProcess
+from rlcredit.campaign.process_identity import PARENT, RECORD
+from rlcredit.campaign.run_spec import build_run_command
+from rlcredit.run_folder.layout import RunFolder
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+POLLED = 0.1
+"""Seconds between two looks at a run."""
+
+
+def start_run_process(
+    folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False
+) -> RunProcess:
+    """Start a run that ends with this process.
+
+    Args:
+        folder: of the run; its output is appended to the log there.
+        args: of ``rlcredit fit``.
+        environment: added to that of this process.
+        forked: whether it is a fork, for :func:`can_fork_runs`.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    run = RunFolder(folder)
+    environment = {**os.environ, **environment, RECORD: str(run.process.resolve())}
+    with run.log.open("ab") as log:
+        if forked:
+            return ensure_fork_server().fork(build_run_command(args)[1:], environment, log.fileno(), log.fileno())
+        return SpawnedProcess(build_run_command(args), environment, log)
+
+
+def can_fork_runs(environment: Mapping[str, str]) -> bool:
+    """Whether runs can be forks: on Linux, and without a GPU, which belongs to the process that has looked for it."""
+    return sys.platform == "linux" and VISIBLE not in environment
+
+
+class SpawnedProcess:
+    """A command that ends with this process.
+
+    Args:
+        words: of the command.
+        environment: all of its environment.
+        log: what it writes to.
+
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: IO[bytes]) -> None:
+        self.popen = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**environment, PARENT: str(os.getpid())},
+            start_new_session=True,  # Ctrl-C reaches the campaign alone
+        )
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while the run goes on."""
+        return self.popen.poll()
+
+    def kill(self) -> None:
+        """End the run and all it has started, and wait until it has ended."""
+        if self.poll() is None:
+            os.killpg(self.popen.pid, signal.SIGKILL)
+            self.popen.wait()

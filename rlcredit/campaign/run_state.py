@@ -1,0 +1,89 @@
+"""What a run has left on disk: whether it can go on, how far it is, and what is kept of a finished one."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.base.files import file_sha256
+from rlcredit.campaign.config_differences import hash_config, list_run_differences
+from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.record_schema import read_evaluation_file
+from rlcredit.campaign.run_spec import RunSpec
+from rlcredit.config import strict_yaml
+from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
+from rlcredit.run_folder.layout import RunFolder
+
+NUMBER = (float, type(None))
+STANDING = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
+
+
+def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
+    """Whether a run can go on where its newest intact checkpoint was written, with nothing missing before it.
+
+    Args:
+        spec: the run.
+        evaluations: steps after which it is evaluated.
+
+    """
+    path, _ = find_newest_checkpoint(spec.run_folder.checkpoints)
+    if path is None:
+        return False
+    try:
+        checkpoint = read_checkpoint(path)
+    except ValueError:
+        return False
+    step = checkpoint["global_step"]
+    owed = [step] if checkpoint.get("evaluation_owed") else []
+    return all(read_run_evaluation(spec, due) is not None for due in evaluations if due <= step and due not in owed)
+
+
+def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
+    """Return a held-out evaluation of a run, None if it has not been made."""
+    path = spec.run_folder.evaluation_file(step)
+    return read_evaluation_file(path) if path.is_file() else None
+
+
+def read_run_status(spec: RunSpec) -> dict[str, Any]:
+    """Return the status that a run has written; empty before it has written one."""
+    path = spec.run_folder.status
+    return read_stored_json(path, STANDING, "Remove it.") if path.is_file() else {}
+
+
+def read_log_tail(folder: Path, count: int = 3) -> list[str]:
+    """Return the last lines of the log of the run in a folder."""
+    return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]
+
+
+def summarise_finished_run(
+    spec: RunSpec, declaration: CampaignDeclaration, declared: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Read a finished run.
+
+    Args:
+        spec: the run.
+        declaration: of the campaign.
+        declared: the run's configuration.
+        parameters: what its objects should say.
+
+    Returns:
+        The primary metric of the last evaluation, all metrics by step, hashes of files and of the configuration,
+        versions, and where the executed configuration is not the declared one.
+
+    """
+    steps = spec.run_folder.evaluated_steps()
+    outcomes = {step: read_run_evaluation(spec, step) for step in steps}
+    metrics = {str(step): evaluation["metrics"] for step, evaluation in outcomes.items() if evaluation}
+    config = spec.run_folder.config
+    return {
+        "primary": metrics[str(declaration.steps)][declaration.primary],
+        "metrics": metrics,
+        "held_out_sha256": {str(step): file_sha256(spec.run_folder.evaluation_file(step)) for step in steps},
+        "declared_sha256": hash_config(declared),
+        "executed_sha256": hash_config(strict_yaml.read_yaml(config)) if config.is_file() else None,
+        "differences": list_run_differences(spec.folder, declared, parameters),
+        "versions": read_code_versions(),
+        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,113 @@
+"""Where the runs stand: a live table on a terminal, a line per event anywhere else."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from rlcredit.base.text_escaping import escape_controls, unwrap_stream
+from rlcredit.campaign.plan_text import format_duration
+
+COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
+REFRESHED = 1.0
+"""Seconds between two looks at the runs."""
+
+Row = tuple[str, ...]
+
+
+def describe_run_row(
+    name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, evaluations: Sequence[int]
+) -> Row:
+    """Describe a run.
+
+    Args:
+        name: of the run.
+        entry: of the ledger.
+        status: as the run last wrote it, empty if it has not.
+        steps: that it has to take.
+        evaluations: steps after which it is evaluated.
+
+    Example:
+        >>> describe_run_row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
+        ('grpo/seed0', 'running', '5/10', '', '', '10 s')
+
+    """
+    state, step = entry.get("state", "waiting"), status.get("step", 0)
+    eta = ""
+    if state == "running" and (seconds := status.get("step_seconds")):
+        ahead = sum(due > step for due in evaluations)
+        eta = format_duration((steps - step) * seconds + ahead * (status.get("validation_seconds") or 0.0))
+    shares = (status.get(key) for key in ("solve_rate", "held_out"))
+    return (name, state, f"{step}/{steps}", *("" if share is None else f"{share:.3f}" for share in shares), eta)
+
+
+class RunEventLines(AbstractContextManager["RunEventLines"]):
+    """One line per event.
+
+    Args:
+        rows: returns those of all runs.
+
+    """
+
+    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+        self.rows = rows
+
+    def print_event(self, sentence: str) -> None:
+        """Print an event."""
+        print(sentence, flush=True)
+
+    def redraw(self) -> None:
+        """Do nothing; only a table is redrawn."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing; only a table has to be closed."""
+
+
+class LiveRunTable(RunEventLines):
+    """A table that is redrawn in place, with events above it.
+
+    Args:
+        rows: returns those of all runs.
+
+    """
+
+    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+        super().__init__(rows)
+        self.live = Live(self._build_table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
+        self.drawn_at = 0.0
+
+    def __enter__(self) -> "LiveRunTable":
+        """Begin to draw."""
+        self.live.start()
+        return self
+
+    def print_event(self, sentence: str) -> None:
+        """Print an event above the table."""
+        self.live.console.print(escape_controls(sentence), highlight=False, markup=False)
+
+    def redraw(self) -> None:
+        """Draw anew, once a second."""
+        if time.monotonic() - self.drawn_at >= REFRESHED:
+            self.drawn_at = time.monotonic()
+            self.live.update(self._build_table(), refresh=True)
+
+    def __exit__(self, *_: object) -> None:
+        """Draw a last time and leave the table standing."""
+        self.live.update(self._build_table(), refresh=True)
+        self.live.stop()
+
+    def _build_table(self) -> Table:
+        table = Table(*COLUMNS)
+        for cells in self.rows():
+            table.add_row(*cells)
+        return table
+
+
+def open_run_view(rows: Callable[[], Iterable[Row]]) -> RunEventLines:
+    """Return a live table on a terminal, lines anywhere else."""
+    return LiveRunTable(rows) if sys.stdout.isatty() else RunEventLines(rows)

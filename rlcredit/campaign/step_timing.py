@@ -1,0 +1,114 @@
+"""Seconds of a step, measured by short runs of which nothing but the time is kept."""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rlcredit.base.files import write_atomically
+from rlcredit.campaign.config_differences import hash_config
+from rlcredit.campaign.launchers.run_launcher import RunLauncher
+from rlcredit.campaign.resolved_condition import ResolvedCondition
+from rlcredit.campaign.run_process import POLLED
+from rlcredit.campaign.run_state import read_log_tail
+from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.run_folder.layout import RunFolder
+
+TIMINGS = "timings.json"
+ROLLOUTS = 3
+NEVER = 10**9
+
+EVALUATIONS = 2
+"""Before the first step and after the last."""
+
+Seconds = dict[str, float]
+MEASUREMENTS = {str: {"start": float, "step": float, "validation": float}}
+
+
+def measure_conditions(
+    arguments: Mapping[str, Sequence[str]],
+    resolutions: Mapping[str, ResolvedCondition],
+    launcher: RunLauncher,
+    root: Path,
+    *,
+    measure: bool = True,
+) -> dict[str, Seconds]:
+    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured, and once.
+
+    Args:
+        arguments: of a run, by condition.
+        resolutions: likewise.
+        launcher: that will start the runs.
+        root: folder of the campaign, which keeps the measurements.
+        measure: whether to measure what has not been measured before; if not, it is left out.
+
+    """
+    file, place = root / TIMINGS, (type(launcher).__name__, launcher.threads)
+    timings: dict[str, Seconds] = {}
+    remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
+    for name, resolution in resolutions.items():
+        key = hash_config({"cost": resolution.cost_sha256, "place": place})
+        if key not in remembered and measure:
+            print(f"measuring a step of {name} ...", flush=True)
+            remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
+            write_atomically(file, json.dumps(remembered))
+        if key in remembered:
+            timings[name] = remembered[key]
+    return timings
+
+
+def measure_run_seconds(
+    args: Sequence[str], resolution: ResolvedCondition, launcher: RunLauncher, root: Path
+) -> Seconds:
+    """Return the seconds of a start, a step and an evaluation of all held-out questions.
+
+    Args:
+        args: of ``rlcredit fit``.
+        resolution: of its condition.
+        launcher: that will start the runs.
+        root: folder of the campaign.
+
+    Raises:
+        ValueError: the run failed; with the end of its log.
+
+    """
+    steps = ROLLOUTS * resolution.module.updates_per_rollout
+    settings = {
+        "trainer.max_steps": steps,
+        "trainer.val_check_interval": NEVER // steps * steps,
+        "checkpoint.every_n_train_steps": NEVER // steps * steps,
+        "trainer.limit_val_batches": 1,
+        "trainer.logger": "false",
+    }
+    with tempfile.TemporaryDirectory(prefix=".measured-", dir=root) as temporary:
+        folder = Path(temporary)
+        short = [*settings.items(), ("trainer.default_root_dir", temporary)]
+        words = [*args, *(f"--{name}={value}" for name, value in short)]
+        began = time.perf_counter()
+        process = launcher.start_run(folder, words, {})
+        try:
+            while (exit_status := process.poll()) is None:
+                time.sleep(POLLED)
+        except BaseException:
+            process.kill()
+            raise
+        elapsed = time.perf_counter() - began
+        if exit_status:
+            condition = resolution.leaves["condition"]
+            raise ValueError(f"a short run of {condition} failed: {' '.join(read_log_tail(folder))}")
+        status = json.loads(RunFolder(folder).status.read_text(encoding="utf-8"))
+    training, evaluations = steps * status["step_seconds"], EVALUATIONS * status["validation_seconds"]
+    start = max(0.0, elapsed - training - evaluations)
+    return {
+        "start": start,
+        "step": status["step_seconds"],
+        "validation": status["validation_seconds"] * mean_validation_batches(resolution),
+    }
+
+
+def mean_validation_batches(resolution: ResolvedCondition) -> float:
+    """Return how many validation batches a held-out set makes on average; one if their number is unknown."""
+    tasks = [asked.task for asked in resolution.task.held_out_sets]
+    return statistics.fmean(max(1.0, (task.validation_size or 1) / task.validation_batch) for task in tasks)

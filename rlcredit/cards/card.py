@@ -1,0 +1,233 @@
+"""A card: all that has been found out about one condition on one organism."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from rlcredit.base.files import write_atomically
+from rlcredit.base.messages import warn_once
+from rlcredit.campaign.record_schema import NUMBER_OR_NULL
+from rlcredit.cards.budget import BUDGETS, CardBudget
+from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.credit_effects import list_stack_warnings, measure_credit_cost, measure_credit_effects
+from rlcredit.cards.finding import Finding
+from rlcredit.cards.gradient_change import measure_gradient_change
+from rlcredit.cards.stack_properties import StackProperty, check_stack_properties
+from rlcredit.cards.training_outcome import TrainingOutcome, describe_equivalence, format_paired_difference
+from rlcredit.cards.true_credit import measure_credit_agreement
+from rlcredit.config.json_shapes import Shape, read_stored_json
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.config.values import validate_folder_name
+from rlcredit.credit.catalogue import load_operator
+from rlcredit.oracle import TrueCredit
+
+SECTIONS = {
+    "batch": "What it does to a batch",
+    "gradient": "The gradient",
+    "truth": "The truth",
+    "learning": "Learning",
+    "cost": "Cost",
+}
+"""Titles, in the order of the page."""
+
+ROUNDING = 1e-6
+"""Share of credit that is moved by nothing but the rounding of float32."""
+
+USUAL = "GRPO"
+"""Baseline unless another is named."""
+
+NUMBERS = ("estimate", "low", "high", "baseline")
+"""Of a finding; null where there is none."""
+
+CARD: Shape = {
+    **dict.fromkeys(("name", "organism", "baseline", "budget", "stack", "against", "commit"), str),
+    **{key: [str] for key in ("origins", "grounds", "beside", "warnings")},
+    "properties": [{"name": str, "holds": (bool, type(None)), "sentence": str}],
+    "sections": {
+        str: [{**dict.fromkeys(("name", "title", "unit", "sentence"), str), **dict.fromkeys(NUMBERS, NUMBER_OR_NULL)}]
+    },
+    **dict.fromkeys(("verdict", "sentence", "page"), str),
+}
+REPAIR = "Remove it; the same command makes it anew."
+
+NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
+
+
+@dataclass
+class Card:
+    """What is known of a condition.
+
+    Attributes:
+        name: of the condition.
+        organism: on which it was measured.
+        baseline: with which it is compared.
+        budget: name of it.
+        origins: how it, its organism and its baseline were named, in this order.
+        stack: its operators, written as calls.
+        against: those of the baseline.
+        commit: of the code that made the card.
+        grounds: what identifies its organism, and its baseline.
+        beside: settings in which it differs from the baseline besides its stack.
+        properties: what it is.
+        warnings: what is known of operators that do nothing, and of a stack that gives no credit.
+        sections: findings, by section.
+        verdict: in a word or two.
+        sentence: it in one sentence.
+        page: a heat-map of some completions, a page of its own.
+
+    """
+
+    name: str
+    organism: str
+    baseline: str
+    budget: str
+    origins: Sequence[str]
+    stack: str
+    against: str
+    commit: str
+    grounds: Sequence[str]
+    beside: Sequence[str] = ()
+    properties: Sequence[StackProperty] = ()
+    warnings: Sequence[str] = ()
+    sections: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    verdict: str = ""
+    sentence: str = ""
+    page: str = ""
+
+    def command(self, *others: "Card") -> str:
+        """Return the command that makes it, and those of its condition on other organisms, as all were named."""
+        named, _, base = self.origins
+        places = (place for _, place, _ in (each.origins for each in (self, *others)))
+        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
+        return shlex.join(said)
+
+    @property
+    def has_shipped_names(self) -> bool:
+        """Whether organism and baseline were called by their names, as those are that are shipped."""
+        return tuple(self.origins[1:]) == (self.organism, self.baseline)
+
+    @property
+    def comparison_key(self) -> tuple[str, str]:
+        """With what, and at which budget: cards that share it can stand beside each other."""
+        return self.grounds[1], self.budget
+
+    @property
+    def folder_stem(self) -> str:
+        """Name of its folder among those of its organism and budget."""
+        return name_card_folder(self.name, self.baseline)
+
+    def finding(self, name: str) -> Finding | None:
+        """Return the finding of a name; None where nothing was found."""
+        return next((one for found in self.sections.values() for one in found if one.name == name), None)
+
+    def write(self, path: Path) -> None:
+        """Keep it as JSON."""
+        plain = {
+            **vars(self),
+            "properties": [one.to_json() for one in self.properties],
+            "sections": {name: [one.to_json() for one in found] for name, found in self.sections.items()},
+        }
+        write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
+
+    @property
+    def has_own_heatmap(self) -> bool:
+        """Whether the heat-map is our page with data: in a page from elsewhere no script may run."""
+        before, _, after = load_operator("CreditHeatmap").TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
+        return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
+
+    @classmethod
+    def read_all(cls, folder: Path) -> list["Card"]:
+        """Return the cards in the folder of all; what is no card of this version is named and left out."""
+        found = list[Card]()
+        for path in sorted(folder.glob("*/*/*/card.json")):
+            try:
+                found.append(cls.read(path))
+            except ValueError as error:
+                warn_once(f"{error} It is left out.")
+        return found
+
+    @classmethod
+    def read(cls, path: Path) -> "Card":
+        """Return what :meth:`write` has kept.
+
+        Raises:
+            ValueError: it is no card; names the file, the field and the repair.
+
+        """
+        plain: dict[str, Any] = read_stored_json(path, CARD, REPAIR)
+        if problem := _find_card_contradiction(plain):
+            raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")
+        plain["properties"] = [StackProperty(**one) for one in plain["properties"]]
+        plain["sections"] = {
+            name: [Finding.from_json(one) for one in found] for name, found in plain["sections"].items()
+        }
+        return cls(**plain)
+
+
+def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
+    """Say what is impossible in a card of the right shape."""
+    if extra := sorted(plain.keys() - CARD.keys()):
+        return f"{extra[0]} is no key of a card"
+    if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
+        return "its budget, origins or grounds are none of a card"
+    try:
+        for key in ("name", "organism", "baseline"):
+            validate_folder_name(key, plain[key])
+    except ValueError as error:
+        return str(error).rstrip(".")
+    numbers = (
+        (f"sections.{name}[{place}].{key}", value)
+        for name, found in plain["sections"].items()
+        for place, one in enumerate(found)
+        for key, value in one.items()
+        if key in NUMBERS
+    )
+    return next((f"{place} is {value}" for place, value in numbers if value in (inf, -inf)), None)
+
+
+def name_card_folder(name: str, baseline: str) -> str:
+    """Return the name of the folder of a condition: what is compared with another baseline lies elsewhere."""
+    return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
+
+
+def measure_card_sections(
+    batch: CardBatch, base: CardBatch, truth: TrueCredit, budget: CardBudget
+) -> Iterator[tuple[str, list[Finding]]]:
+    """Yield what one batch says."""
+    yield "batch", list(measure_credit_effects(batch, base))
+    yield "gradient", list(measure_gradient_change(batch, base, budget.batch))
+    yield "truth", list(measure_credit_agreement(batch, base, truth))
+    yield "cost", list(measure_credit_cost(batch, base))
+
+
+def describe_card_stack(batch: CardBatch) -> dict[str, Any]:
+    """Return what a card says of a stack without a baseline."""
+    return {
+        "properties": list(check_stack_properties(batch)),
+        "warnings": list_stack_warnings(batch),
+        "page": batch.page,
+    }
+
+
+def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:
+    """Return the verdict and its sentence.
+
+    Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
+    the verdict is that of the paired runs.
+    """
+    moved = card.finding("moved")
+    if learnt.has_equal_answers and moved and moved.estimate < ROUNDING:
+        credit = f"{card.name} gives every token the baseline's credit, up to a common factor"
+        return NONE, f"{credit}, and every run answers as the baseline's does."
+    verdict, compared = learnt.comparison.verdict, learnt.comparison
+    assert compared.test is not None
+    runs = f"{len(learnt.runs)} paired runs of {learnt.steps} steps"
+    within = f"; {describe_equivalence(compared.test)}" if verdict.startswith("equivalent") else ""
+    return (
+        verdict,
+        f"After {runs} {card.name} ends {format_paired_difference(compared.test)} from {card.baseline}{within}.",
+    )

@@ -1,0 +1,206 @@
+"""One batch of completions and what a stack makes of it: its ledger, its gradients, its cost, and true credit."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlcredit.campaign.resolved_condition import ResolvedCondition, resolve_condition
+from rlcredit.cards.budget import CardBudget
+from rlcredit.cli.explain import find_trainer_stack
+from rlcredit.credit.catalogue import load_operator
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import Rollout
+from rlcredit.oracle import Oracle, TrueCredit
+from rlcredit.preflight.memory import estimate_memory
+from rlcredit.training.credit_gradients import compute_prompt_gradients
+from rlcredit.training.module import PolicyModule
+from rlcredit.training.periodic_measurement import PeriodicMeasurement
+
+HEATED = 3
+"""Completions on the heat-map."""
+
+SEED = 0
+"""Of the batch: questions, adapter and noise."""
+
+STEPS = 3
+"""The first opens gates and starts averages, the second is measured, the third timed; none changes the policy."""
+
+
+@dataclass
+class CardBatch:
+    """What a stack has made of the batch.
+
+    Attributes:
+        resolution: of its condition.
+        stack: the operators that assign credit.
+        rollout: with the ledger as they have left it.
+        gradients: of the loss, of each prompt, shape ``(P, D)`` float32.
+        reported: metrics of the operators, by name.
+        seconds: of the parts of a step, by name.
+        decoded: tokens that operators have had decoded for a step.
+        truth: of some completions, None where it was not asked for.
+        page: a heat-map of some completions.
+
+    """
+
+    resolution: ResolvedCondition
+    stack: Sequence[CreditOperator]
+    rollout: Rollout
+    gradients: NDArray[np.float32]
+    reported: Mapping[str, float]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    decoded: int = 0
+    truth: TrueCredit | None = None
+    page: str = ""
+
+
+def measure_card_batch(
+    files: Sequence[str],
+    budget: CardBudget,
+    truth: TrueCredit | None = None,
+    *,
+    ask: bool = True,
+    threads: int = 1,
+    kept: Path | None = None,
+) -> CardBatch:
+    """Draw the batch, let a stack assign credit to it, and measure.
+
+    The completions are functions of the policy, how it is sampled, and the seed. Operators see the step at
+    which their runs end: those of the budget, or the configured one where it has none. Where memory may not suffice for
+    all completions at a time, as many go through the policy as a batch of gradients has.
+
+    Args:
+        files: configurations of the run, the later ones win.
+        budget: how much is measured.
+        truth: credit of some of these completions, if it is known.
+        ask: whether it is to be measured where it is not known.
+        threads: of torch.
+        kept: folder for a batch on which an operator fails; None for one that goes away.
+
+    Raises:
+        SystemExit: a configuration is refused; the message has been printed.
+
+    """
+    resolution = resolve_batch_config(files, budget, threads)
+    module, settings = resolution.module, resolution.leaves["trainer"]
+    module.optimizer, module.scheduler = partial(torch.optim.SGD, lr=0.0), None
+    stack = [operator for operator in find_trainer_stack(resolution.trainer) if operator.writes]
+    seen = _BatchRecorder(budget, truth, ask)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            max_steps=STEPS,
+            accelerator=settings["accelerator"],
+            precision=settings["precision"],
+            devices=1,
+            default_root_dir=kept or folder,
+            logger=False,
+            limit_val_batches=0,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            callbacks=[_FinalStepSetter(budget.steps or max(settings["max_steps"], 0)), *stack, seen],  # pyright: ignore[reportArgumentType]
+        )
+        takes = estimate_memory(trainer, module, resolution.task)
+        if takes is not None and takes.peak_bytes > takes.room:
+            module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
+        trainer.fit(module, resolution.task)
+    return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
+
+
+def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
+    """Return the configuration under which a batch is drawn; nothing is loaded.
+
+    Raises:
+        SystemExit: it is refused; the message has been printed.
+
+    """
+    return resolve_condition(
+        [*(f"--config={file}" for file in files), f"--threads={threads}", *_list_batch_overrides(budget)]
+    )
+
+
+def _list_batch_overrides(budget: CardBudget) -> list[str]:
+    values = {
+        "seed_everything": SEED,
+        "data.init_args.prompts_per_step": budget.prompts,
+        "model.sampling.completions": budget.completions,
+        "model.updates_per_rollout": 1,
+        "model.minibatches": 1,
+        "model.dynamic_sampling": "null",
+        "trainer.logger": "false",
+    }
+    return [f"--{name}={value}" for name, value in values.items()]
+
+
+class _FinalStepSetter(Callback):
+    """Date the batch to the end of a run, where schedules have their last value."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Change the step that operators see."""
+        batch.step = self.step
+
+
+class _BatchRecorder(
+    PeriodicMeasurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
+):
+    """Keep all that a card is made from."""
+
+    every_n_steps = 1
+
+    def __init__(self, budget: CardBudget, truth: TrueCredit | None, ask: bool) -> None:
+        super().__init__()
+        self.budget, self.truth, self.asks = budget, truth, ask and truth is None
+        if self.asks:
+            self.reads = self.reads | {"oracle"}
+        self.found: dict[str, Any] = {}
+        self.seen_before = 0
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Keep the second one; nothing is logged."""
+        self.seen_before += 1
+        if self.seen_before != 2:
+            return {}
+        shares = compute_prompt_gradients(trainer, module, rollout, advantages)
+        vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
+        decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
+        rollout.truth = self._measure_true_credit(rollout)
+        self.found = {
+            "rollout": rollout,
+            "gradients": vectors.cpu().numpy(),
+            "reported": {name: float(value) for name, value in trainer.callback_metrics.items()},
+            "decoded": decoded,
+            "truth": rollout.truth,
+            "page": load_operator("CreditHeatmap")(completions=HEATED).render_html(rollout),
+        }
+        return {}
+
+    def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
+        """Ask with noise of its own, so that credit that an operator has measured is judged by other continuations."""
+        if not self.asks:
+            return self.truth
+        assert isinstance(rollout.oracle, Oracle)
+        return rollout.oracle.with_fresh_noise().credit(
+            rollout, rollout.evenly_spaced_rows(self.budget.asked), self.budget.samples
+        )
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the times of the last step, in which nothing is measured."""
+        assert isinstance(pl_module, PolicyModule)
+        times = pl_module.step_metrics.items()
+        self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

@@ -1,0 +1,124 @@
+"""``rlcredit card SUBJECT``: what happens, in order."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.base.messages import print_message
+from rlcredit.cards import card_policies, leaderboard
+from rlcredit.cards.budget import BUDGETS
+from rlcredit.cards.builder import CardBuilder
+from rlcredit.cards.card import USUAL, Card
+from rlcredit.cards.card_page import write_card_page
+from rlcredit.cards.comparability import refuse_incomparable_condition
+from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
+from rlcredit.cards.ranking import add_shipped_rows
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.config.arguments import CommandParser, parse_path
+from rlcredit.config.passwords import redact_passwords
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.config.values import THREADS
+from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
+
+SIGNALS = SignalHandler()
+
+
+def make_card_parser() -> argparse.ArgumentParser:
+    """Return what the command line of a card accepts."""
+    command = CommandParser(
+        "rlcredit card",
+        description="Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
+    )
+    add = command.add_argument
+    add("subjects", nargs="*", metavar="SUBJECT", help="operator, condition (.yaml), or Python file with an operator")
+    add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
+    add("--baseline", default=USUAL, metavar="SUBJECT", help="with what they are compared; GRPO")
+    add(
+        "--budget",
+        choices=BUDGETS,
+        default="quick",
+        help="how much is measured: one batch, 5 minutes, an hour, over night",
+    )
+    add("--organism", nargs="+", default=[card_policies.FIRST], metavar="NAME", help="where: names, files, or `all`")
+    add("--folder", type=parse_path, default=Path("cards"), help="where cards and their runs are kept")
+    add("--slots", type=_parse_positive_count, help="runs at a time; as many as there are GPUs, else cores")
+    add("--threads", type=_parse_positive_count, default=1, help="of a run, and of the measurement; 1")
+    add("--mlflow", default="sqlite:///mlflow.db", metavar="URI", help="`env` for MLFLOW_TRACKING_URI, `none` for none")
+    add("--experiment", default="cards", metavar="NAME", help="in MLflow")
+    return command
+
+
+def run_card_command(args: Sequence[str]) -> int:
+    """Judge; return 0 if all is there, 2 if it was refused, 3 if credit is not finite, 128 and the signal if killed."""
+    silence_libraries()
+    sys.path.append(str(Path.cwd()))
+    options = make_card_parser().parse_args(args)
+    with SIGNALS.handle_signals():
+        try:
+            return _build_requested_cards(options)
+        except REFUSALS as error:
+            print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
+            return REFUSED
+        except (SignalInterrupt, KeyboardInterrupt) as interrupted:
+            print_message(f"interrupted; to go on: {shlex.join(['rlcredit', 'card', *args])}")
+            return interrupted.status if isinstance(interrupted, SignalInterrupt) else 130
+        except RunStopped as ended:
+            print_message(f"error: {ended}")
+            return ended.status
+
+
+def _build_requested_cards(options: argparse.Namespace) -> int:
+    places = card_policies.select_card_policies(options.organism)
+    named = [*options.subjects, *(list_shipped_operators() if options.shipped else [])]
+    if not named:
+        raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
+    subjects, base, budget = (
+        [resolve_card_condition(name) for name in named],
+        resolve_card_condition(options.baseline),
+        BUDGETS[options.budget],
+    )
+    _refuse_namesakes([base, *subjects])
+    desks = [CardBuilder(place, base, budget, options.folder, options.slots, options.threads) for place in places]
+    for desk in desks:
+        for each in subjects:
+            refuse_incomparable_condition(each, base, desk.organism.files, budget)
+    made: dict[str, list[Card]] = {each.name: [] for each in subjects}
+    for desk in desks:
+        for each in subjects:
+            made[each.name].append(desk.build_card(each))
+    for cards in made.values():
+        page = write_card_page(cards, options.folder, options.mlflow, options.experiment)
+        for card in cards:
+            print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
+        print(page)
+    new = [card for cards in made.values() for card in cards]
+    rows = add_shipped_rows([*_select_comparable_cards(new, Card.read_all(options.folder)), *new])
+    if len({each["condition"] for each in rows}) > 1:
+        print(leaderboard.write_leaderboard(rows, options.folder, own=() if options.shipped else made))
+    return FINISHED
+
+
+def _select_comparable_cards(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
+    """Return the earlier cards that were compared with the same, on organisms that are still the same."""
+    organisms = {card.organism: card.grounds[0] for card in new}
+    comparable = (card for card in kept if card.comparison_key == new[0].comparison_key)
+    return [card for card in comparable if organisms.get(card.organism, card.grounds[0]) == card.grounds[0]]
+
+
+def _refuse_namesakes(subjects: Sequence[CardCondition]) -> None:
+    """Refuse conditions that differ and are called the same: each has its folder and its runs by its name."""
+    by_name = {each.name: each for each in reversed(subjects)}
+    for each in subjects:
+        if each.content != (first := by_name[each.name]).content:
+            named = f"{shorten_name(first.origin)} and {shorten_name(each.origin)}"
+            raise ValueError(f"{named} differ and are both called {each.name}. Rename one.")
+
+
+def _parse_positive_count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= THREADS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
+    return int(text)

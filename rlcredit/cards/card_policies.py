@@ -1,0 +1,91 @@
+"""Where a card measures: configurations of a policy and its task, by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlcredit.cli.name_suggestions import find_closest_name
+from rlcredit.config import strict_yaml
+from rlcredit.config.paths import find_config_file, find_configs_folder
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.config.values import validate_folder_name
+
+BASIS = "tiny.yaml"
+"""What every shipped organism is a variant of; alone it is the first of them."""
+
+FIRST = "aligned"
+
+
+@dataclass(frozen=True)
+class CardPolicy:
+    """A policy and its task.
+
+    Args:
+        name: in tables.
+        origin: how it was named.
+        files: the configurations it is made of.
+
+    """
+
+    name: str
+    origin: str
+    files: Sequence[str]
+
+
+def list_policy_names() -> list[str]:
+    """Return the names of the shipped organisms."""
+    return [FIRST, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
+
+
+def resolve_card_policy(named: str) -> CardPolicy:
+    """Return the organism that a name on the command line stands for.
+
+    Args:
+        named: a shipped one, or a file with a whole configuration.
+
+    Raises:
+        ValueError: there is none; with those that there are.
+
+    """
+    if named == FIRST:
+        return CardPolicy(named, named, (str(find_configs_folder() / BASIS),))
+    if named in list_policy_names():
+        return CardPolicy(
+            named,
+            named,
+            (str(find_configs_folder() / BASIS), str(find_configs_folder() / "organisms" / f"{named}.yaml")),
+        )
+    file = Path(find_config_file(named))
+    if named.endswith((".yaml", ".yml")) and file.is_file():
+        if file.stem in (*list_policy_names(), "arms"):
+            raise ValueError(
+                f"--organism: {shorten_name(named)}: say {file.stem}, or rename the file: that name is taken."
+            )
+        content = strict_yaml.read_yaml(file)
+        if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
+            raise ValueError(
+                f"--organism: {shorten_name(named)} is no configuration: model, data and trainer, each a mapping."
+            )
+        return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))
+    meant = find_closest_name(named, list_policy_names())
+    raise ValueError(
+        f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
+        f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. Subjects stand before --organism."
+    )
+
+
+def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
+    """Return those that some names stand for, ``all`` for all that are shipped, each once.
+
+    Raises:
+        ValueError: there is no such organism, or two of them share a name.
+
+    """
+    wanted = dict.fromkeys(each for name in named for each in (list_policy_names() if name == "all" else [name]))
+    by_name: dict[str, CardPolicy] = {}
+    for each in map(resolve_card_policy, wanted):
+        if (first := by_name.setdefault(each.name, each)) != each:
+            raise ValueError(
+                f"--organism: {shorten_name(first.origin)} and {shorten_name(each.origin)} share a name. Rename one."
+            )
+    return list(by_name.values())

@@ -1,0 +1,77 @@
+"""Whether a condition can be compared with a baseline, and in what they differ besides their stacks."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.campaign.config_differences import flatten_config, list_differences
+from rlcredit.cards.budget import CardBudget
+from rlcredit.cards.card_batch import CardBatch, resolve_batch_config
+from rlcredit.cards.condition import CardCondition
+from rlcredit.cards.paired_runs import RATE, TrainingCondition, refuse_unlike_evaluation
+
+DRAWN = ("model.policy", "model.sampling", "model.prompt", "model.engine", "data.class_path", "data.init_args")
+"""Settings on which the completions of a batch depend, but for those of :data:`HELD_OUT`."""
+
+HELD_OUT = ("data.init_args.validation", "data.init_args.held_out")
+
+OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
+"""Settings in which conditions differ by being others."""
+
+
+def refuse_incomparable_condition(
+    subject: CardCondition, baseline: CardCondition, files: Sequence[str], budget: CardBudget
+) -> None:
+    """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
+
+    Args:
+        subject: that is judged.
+        baseline: with which it is compared.
+        files: configurations of the organism.
+        budget: how much is to be measured.
+
+    Raises:
+        ValueError: with what differs.
+
+    """
+    if subject.is_stack_only and baseline.is_stack_only:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        own, other = (
+            (*files, str(each.write_files(place / name))) for name, each in (("own", subject), ("other", baseline))
+        )
+        leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
+        lines = list_differences(base, leaves, (baseline.name, subject.name))
+        if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
+            raise ValueError(f"{subject.name} draws other completions than the baseline: {'; '.join(drawn)}.")
+        if budget.seeds:
+            arms = (
+                TrainingCondition(subject.name, own, read_learning_rate(leaves)),
+                TrainingCondition(baseline.name, other, read_learning_rate(base)),
+            )
+            refuse_unlike_evaluation(*arms, budget, place)
+
+
+def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:
+    """Return the settings in which a condition differs from the baseline besides its name and its stack."""
+
+    def common(each: CardBatch) -> dict[str, Any]:
+        return {key: value for key, value in flatten_config(each.resolution.leaves).items() if not key.startswith(OWN)}
+
+    return list_differences(common(base), common(batch), ("baseline", "here"))
+
+
+def read_learning_rate(leaves: object) -> float:
+    """Return the learning rate that a condition configures.
+
+    Raises:
+        ValueError: it names none.
+
+    """
+    for key in RATE.split("."):
+        leaves = leaves.get(key) if isinstance(leaves, dict) else None
+    if not isinstance(leaves, (int, float)):
+        raise ValueError(f"{RATE} is not configured; a card gives every condition a learning rate. Set it.")
+    return float(leaves)

@@ -1,0 +1,272 @@
+"""What a card judges: a condition or an operator in its default stack, with the code that it names."""
+
+import importlib
+import inspect
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlcredit.base.files import write_atomically
+from rlcredit.cli.name_suggestions import find_closest_name
+from rlcredit.config import code_fingerprint, strict_yaml
+from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.config.values import validate_folder_name
+from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer, load_operator
+from rlcredit.credit.contract import OperatorContract
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import MEANINGFUL
+
+
+@dataclass(frozen=True)
+class CardCondition:
+    """A condition to be judged.
+
+    Args:
+        name: in tables; letters, digits, ``_`` and ``-``.
+        origin: how it was named.
+        content: of the condition's file.
+
+    Attributes:
+        modules: of one's own that it names, and those that these import: their files, by their names.
+        meanings: what these modules say, by their names, when they are imported.
+
+    """
+
+    name: str
+    origin: str
+    content: dict[str, Any]
+    modules: Mapping[str, Path] = field(init=False, compare=False)
+    meanings: Mapping[str, str] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Find its modules, while they can be found.
+
+        Raises:
+            ValueError: its name is none of a folder.
+
+        """
+        validate_folder_name(f"{shorten_name(self.origin)}: condition", self.name)
+        object.__setattr__(
+            self, "modules", code_fingerprint.trace_user_modules(code_fingerprint.find_dotted_paths(self.content))
+        )
+        object.__setattr__(self, "meanings", code_fingerprint.fingerprint_modules(self.modules))
+
+    @property
+    def is_stack_only(self) -> bool:
+        """Whether it is a stack and nothing else."""
+        return {*self.content} <= {"condition", "trainer"} and {*self.content["trainer"]} <= {"callbacks"}
+
+    def refuse_edits(self) -> None:
+        """Refuse to go on where the code on the disk is no longer what was imported.
+
+        Raises:
+            ValueError: with the module.
+
+        """
+        now = code_fingerprint.fingerprint_modules(self.modules)
+        if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
+            raise ValueError(
+                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Begin again."
+            )
+
+    def write_files(self, folder: Path) -> Path:
+        """Write the condition, and the modules that it names, into a folder; return its file."""
+        self.refuse_edits()
+        folder.mkdir(parents=True, exist_ok=True)
+        sources = {source.resolve() for source in self.modules.values()}
+        for stale in folder.rglob("*.py"):
+            if stale.resolve() not in sources:
+                stale.unlink()
+        for name, source in self.modules.items():
+            copy = folder / build_module_path(name, source)
+            if copy.resolve() != source.resolve():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)
+        file = folder / "condition.yaml"
+        write_atomically(file, yaml.safe_dump(self.content, sort_keys=False))
+        return file
+
+
+def build_module_path(module: str, source: Path) -> Path:
+    """Return where a module lies below the folder from which it is imported."""
+    path = Path(*module.split("."))
+    return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")
+
+
+def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
+    """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given.
+
+    One that writes advantages alone stands below the usual writers of what it reads; another is judged in the shortest
+    shipped condition that lists it.
+
+    Args:
+        cls: the operator.
+        path: by which a condition names it.
+
+    Raises:
+        ValueError: no such condition is known; with the repair.
+
+    """
+    if not cls.writes:
+        raise ValueError(f"{cls.__name__} is a probe: it watches credit and assigns none.")
+    needed = [
+        name
+        for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    if cls.writes != {"advantages"} or needed:
+        if cls.__module__.startswith("callbacks."):
+            return _read_shortest_condition(cls)
+        if needed:
+            entry = f"{{class_path: {path}, init_args: {{{', '.join(f'{name}: ...' for name in needed)}}}}}"
+            raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
+        written = ", ".join(sorted(cls.writes))
+        raise ValueError(
+            f"{cls.__name__} writes {written}, not advantages alone. Name a condition in which it leads to credit."
+        )
+    above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
+    stack = [*(writer.__name__ for writer in [*above, *_list_usual_writers(cls)]), path]
+    return {"condition": cls.__name__, "trainer": {"callbacks": stack}}
+
+
+def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
+    """Return the usual operators that write what one reads, in the order of a stack."""
+    stack: list[type[OperatorContract]] = []
+    for name in sorted(cls.reads - MEANINGFUL):
+        writer = _find_usual_writer(name)
+        stack += [above for above in [*_list_usual_writers(writer), writer] if above not in stack]
+    return stack
+
+
+def _find_usual_writer(name: str) -> type[OperatorContract]:
+    writer = load_operator("GRPO") if name == "advantages" else find_usual_writer(name)
+    if writer is None:
+        raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
+    return writer
+
+
+def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
+    """Return the shipped condition with the fewest callbacks among those that list an operator."""
+    conditions = []
+    for file in sorted((find_configs_folder() / "conditions").glob("*/*.yaml")):
+        content = strict_yaml.read_yaml(file)
+        entries = content.get("trainer", {}).get("callbacks") or []
+        names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
+        if cls.__name__ in names:
+            conditions.append((len(names), file.stem, content))
+    if not conditions:
+        raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
+    *_, content = min(conditions, key=lambda found: found[:2])
+    return {**content, "condition": cls.__name__}
+
+
+def resolve_card_condition(named: str) -> CardCondition:
+    """Return what a name on the command line stands for.
+
+    Args:
+        named: a condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
+            for shipped operators the name is enough.
+
+    Raises:
+        ValueError: it stands for nothing that assigns credit; with the repair.
+
+    """
+    path, _, chosen = named.partition(":")
+    if path.endswith((".yaml", ".yml")):
+        return _read_condition_file(named)
+    if path.endswith(".py"):
+        return _resolve_python_file(named, Path(path), chosen)
+    return _resolve_class_path(named)
+
+
+def list_shipped_operators() -> list[str]:
+    """Return the shipped operators that lead to credit, by name."""
+    found = []
+    for cls in find_operator_classes():
+        try:
+            resolve_card_condition(cls.__name__)
+        except ValueError:
+            continue
+        found.append(cls.__name__)
+    return found
+
+
+def _read_condition_file(named: str) -> CardCondition:
+    file = Path(find_config_file(named))
+    if not file.is_file():
+        raise ValueError(
+            f"{shorten_name(file)}: there is no such condition. `rlcredit list` names those that are shipped."
+        )
+    content = strict_yaml.read_yaml(file)
+    if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
+        raise ValueError(f"{shorten_name(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
+    extend_import_path([str(file)])
+    return CardCondition(str(content.get("condition") or file.stem), named, content)
+
+
+def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
+    if not path.is_file():
+        raise ValueError(f"{shorten_name(path)}: there is no such file.")
+    if not path.stem.isidentifier():
+        raise ValueError(f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _.")
+    every = _import_file_operators(path)
+    own = [cls for cls in every if not chosen or cls.__name__ == chosen]
+    if len(own) != 1:
+        names = ", ".join(cls.__name__ for cls in every) or "none"
+        which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
+        raise ValueError(f"{shorten_name(path)}: expected {which}, found {names}. Say {path.name}:Name.")
+    found = _wrap_lone_operator(own[0], named, f"{path.stem}.{own[0].__name__}")
+    for name, file in found.modules.items():
+        beside = path.parent / build_module_path(name, file)
+        if beside.is_file() and beside.resolve() != file.resolve():
+            raise ValueError(f"{shorten_name(path)}: Python knows another module {name}, {file}. Rename one of them.")
+    return found
+
+
+def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
+    """Import a file as a configuration beside it would, and return the operators that it defines."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    try:
+        module = importlib.import_module(path.stem)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{shorten_name(path)} cannot be imported: {type(error).__name__}: {error}") from error
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise ValueError(
+            f"{shorten_name(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file."
+        )
+    own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
+    return [cls for cls in own if issubclass(cls, CreditOperator)]
+
+
+def _resolve_class_path(named: str) -> CardCondition:
+    by_name = {cls.__name__: cls for cls in find_operator_classes()}
+    by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
+    if cls := by_name.get(named) or by_path.get(named):
+        return _wrap_lone_operator(cls, cls.__name__, cls.__name__)
+    module, _, name = named.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module), name) if module else None
+    except (ImportError, AttributeError, ValueError):
+        cls = None
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
+    if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
+        meant = find_closest_name(named, [*by_name])
+        raise ValueError(
+            f"{named}: neither an operator nor the path of one.{f' Did you mean {meant}?' if meant else ''} `rlcredit "
+            "list operators` names those that are shipped; a condition ends in .yaml, a file with an operator of one's "
+            "own in .py."
+        )
+    return _wrap_lone_operator(cls, named, named)
+
+
+def _wrap_lone_operator(cls: type[CreditOperator], origin: str, path: str) -> CardCondition:
+    return CardCondition(cls.__name__, origin, build_default_condition(cls, path))

@@ -1,0 +1,231 @@
+"""What a stack does to a batch, how much credit it moves and where to, and what that costs."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.finding import Finding, jackknife_estimate
+from rlcredit.credit.stack import bound_advantages, explain_idle_operators
+
+PASSES = {"ref_logprobs": 1, "ref_log_ratio": 2}
+"""Forward passes over the batch that an optional fact takes."""
+
+
+def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
+    """Yield the share of a step, passes and tokens that credit takes.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+
+    """
+    share, flat = (each.seconds.get("credit", 0.0) / max(sum(each.seconds.values()), 1e-9) for each in (batch, base))
+    yield Finding(
+        "credit_time",
+        "share of a step",
+        share,
+        "share",
+        baseline=flat,
+        sentence=f"Assigning credit takes {share:.1%} of a step here, the baseline's {flat:.1%}; one step timed.",
+    )
+    needs = set().union(*(operator.reads for operator in batch.stack), batch.resolution.module.loss.needs)
+    passes = max((PASSES[name] for name in needs & PASSES.keys()), default=0)
+    yield Finding(
+        "passes",
+        "more passes over a batch",
+        float(passes),
+        "number",
+        sentence=f"{passes or 'No'} forward {'pass' if passes == 1 else 'passes'} more than the baseline's.",
+    )
+    drawn = int(batch.rollout.mask.sum())
+    yield Finding(
+        "decoded",
+        "more tokens decoded",
+        batch.decoded / drawn,
+        "times",
+        sentence=f"It has {batch.decoded:,} tokens decoded beside the {drawn:,} of the completions."
+        if batch.decoded
+        else "It has no tokens decoded beside the completions.",
+    )
+
+
+KINDS = ("number", "word", "symbol", "space", "end")
+"""Kinds of tokens."""
+
+BOUND = 1 - 1e-5
+"""Share of the largest possible credit from which on a token is at its bound."""
+
+
+def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
+    """Yield what a stack makes of the batch where the baseline's credit is the other choice.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+
+    """
+    ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
+    groups = (
+        _group_by_prompt(ledgers[0], batch.rollout.group_size),
+        _group_by_prompt(ledgers[1], base.rollout.group_size),
+    )
+    prompts = len(groups[0])
+    moved = jackknife_estimate(lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[0], prompts)
+    within = jackknife_estimate(
+        lambda chosen: displaced_credit_shares(groups[0][chosen], groups[1][chosen])[1], prompts
+    )
+    yield Finding(
+        "moved",
+        "credit moved",
+        unit="share",
+        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's."
+        if ledgers[0].any()
+        else "No token is given any credit.",
+        **moved,
+    )
+    yield Finding(
+        "moved_within",
+        "of it between tokens of one completion",
+        unit="share",
+        sentence=f"{within['estimate']:.1%} of what is moved stays inside its completion; the rest changes which "
+        "completions count.",
+        **within,
+    )
+    yield from _measure_token_kinds(batch, base, groups)
+    at_bound = _measure_saturation(batch)
+    if at_bound is not None:
+        sentence = f"{at_bound:.1%} of the tokens with credit have the largest that the stack can give."
+        yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
+    without = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
+    yield Finding(
+        "without_credit",
+        "tokens without credit",
+        without,
+        "share",
+        baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
+        sentence=f"{without:.1%} of the tokens are not credited at all.",
+    )
+    yield _measure_logprob_correlation(batch, groups)
+
+
+def list_stack_warnings(batch: CardBatch) -> list[str]:
+    """Return what is known of operators that do nothing, and of a stack that gives no credit."""
+    said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
+    return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
+
+
+def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]:
+    r"""Return the share of credit that lies elsewhere, and the part of it that stays inside its completion.
+
+    .. math:: \tfrac12 \sum_{i,t} |a_{i,t} - b_{i,t}|, \qquad
+        1 - \frac{\sum_i |\sum_t (a_{i,t} - b_{i,t})|}{\sum_{i,t} |a_{i,t} - b_{i,t}|}
+
+    with both ledgers scaled to :math:`\sum |a| = \sum |b| = 1`: a factor common to all credit moves nothing.
+
+    Args:
+        credit: ledger, zero outside the mask, shape ``(..., G, T)``.
+        base: the other one.
+
+    Example:
+        >>> displaced_credit_shares(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))
+        (0.25, 1.0)
+
+    """
+    totals = [float(ledger.abs().sum()) for ledger in (credit, base)]
+    if not min(totals):
+        return (0.0, 0.0) if max(totals) == 0 else (1.0, 0.0)
+    difference = credit / totals[0] - base / totals[1]
+    whole = float(difference.abs().sum())
+    between = float(difference.sum(-1).abs().sum())
+    return whole / 2, 1 - between / whole if whole > 1e-12 else 0.0
+
+
+def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
+    """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
+
+    Example:
+        >>> classify_tokens([["12", " +", "the", " ", ""]], 5).tolist()
+        [['number', 'symbol', 'word', 'space', 'end']]
+
+    """
+    found = np.full((len(tokens), width), "end", dtype="U6")
+    for row, pieces in enumerate(tokens):
+        for place, piece in enumerate(pieces[:width]):
+            found[row, place] = _classify_piece(piece)
+    return found
+
+
+def _classify_piece(piece: str) -> str:
+    if any(character.isdigit() for character in piece):
+        return "number"
+    if any(character.isalpha() for character in piece):
+        return "word"
+    return "symbol" if piece.strip() else ("space" if piece else "end")
+
+
+def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
+    """Yield which share of the credit every kind of token has, where there are such tokens."""
+    mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
+    classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
+    for kind in KINDS:
+        where = torch.from_numpy(classes == kind) & mask
+        if not where.any():
+            continue
+        chosen = _group_by_prompt(where, size)
+        share = jackknife_estimate(lambda parts, at=chosen: _credit_share(groups[0][parts], at[parts]), len(chosen))
+        flat = _credit_share(groups[1], chosen)
+        tokens = float(where.sum() / mask.sum())
+        yield Finding(
+            f"on_{kind}",
+            f"credit on {kind} tokens" if kind != "end" else "credit on ends",
+            unit="share",
+            baseline=flat,
+            sentence=f"{tokens:.1%} of the tokens, with {share['estimate']:.1%} of the credit and {flat:.1%} of the "
+            "baseline's.",
+            **share,
+        )
+
+
+def _measure_logprob_correlation(batch: CardBatch, groups: tuple[Tensor, Tensor]) -> Finding:
+    """Return how credit goes with log-probability: to first order, what lowers entropy (arXiv:2505.22617)."""
+    size = batch.rollout.group_size
+    logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
+    mask = _group_by_prompt(batch.rollout.mask.cpu(), size)
+
+    def correlation(ledger: Tensor, chosen: Sequence[int]) -> float:
+        where = mask[chosen]
+        pairs = torch.stack([ledger[chosen][where], logprobs[chosen][where]])
+        return float(torch.corrcoef(pairs)[0, 1]) if bool((pairs.std(1) > 0).all()) else 0.0
+
+    found = jackknife_estimate(lambda chosen: correlation(groups[0], chosen), len(mask), least=-1.0)
+    return Finding(
+        "confidence",
+        "credit on what is likely",
+        baseline=correlation(groups[1], range(len(mask))),
+        sentence="Correlation of credit and log-probability of tokens: above zero a small step lowers entropy, below "
+        "zero it raises it.",
+        **found,
+    )
+
+
+def _credit_share(ledger: Tensor, where: Tensor) -> float:
+    total = float(ledger.abs().sum())
+    return float(ledger.abs()[where].sum()) / total if total else 0.0
+
+
+def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
+    return values.reshape(-1, group_size, values.shape[-1])
+
+
+def _measure_saturation(batch: CardBatch) -> float | None:
+    """Return the share of credited tokens at the largest credit there can be; None where none is known."""
+    limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
+    credit = batch.rollout.advantages[batch.rollout.mask].abs()
+    credited = credit > 0
+    if not np.isfinite(limit) or not credited.any():
+        return None
+    return float((credit[credited] >= BOUND * limit).double().mean())

@@ -1,0 +1,120 @@
+"""What an operator does to the gradient: how far it turns it, beside how far other prompts do."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.finding import Finding
+from rlcredit.statistics.batch_agreement import agreement_and_direction, batch_gradients, unit_gradients
+from rlcredit.statistics.intervals import jackknife_interval
+from rlcredit.statistics.t_test import paired_t_test
+
+
+def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Iterator[Finding]:
+    """Yield angle, length, noise and direction of the gradient; where a stack has next to none, that it has.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+        size: prompts of a batch whose gradients are compared.
+
+    """
+    own, other = (batch_gradients(each.gradients, size) for each in (batch, base))
+    lengths = [np.linalg.norm(vectors, axis=-1) for vectors in (own, other)]
+    there = (lengths[0] > 0) & (lengths[1] > 0)
+    if there.sum() < 3:
+        both = [int((each > 0).sum()) for each in lengths]
+        said = f"{both[0]} of {len(there)} batches have a gradient, {both[1]} under the baseline: too few to compare."
+        yield Finding("batches", "batches with a gradient", both[0], baseline=both[1], sentence=said)
+        return
+    cosines = (unit_gradients(own) * unit_gradients(other)).sum(-1)[there].clip(-1, 1)
+    angles = np.degrees(np.arccos(cosines))
+    agreement, more, direction = agreement_and_direction(own[there], other[there])
+    floor = _mean_batch_angle(other[there])
+    turn = paired_t_test(angles)
+    low, high = turn.interval[:2]
+    beyond = "about as far as" if low <= floor <= high else "more than" if low > floor else "less than"
+    yield Finding(
+        "angle",
+        "angle to the baseline's gradient",
+        turn.difference,
+        "degrees",
+        *_clip_interval(turn.interval, 0, 180),
+        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} other prompts turn it.",
+    )
+    yield Finding(
+        "floor",
+        "angle between other prompts",
+        floor,
+        "degrees",
+        sentence=f"So far two batches of {size} prompts are apart under the baseline.",
+    )
+    ratio = paired_t_test(np.log(lengths[0][there] / lengths[1][there]))
+    times = np.exp([ratio.difference, *ratio.interval[:2]])
+    yield Finding(
+        "length",
+        "length of the gradient",
+        float(times[0]),
+        "times",
+        float(times[1]),
+        float(times[2]),
+        baseline=1.0,
+        sentence=f"It is {times[0]:.3g} times as long as the baseline's, before clipping and the optimizer.",
+    )
+    yield Finding(
+        "agreement",
+        "agreement of two batches",
+        float(agreement[0]),
+        "number",
+        *_clip_interval(jackknife_interval(float(agreement[0]), agreement[1:]), -1, 1),
+        baseline=float(agreement[0] - more[0]),
+        sentence=f"Two batches of {size} prompts agree with a cosine of {agreement[0]:.2f}; under the baseline with "
+        f"{agreement[0] - more[0]:.2f}.",
+    )
+    gain = jackknife_interval(float(more[0]), more[1:])
+    yield Finding(
+        "agreement_gained",
+        "agreement beyond the baseline's",
+        float(more[0]),
+        "number",
+        gain.low,
+        gain.high,
+        sentence=_describe_noise_change(gain.low, gain.high),
+    )
+    if np.isfinite(direction).all():
+        expected = jackknife_interval(float(direction[0]), direction[1:])
+        yield Finding(
+            "direction",
+            "direction of the expected gradient",
+            float(np.clip(direction[0], -1, 1)),
+            "number",
+            *_clip_interval(expected, -1, 1),
+            baseline=1.0,
+            sentence=_describe_direction(expected.low, expected.high),
+        )
+
+
+def _mean_batch_angle(gradients: NDArray[np.float64]) -> float:
+    """Return the mean angle between two batches, in degrees."""
+    cosines = unit_gradients(gradients) @ unit_gradients(gradients).T
+    return float(np.degrees(np.arccos(cosines[np.triu_indices(len(cosines), 1)].clip(-1, 1))).mean())
+
+
+def _describe_noise_change(low: float, high: float) -> str:
+    if low > 0:
+        return "There is less noise in its gradient than in the baseline's."
+    return "There is more noise in its gradient." if high < 0 else "No difference of noise is seen."
+
+
+def _describe_direction(low: float, high: float) -> str:
+    if high < 0:
+        return "On average it leads the opposite way."
+    if high < 1:
+        return "On average it leads elsewhere than the baseline: part of its effect is bias, not less noise."
+    return "That it leads elsewhere than the baseline on average is not seen."
+
+
+def _clip_interval(interval: tuple[float, ...] | NDArray[np.float64], low: float, high: float) -> tuple[float, float]:
+    return max(low, float(interval[0])), min(high, float(interval[1]))

@@ -1,0 +1,135 @@
+"""Which measurement taken before training foretells what is learnt: rank correlations over cards."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlcredit.cards.card import ITSELF, NONE
+from rlcredit.cards.card_page import format_with_interval
+from rlcredit.cards.ranking import GAIN, Row
+from rlcredit.statistics.intervals import Interval, jackknife_interval
+from rlcredit.statistics.spearman_correlation import spearman_correlation
+
+PROBES = {
+    "moved": "credit moved",
+    "angle": "angle to the baseline's gradient",
+    "agreement_gained": "agreement of two batches, beyond the baseline's",
+    "cosine_within": "cosine with true credit inside completions",
+    "fork_area": "area: credit finds the tokens that decide",
+    "wrong_signs": "wrong signs on tokens that decide",
+    "confidence": "credit on what is likely, which costs entropy",
+    "credit_time": "share of a step",
+}
+"""Findings that are there before any run, with their titles; the last one should foretell nothing."""
+
+FEWEST = 6
+"""Conditions with fewer cards have no order to speak of."""
+
+ALIKE = 0.5
+"""Nor have those of which a larger share than this have the very same value."""
+
+Cells = Mapping[tuple[str, str], tuple[float, float]]
+"""A measurement and an outcome, by condition and organism."""
+
+
+@dataclass(frozen=True)
+class PredictorCorrelation:
+    """How well one measurement foretells one outcome.
+
+    Args:
+        probe: the measurement.
+        outcome: `gain`, or `size` of it, whatever its sign.
+        correlation: mean over organisms of Spearman's rank correlation over conditions.
+        interval: of it, by leaving out one condition at a time, on all organisms.
+        cards: that had a part in it.
+        organisms: on which conditions have an order.
+
+    """
+
+    probe: str
+    outcome: str
+    correlation: float
+    interval: Interval
+    cards: int
+    organisms: int
+
+    def __str__(self) -> str:
+        """Write the correlation with its interval."""
+        return format_with_interval(self.correlation, self.interval.low, self.interval.high, "+.2f")
+
+    def to_row(self) -> Row:
+        """Return it as text by column."""
+        numbers = {"correlation": self.correlation, "low": self.interval.low, "high": self.interval.high}
+        written = {name: f"{number:.6g}" for name, number in numbers.items()}
+        counts = {"cards": str(self.cards), "organisms": str(self.organisms)}
+        return {"probe": self.probe, "outcome": self.outcome, **written, **counts}
+
+
+def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
+    """Yield how well every measurement foretells the gain, and its size; none if there are too few conditions.
+
+    The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
+    operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
+    Baselines, and what makes no difference on an organism, gain nothing by definition; they have no part in it. Nor has
+    an organism on which most conditions measure or gain the same; which these are is taken as given by the interval.
+
+    Args:
+        rows: of the board, with a condition once per organism.
+
+    """
+    others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
+    for probe in PROBES:
+        cells = _select_rankable_policies(
+            {
+                (row["condition"], row["organism"]): (float(row[probe]), float(row[GAIN]))
+                for row in others
+                if row.get(probe) and row[GAIN]
+            }
+        )
+        conditions = list(dict.fromkeys(condition for condition, _ in cells))
+        if len(conditions) < FEWEST:
+            continue
+        for outcome, of in (("gain", np.asarray), ("size", np.abs)):
+            pairs = {key: (measured, float(of(gain))) for key, (measured, gain) in cells.items()}
+            whole = _mean_correlation(pairs, conditions)
+            without = [_mean_correlation(pairs, [each for each in conditions if each != left]) for left in conditions]
+            around = jackknife_interval(whole, np.array(without))
+            interval = Interval(max(-1.0, around.low), min(1.0, around.high), around.level)
+            yield PredictorCorrelation(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
+
+
+def group_by_predictor(known: Sequence[PredictorCorrelation]) -> dict[str, list[PredictorCorrelation]]:
+    """Return what is foretold, the gain and its size, by the title of the measurement."""
+    found: dict[str, list[PredictorCorrelation]] = {}
+    for each in known:
+        found.setdefault(PROBES[each.probe], []).append(each)
+    return found
+
+
+def render_predictor_table(known: Sequence[PredictorCorrelation]) -> Iterator[str]:
+    """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
+    yield "| measurement before training | with the gain | with its size | cards, organisms |"
+    yield "|---|---|---|---|"
+    for title, (gain, size) in group_by_predictor(known).items():
+        yield f"| {title} | {gain} | {size} | {gain.cards}, {gain.organisms} |"
+
+
+def _select_rankable_policies(cells: Cells) -> Cells:
+    """Return the cells of the organisms that have enough of them, and on which not most measure or gain the same."""
+    kept: list[str] = []
+    for organism in dict.fromkeys(organism for _, organism in cells):
+        pairs = [pair for (_, place), pair in cells.items() if place == organism]
+        quantities = [[value for value, _ in pairs], [abs(gain) for _, gain in pairs]]
+        alike = max(max(Counter(values).values()) for values in quantities)
+        if len(pairs) >= FEWEST and alike <= ALIKE * len(pairs):
+            kept.append(organism)
+    return {key: pair for key, pair in cells.items() if key[1] in kept}
+
+
+def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
+    """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
+    organisms = dict.fromkeys(organism for _, organism in cells)
+    chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
+    return float(np.mean([spearman_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))

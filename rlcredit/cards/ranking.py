@@ -1,0 +1,207 @@
+"""Leaderboard rows and their order: the mean gain of every condition, and what many comparisons leave of it."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rlcredit.campaign.declaration import ALPHA
+from rlcredit.cards.budget import BUDGETS
+from rlcredit.cards.card import NONE, Card
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.t_test import TTest, mean_difference_t_test, t_test
+
+SHIPPED = Path(__file__).with_name("shipped.csv")
+"""Cards of what is shipped, as `rlcredit card --shipped` has made them."""
+
+SHOWN = {
+    "gain": ("gain", "points"),
+    "area_gain": ("on the way", "points"),
+    "steps": ("steps to half", "steps"),
+    "collapses": ("collapsed", "number"),
+    "entropy": ("entropy", "nats"),
+    "cosine_within": ("truth inside", "number"),
+    "fork_area": ("fork area", "number"),
+    "wrong_signs": ("wrong signs", "share"),
+    "angle": ("angle", "degrees"),
+    "agreement_gained": ("less noise", "number"),
+    "moved": ("moved", "share"),
+    "confidence": ("on the likely", "number"),
+    "credit_time": ("of a step", "share"),
+}
+"""Findings on the board, with titles and units."""
+
+GAIN = "area_gain"
+"""By which rows are ordered, and what is to be foretold: the paired gain over all of training."""
+
+KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
+
+Row = Mapping[str, str]
+"""What a card says, as text by column: keys, then each finding with ``_low`` and ``_high``."""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows in order.
+
+    Args:
+        rows: of one organism and budget, or of several.
+
+    """
+
+    rows: Sequence[Row]
+
+    @property
+    def sorted_rows(self) -> list[Row]:
+        """The rows, what gained most on the way first."""
+        return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Findings that a row has at least, and their titles: where nothing was trained, what one batch says."""
+        return {name: title for name, (title, _) in SHOWN.items() if any(each[name] for each in self.rows)}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Findings and their units."""
+        return {name: unit for name, (_, unit) in SHOWN.items()}
+
+
+def summarise_card(card: Card) -> Row:
+    """Return what the board shows of a card."""
+    keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
+    cells = dict(zip(KEYS, keys, strict=True))
+    for name in SHOWN:
+        found = card.finding(name)
+        numbers = (np.nan,) * 3 if found is None else (found.estimate, found.low, found.high)
+        ends = zip(("", "_low", "_high"), numbers, strict=True)
+        cells |= {f"{name}{end}": "" if np.isnan(number) else f"{number:.6g}" for end, number in ends}
+    return cells
+
+
+def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
+    """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
+
+    Args:
+        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism. A
+            baseline or an organism of one's own is not that which is shipped, whatever it is called.
+
+    """
+    measured = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
+    beside = [each for each in _read_shipped_rows() if (each["budget"], each["baseline"], each["organism"]) in measured]
+    return keep_latest_rows([*beside, *map(summarise_card, cards)])
+
+
+def keep_latest_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with the last one only of every condition, organism and budget."""
+    return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
+
+
+def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
+    """Return the board of every organism, by its name."""
+    organisms = dict.fromkeys(each["organism"] for each in rows)
+    return {name: Leaderboard([each for each in rows if each["organism"] == name]) for name in organisms}
+
+
+def _read_shipped_rows() -> list[Row]:
+    if not SHIPPED.is_file():
+        return []
+    with SHIPPED.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def parse_row_number(each: Row, name: str, otherwise: float = 0.0) -> float:
+    """Return a number of a row, or what stands for one that is missing."""
+    return float(each[name]) if each[name] else otherwise
+
+
+@dataclass(frozen=True)
+class RankedCondition:
+    """A condition on the board.
+
+    Args:
+        name: of the condition.
+        cells: its rows, by organism.
+        mean: paired gain on the way, in points, mean of these organisms; None for the baseline and without runs.
+        p: of that mean, adjusted by Holm for all conditions on the board; one where there is no mean.
+
+    """
+
+    name: str
+    cells: dict[str, Row]
+    mean: TTest | None
+    p: float = 1.0
+
+    @property
+    def gain(self) -> float:
+        """Its mean gain, zero where there is none."""
+        return self.mean.difference if self.mean else 0.0
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether its mean differs from zero after all comparisons."""
+        return self.p <= ALPHA
+
+
+def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
+    """Return every condition of a board, what gains most on average first.
+
+    Args:
+        rows: of all conditions and organisms, one of each.
+
+    """
+    by_name: dict[str, dict[str, Row]] = {}
+    for each in rows:
+        by_name.setdefault(each["condition"], {})[each["organism"]] = each
+    means = {name: _average_gain_tests(list(cells.values())) for name, cells in by_name.items()}
+    tested = {name: mean.p for name, mean in means.items() if mean}
+    adjusted = dict(zip(tested, holm_adjusted_p(list(tested.values())).tolist(), strict=True)) if tested else {}
+    found = [RankedCondition(name, cells, means[name], adjusted.get(name, 1.0)) for name, cells in by_name.items()]
+    return sorted(found, key=lambda standing: -standing.gain)
+
+
+def reconstruct_gain_test(row: Row) -> TTest | None:
+    """Return the paired gain of a row as a test, out of its interval and the pairs of its budget; None without one."""
+    if not row[f"{GAIN}_low"]:
+        return None
+    df = len(BUDGETS[row["budget"]].seeds) - 1
+    width = parse_row_number(row, f"{GAIN}_high") - parse_row_number(row, f"{GAIN}_low")
+    unit = t_test(0.0, 1.0, df).interval
+    return t_test(parse_row_number(row, GAIN), width / (unit.high - unit.low), df)
+
+
+def is_gain_significant(test: TTest) -> bool:
+    """Whether a gain differs from zero, taken alone."""
+    return test.p <= ALPHA
+
+
+def summarise_leaderboard(rows: Sequence[Row]) -> str:
+    """Say in words how many comparisons come out, cell by cell and over all organisms; nothing without runs."""
+    cells = [test for row in rows if row["verdict"] != NONE and (test := reconstruct_gain_test(row))]
+    if not cells:
+        return ""
+    idle = sum(row["verdict"] == NONE for row in rows)
+    beside = f" ({idle} more make no difference)" if idle else ""
+    ahead, behind = (
+        sum(sign * test.difference > 0 and is_gain_significant(test) for test in cells) for sign in (1, -1)
+    )
+    known = [standing for standing in rank_conditions(rows) if standing.mean]
+    better, worse = ([each.name for each in known if each.is_significant and sign * each.gain > 0] for sign in (1, -1))
+    return (
+        f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
+        f"each side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of "
+        f"them, {_format_condition_names(better)} above zero and {_format_condition_names(worse)} below."
+    )
+
+
+def _average_gain_tests(rows: Sequence[Row]) -> TTest | None:
+    tests = [test for test in map(reconstruct_gain_test, rows) if test]
+    return mean_difference_t_test(tests) if tests else None
+
+
+def _format_condition_names(names: Sequence[str]) -> str:
+    if not names:
+        return "none lies"
+    return f"{len(names)} {'lies' if len(names) == 1 else 'lie'} ({', '.join(names)})"

@@ -1,0 +1,250 @@
+"""What a stack is: what it declares, and what holds of it whatever the batch, checked by changing the batch at hand."""
+
+import copy
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.cards.card_batch import CardBatch
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.rollout import NEUTRAL, PER_TOKEN, Rollout
+from rlcredit.credit.stack import bound_advantages
+from rlcredit.formulas.groups import group_imputed_values
+
+WIDER = 3
+"""Columns of padding that are added."""
+
+ROUNDING = 1e-5
+"""Differences of credit that are none, as a share of the largest credit."""
+
+Stack = Sequence[CreditOperator]
+
+Found = tuple[bool | None, str]
+"""Whether something holds, None where it is no matter of yes or no, and that in words."""
+
+
+def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+    """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
+
+    Args:
+        stack: left as it is.
+        rollout: of which a neutral ledger is opened.
+        rewards: in place of the verdicts, shape ``(B,)``.
+
+    """
+    return _assign_advantages(copy.deepcopy(list(stack)), rollout, rewards)
+
+
+def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
+    """Return the advantages that these very operators leave."""
+    fresh = rollout.copy_with_neutral_ledger()
+    if rewards is not None:
+        fresh.rewards = rewards
+    for operator in stack:
+        operator.assign_checked(fresh)
+    return fresh.advantages.where(fresh.mask, 0)
+
+
+def is_same_credit(one: Tensor, two: Tensor) -> bool:
+    """Whether two ledgers differ by no more than rounding."""
+    return bool((one - two).abs().max() <= ROUNDING * torch.maximum(one.abs(), two.abs()).max())
+
+
+def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
+    """Say whether the same batch gets the same credit."""
+    if is_same_credit(stack_advantages(stack, rollout), stack_advantages(stack, rollout)):
+        return True, "the same batch gets the same credit"
+    return False, "the same batch gets other credit each time"
+
+
+def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
+    """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
+
+    Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
+    as ``state`` is put back.
+    """
+    copies = copy.deepcopy(list(stack))
+    first = _assign_advantages(copies, rollout)
+    _assign_advantages(copies, rollout, 1 - rollout.correct)
+    for operator, before in zip(copies, stack, strict=True):
+        operator.load_state_dict(copy.deepcopy(before.state_dict()))
+    if not is_same_credit(first, _assign_advantages(copies, rollout)):
+        return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
+    if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
+        return None, f"credit may depend on batches before: {'; '.join(kept)}"
+    return True, "credit does not depend on the batches before"
+
+
+def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
+    size = rollout.group_size
+    groups = torch.arange(len(rollout.mask)).view(-1, size)
+    order = groups.flip(0).roll(1, dims=1).flatten()
+    if is_same_credit(stack_advantages(stack, rollout.select_rows(order)), stack_advantages(stack, rollout)[order]):
+        return True, "the order of prompts and of completions does not matter"
+    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
+
+
+def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
+    wide = copy.copy(rollout)
+    for name in (*PER_TOKEN, "mask", *NEUTRAL):
+        value = getattr(rollout, name)
+        if isinstance(value, Tensor) and value.shape == rollout.mask.shape:
+            setattr(wide, name, pad(value, (0, WIDER)))
+    if is_same_credit(stack_advantages(stack, wide)[:, :-WIDER], stack_advantages(stack, rollout)):
+        return True, "padding does not matter"
+    return False, "credit depends on how far completions are padded"
+
+
+def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
+    """Whether each prompt gets the credit that it would get alone."""
+    parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
+    alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
+    if is_same_credit(alone, stack_advantages(stack, rollout)):
+        return True, "every prompt gets the credit that it would get alone"
+    return False, "credit of a prompt depends on the other prompts of the batch"
+
+
+def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
+    """Whether the others get what they would get alone if the last completion of each group had no verdict."""
+    size = rollout.group_size
+    if size < 3:
+        return None, "groups of two leave one completion when the other has no verdict"
+    last = torch.arange(len(rollout.mask), device=rollout.mask.device) % size == size - 1
+    joined, alone = copy.copy(rollout), rollout.select_rows((~last).nonzero().squeeze(-1))
+    joined.judged = rollout.judged & ~last
+    joined.correct = group_imputed_values(rollout.correct, joined.judged, size)
+    alone.group_size, alone.sources = size - 1, rollout.sources
+    alone.correct = joined.correct[~last]
+    if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
+        return True, "a completion without a verdict changes nobody's credit"
+    return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
+
+
+def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
+    """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
+    plain = stack_advantages(stack, rollout, rollout.correct)
+    if not plain.any():
+        return None, "no credit is given, whatever the rewards"
+    doubled, raised = (
+        stack_advantages(stack, rollout, rewards) for rewards in (2 * rollout.correct, rollout.correct + 1)
+    )
+    size = (
+        "doubles"
+        if is_same_credit(doubled, 2 * plain)
+        else "stays"
+        if is_same_credit(doubled, plain)
+        else "changes in another way"
+    )
+    shift = "stays" if is_same_credit(raised, plain) else "changes"
+    return None, f"where all rewards double, credit {size}; where all are higher by one, it {shift}"
+
+
+CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
+    "memory": _check_batch_memory,
+    "order": _check_order_invariance,
+    "padding": _check_padding_invariance,
+    "splitting": _check_prompt_independence,
+    "verdicts": _check_unjudged_completions,
+    "rewards": _describe_reward_scaling,
+}
+"""What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""
+
+
+CANDIDATES = (0.0, 1.0, math.inf)
+"""Values that may make an argument neutral."""
+
+
+def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
+    """Find arguments of the last operator that make it do nothing."""
+    place = max((number for number, operator in enumerate(stack) if "advantages" in operator.writes), default=None)
+    if place is None:
+        return None, "no operator writes advantages"
+    operator, without = stack[place], stack_advantages(stack[:place], rollout)
+    label, found = type(operator).__name__, list[str]()
+    if torch.equal(stack_advantages(stack[: place + 1], rollout), without):
+        return None, f"{label} does nothing here as it is: what stands above it gives the same credit"
+    numbers = {
+        name: value
+        for name, value in operator.arguments.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    for name, value in numbers.items():
+        for candidate in (kind for kind in CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
+            if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, without):
+                found.append(f"{name} = {candidate:g}")
+    if not found:
+        return False if numbers else None, f"{label} has none among 0, 1 and infinity"
+    return True, f"{label} does nothing with {', or '.join(found)}"
+
+
+def _is_idle_with(stack: Stack, place: int, argument: dict[str, float], rollout: Rollout, without: Tensor) -> bool:
+    """Whether an operator with another argument leaves the ledger as it found it."""
+    operator = stack[place]
+    names = inspect.signature(type(operator)).parameters
+    try:
+        other = type(operator)(**{**{n: v for n, v in operator.arguments.items() if n in names}, **argument})
+        other.label, other.run_seed = operator.label, operator.run_seed
+        return torch.equal(stack_advantages([*stack[:place], other], rollout), without)
+    except Exception:  # noqa: BLE001  (a value that it refuses, or fails with, is not neutral)
+        return False
+
+
+PROMPTS = 4
+"""Prompts on which a stack is checked that has more decoded; others are checked on all."""
+
+
+@dataclass(frozen=True)
+class StackProperty:
+    """Something that holds of a stack, or does not.
+
+    Args:
+        name: of it.
+        holds: whether it does; None where it could not be checked, or is no matter of yes or no.
+        sentence: in plain words.
+
+    """
+
+    name: str
+    holds: bool | None
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
+    """Yield what is declared, and what is checked."""
+    stack, group = batch.stack, batch.rollout.group_size
+    limit = bound_advantages(stack, group)[-1]
+    for operator in stack:
+        reads, writes = (", ".join(sorted(names)) or "nothing" for names in (operator.reads, operator.writes))
+        yield StackProperty(type(operator).__name__, None, f"reads {reads}; writes {writes}")
+    known = f"at most {limit:.4g} in size for rewards in [0, 1]" if math.isfinite(limit) else "no bound is declared"
+    yield StackProperty("bound", True if math.isfinite(limit) else None, known)
+    part = batch.rollout
+    if any(operator.costly for operator in stack):
+        part = part.select_rows(torch.arange(min(PROMPTS * group, len(part.mask))))
+    yield StackProperty("checked on", None, f"{len(part.mask) // group} prompts x {group} completions")
+    again = _run_property_check("repeatable", lambda: check_repeatability(stack, part))
+    yield again
+    for name, check in CHECKS.items():
+        if again.holds is False:
+            yield StackProperty(name, None, "could not be checked: credit is drawn anew each time")
+        else:
+            yield _run_property_check(name, lambda check=check: check(stack, part))
+    yield _run_property_check("neutral value", lambda: find_neutral_arguments(stack, part))
+
+
+def _run_property_check(name: str, check: Callable[[], Found]) -> StackProperty:
+    """Return what a check says; an operator of anybody's may raise anything."""
+    try:
+        return StackProperty(name, *check())
+    except Exception as error:  # noqa: BLE001
+        return StackProperty(name, None, f"could not be checked: {type(error).__name__}: {error}")

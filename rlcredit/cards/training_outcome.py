@@ -1,0 +1,152 @@
+"""What a condition learns, from its runs beside those of its baseline."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlcredit.campaign.declaration import ALPHA
+from rlcredit.cards.finding import Finding
+from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.evidence import FinishedRun
+from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.t_test import TTest, paired_t_test
+
+PRIMARY = "val/pass_at_1"
+
+EFFECT = 0.01
+"""Difference of it that would not matter."""
+
+
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """What runs have shown.
+
+    Args:
+        comparison: with the baseline.
+        runs: of the condition.
+        baseline: runs of the other.
+        rate: learning rate of the condition.
+        baseline_rate: of the other.
+
+    """
+
+    comparison: ConditionComparison
+    runs: Sequence[FinishedRun]
+    baseline: Sequence[FinishedRun]
+    rate: float
+    baseline_rate: float
+
+    @property
+    def steps(self) -> int:
+        """Return how many each run has."""
+        return max(self.runs[0].metrics)
+
+    @property
+    def has_equal_answers(self) -> bool:
+        """Whether every answer of every run is that of the baseline's run with the same seed."""
+        pairs = zip(self.runs, self.baseline, strict=True)
+        return all(np.array_equal(run.right[step], base.right[step]) for run, base in pairs for step in run.right)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what was learnt: at the end, on the way, how fast, and how safely."""
+        compared = self.comparison
+        assert compared.test is not None
+        assert compared.area is not None
+        (end, flat), (entropy, other) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
+        said = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
+        yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=said)
+        gain, on_the_way = compared.test, compared.area
+        said = f"{format_paired_difference(gain)}: {compared.verdict}."
+        yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=said)
+        ahead = round(100 * on_the_way.difference, 1)
+        where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
+        said = f"Over the whole run it is {where} on average."
+        yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
+        yield self._find_speed()
+        yield self._find_collapses()
+        said = f"The policy ends with {entropy:.3f} nats a token, under the baseline with {other:.3f}."
+        yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=said)
+        said = f"It learns with {self.rate:g}, the baseline with {self.baseline_rate:g}."
+        yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
+
+    @property
+    def _paired_runs(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
+        return self.runs, self.baseline
+
+    def _mean_end(self, metric: str) -> tuple[float, float]:
+        """Return the mean of a held-out metric after the last step, and that of the baseline."""
+        own, base = (float(np.mean([run.final_value(metric) for run in runs])) for runs in self._paired_runs)
+        return own, base
+
+    def _find_collapses(self) -> Finding:
+        """Return how many runs end far below the others."""
+        falls, base = (
+            int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
+        )
+        said = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
+        return Finding("collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=said)
+
+    def _find_speed(self) -> Finding:
+        """Return how many steps it takes to half of what the baseline gains."""
+        start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
+        threshold = float((start + self._mean_end(PRIMARY)[1]) / 2)
+        own, base = (
+            np.array([steps_to_threshold(run.curve(PRIMARY), threshold) for run in runs]) for runs in self._paired_runs
+        )
+        never = int(np.isinf(own).sum())
+        capped = [np.where(np.isinf(steps), self.steps, steps) for steps in (own, base)]
+        difference = paired_t_test(capped[0] - capped[1])
+        more = f"; {never} of {len(own)} runs never get there" if never else ""
+        return Finding(
+            "steps",
+            f"steps to {threshold:.2f}",
+            float(capped[0].mean()),
+            "steps",
+            float(capped[1].mean() + difference.interval.low),
+            float(capped[1].mean() + difference.interval.high),
+            float(capped[1].mean()),
+            f"Half of what the baseline gains takes {capped[0].mean():.0f} steps, the baseline {capped[1].mean():.0f}"
+            f"{more}.",
+        )
+
+
+def format_paired_difference(test: TTest) -> str:
+    """Write a paired difference with its interval."""
+    difference, unit, low, high = _convert_to_points(test)
+    return f"{_format_signed_number(difference)} {unit} ({_format_signed_number(low)} to {_format_signed_number(high)})"
+
+
+def describe_equivalence(test: TTest) -> str:
+    """Say which interval it is that lies within the margin where a difference is called equivalent."""
+    inner = equivalence_test(test, EFFECT, ALPHA).interval
+    ends = f"{_format_signed_number(100 * inner.low)} to {_format_signed_number(100 * inner.high)}"
+    return f"the {100 * inner.level:.0f} % interval, {ends}, lies within"
+
+
+def _format_signed_number(number: float) -> str:
+    return f"{round(number, 1) + 0.0:+.1f}"
+
+
+def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
+    """Return after how many steps a held-out curve first reaches a value, between evaluations on a straight line.
+
+    Example:
+        >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
+        (15.0, inf)
+
+    """
+    before: tuple[int, float] | None = None
+    for step, value in sorted(curve.items()):
+        if value >= threshold:
+            if before is None:
+                return float(step)
+            return before[0] + (step - before[0]) * (threshold - before[1]) / (value - before[1])
+        before = (step, value)
+    return float("inf")
+
+
+def _convert_to_points(test: TTest) -> tuple[float, str, float, float]:
+    """Return a paired difference as a finding has it: estimate, unit, and the ends of its interval."""
+    return 100 * test.difference, "points", 100 * test.interval.low, 100 * test.interval.high

@@ -1,0 +1,93 @@
+"""How far credit agrees with what tokens have really changed, measured by continuations."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import torch
+from torch import Tensor
+
+from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.finding import Finding, jackknife_estimate
+from rlcredit.oracle import TrueCredit
+from rlcredit.oracle.credit_agreement import (
+    credit_fork_mask,
+    measure_credit_cosines,
+    measure_credit_detection,
+    measure_wrong_signs,
+)
+from rlcredit.statistics.collapse import clopper_pearson_limit
+
+SAID = {
+    "cosine_within": "Inside completions its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
+    "cosine": "Over all tokens its credit has a cosine of {0:.2f} with true credit, the baseline's {1:.2f}.",
+    "fork_area": "The size of its credit finds the tokens that decide with an area of {0:.2f} (0.5 is chance).",
+    "mass": "A tenth of the tokens, those with the most credit, holds {0:.0%} of the true credit.",
+    "wrong_signs": "On {0:.1%} of the {2} tokens that decide it has the wrong sign, the baseline's on {1:.1%}; {3:.1%} "
+    "of them have no credit.",
+}
+"""Sentences, by the name of what they are about."""
+
+
+def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
+    """Yield how far the ledger agrees with true credit.
+
+    Args:
+        batch: under the stack that is judged.
+        base: the same completions under the baseline.
+        truth: of some of the completions.
+
+    """
+    rows = list(truth.rows)
+    ledgers = [each.rollout.advantages[rows].cpu() for each in (batch, base)]
+    decisive = int(credit_fork_mask(truth).sum())
+    idle = float((ledgers[0][credit_fork_mask(truth)] == 0).double().mean()) if decisive else 0.0
+    quantities = {
+        "cosine_within": (
+            "agreement inside completions",
+            lambda t, a: measure_credit_cosines(t, a)["cosine_within"],
+            "number",
+        ),
+        "cosine": ("agreement over all tokens", lambda t, a: measure_credit_cosines(t, a)["cosine"], "number"),
+        "fork_area": ("area for finding forks", lambda t, a: measure_credit_detection(t, a)["auc"], "number"),
+        "mass": ("true credit on the top tenth", lambda t, a: measure_credit_detection(t, a)["mass_10"], "share"),
+        "wrong_signs": ("wrong signs on forks", lambda t, a: measure_wrong_signs(t, a).get("opposite", 0.0), "share"),
+    }
+    if not decisive or idle == 1:
+        del quantities["wrong_signs"]
+    for name, (title, quantity, unit) in quantities.items():
+        least = -1.0 if name.startswith("cosine") else 0.0
+        found = jackknife_estimate(
+            lambda chosen, of=quantity: of(_select_completions(truth, chosen), ledgers[0][chosen]), len(rows), least
+        )
+        if name == "wrong_signs":
+            found = _widen_extreme_share(found, int(credit_fork_mask(truth).any(-1).sum()))
+        flat = quantity(truth, ledgers[1])
+        sentence = SAID[name].format(found["estimate"], flat, decisive, idle)
+        yield Finding(name, title, unit=unit, baseline=flat, sentence=sentence, **found)
+    yield Finding(
+        "forks",
+        "tokens that decide",
+        decisive / max(1, int(truth.mask.sum())),
+        "share",
+        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer beyond doubt.",
+    )
+
+
+def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str, float]:
+    """Return a share with an interval that is none of its kind where it is none or all.
+
+    Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
+    completions, as if each had one such token (Clopper and Pearson).
+    """
+    unseen = clopper_pearson_limit(0, completions, 0.975)
+    if found["estimate"] == 0:
+        return {**found, "high": unseen}
+    return {**found, "low": 1 - unseen} if found["estimate"] == 1 else found
+
+
+def _select_completions(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
+    """Return the credit of some of the completions."""
+    rows = torch.tensor(chosen)
+    parts = {field.name: getattr(truth, field.name) for field in fields(truth)}
+    cut = {name: value[rows] for name, value in parts.items() if isinstance(value, Tensor)}
+    return replace(truth, rows=[truth.rows[place] for place in chosen], **cut)

@@ -1,0 +1,403 @@
+"""``rlcredit fit | validate | explain``: LightningCLI with a checked stack, tracking, and errors for people."""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from jsonargparse import Namespace
+from lightning.fabric.plugins import CheckpointIO
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.utilities import rank_zero_only
+
+import rlcredit.decoding.vllm_server  # noqa: F401  (likewise)
+from rlcredit.base.exit_status import FAILED, RunStopped
+from rlcredit.base.messages import print_message
+from rlcredit.cli import config_checks, deferred_loggers
+from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.parser_errors import ReadableParser
+from rlcredit.cli.prompt_preview import preview_first_prompt
+from rlcredit.cli.run_session import RunSession, describe_run_results
+from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
+from rlcredit.cli.validation_report import report_validation
+from rlcredit.config import jsonargparse_patches
+from rlcredit.config.error_messages import find_root_cause
+from rlcredit.config.paths import extend_import_path, resolve_config_flags
+from rlcredit.credit.catalogue import import_operators
+from rlcredit.credit.contract import StackError, select_operators
+from rlcredit.credit.stack import bound_advantages, check_stack
+from rlcredit.outputs.adapter import SaveAdapter
+from rlcredit.outputs.checkpoints import Checkpoints, DurableCheckpoints
+from rlcredit.outputs.completion_table import CompletionTable
+from rlcredit.outputs.graceful_stop import GracefulStop, SignalHandler, SignalInterrupt
+from rlcredit.outputs.held_out import FinalEvaluation, HeldOutSummary, HeldOutVerdicts
+from rlcredit.outputs.learning_curve import LearningCurve
+from rlcredit.outputs.no_reward import NoReward
+from rlcredit.outputs.process_watchdog import ProcessWatchdog
+from rlcredit.outputs.progress import make_progress_display
+from rlcredit.outputs.run_identity import RunIdentity, collect_flat_parameters, make_run_tags
+from rlcredit.outputs.run_status import RunStatus
+from rlcredit.outputs.saved_config import SaveConfig
+from rlcredit.preflight.dry_run import REFUSALS, explain_refusal, refuse_impossible_run
+from rlcredit.preflight.memory import refuse_excess_memory
+from rlcredit.preflight.policy import refuse_unloadable_policy
+from rlcredit.preflight.prompts import refuse_unreadable_prompts
+from rlcredit.preflight.stack_rehearsal import open_local_data, refuse_unwritable_folder, rehearse_stack
+from rlcredit.record import MLflowDestination
+from rlcredit.record.destination import make_destination
+from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
+from rlcredit.run_folder.layout import RunFolder
+from rlcredit.tasks import Task
+from rlcredit.training.module import PolicyModule
+
+MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
+
+TRAINER_DEFAULTS = {
+    "logger": {
+        "class_path": MLFLOW,
+        "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
+    },
+    "max_epochs": -1,
+    "log_every_n_steps": 1,
+    "val_check_interval": 20,
+    "check_val_every_n_epoch": None,
+    "num_sanity_val_steps": 0,
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "use_distributed_sampler": False,
+}
+
+
+class Trainer(pl.Trainer):
+    """Lightning's trainer with one more thing to do."""
+
+    def explain(
+        self, model: PolicyModule, datamodule: Task, ckpt_path: str | None = None, weights_only: bool | None = None
+    ) -> None:
+        """Check a configuration and print it as the program it is; nothing is loaded.
+
+        Args:
+            model: not loaded.
+            datamodule: not loaded.
+            ckpt_path: accepted, as by ``fit``, so that the configuration of a run can be explained.
+            weights_only: likewise.
+
+        """
+
+
+class CreditCLI(LightningCLI):
+    """The command line; see :func:`run_lightning_command`."""
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add what belongs to every run."""
+        parser.add_argument(
+            "--condition", type=str, default="unnamed", help="Name of the condition, for run and folder."
+        )
+        parser.add_argument(
+            "--threads", type=int | None, default=None, help="CPU threads of torch; its own choice if null."
+        )
+        parser.add_argument(
+            "--unsafe_scorers",
+            type=bool,
+            default=False,
+            help="Judge answers by scorers that evaluate them also where the system cannot lock a process in.",
+        )
+        parser.add_lightning_class_args(Checkpoints, "checkpoint")
+        parser.add_lightning_class_args(CompletionTable, "completions")
+        parser.link_arguments("seed_everything", "model.seed")
+        parser.link_arguments("seed_everything", "data.init_args.seed")
+        parser.link_arguments("unsafe_scorers", "data.init_args.unsafe_scorers")
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Offer what exists."""
+        offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
+        return {**offered, "explain": {"model", "datamodule"}}
+
+    def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:
+        parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+        if subcommand == "explain":
+            shows = "Print one prompt as the model reads it, and how answers to it are judged; reads the tokenizer."
+            parser.add_argument("--show_prompt", action="store_true", help=shows)
+        if subcommand == "fit":
+            removes = "Replace the run in this folder: it is removed once the new one has a checkpoint."
+            parser.add_argument("--replace", action="store_true", help=removes)
+        return parser
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Refuse values that the parser accepts but no run could start with."""
+        super().parse_arguments(parser, args)
+        try:
+            config_checks.refuse_unusable_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
+            config_checks.refuse_replace_in_file(ReadableParser.given)
+        except ValueError as error:
+            parser.error(str(error))
+
+    def _parse_ckpt_path(self) -> None:
+        """Take nothing from a checkpoint: Lightning would let it change the configuration, class paths included."""
+
+    def before_instantiate_classes(self) -> None:
+        """Name the run and choose its folder; ``explain`` leaves no trace."""
+        config = self.config[str(self.subcommand)]
+        self.declared = config.clone()  # saved with the run; names and folders are derived from it again
+        self.declared.ckpt_path = None
+        replaces = bool(self.declared.pop("replace", None))
+        if config.threads is not None:
+            torch.set_num_threads(config.threads)
+        trainer = config.trainer
+        if trainer.default_root_dir is None:
+            trainer.default_root_dir = str(Path("runs") / self._run_name(config))
+        folder = RunFolder(trainer.default_root_dir)
+        if config.checkpoint.dirpath is None:
+            config.checkpoint.dirpath = str(folder.checkpoints)
+        checkpoints = Path(config.checkpoint.dirpath)
+        try:
+            path, checkpoint = resolve_ckpt_path(
+                None if self.subcommand == "explain" else config.ckpt_path, checkpoints
+            )
+            to = self._take_destination(config)
+        except ValueError as error:
+            self.parser.error(str(error))
+        asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
+        config.ckpt_path = None if path is None else str(path)
+        self.lifetime = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            self._refuse_overwriting()
+        if self.subcommand != "fit":
+            trainer.logger = False
+        if self.subcommand == "validate":
+            config.verbose = False  # Lightning's table shows a step where there is none
+        self.described_loggers, trainer.logger = deferred_loggers.defer_loggers(trainer.logger)
+
+    def _refuse_overwriting(self) -> None:
+        """Refuse at once what is refused again when the run begins; the first of several processes asks."""
+        try:
+            with self.lifetime.folder.lock_folder() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
+                self.lifetime.refuse_overwriting()
+        except ValueError as error:
+            self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _take_destination(self, config: Namespace) -> MLflowDestination | None:
+        """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
+        entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
+        mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
+        if not mlflow:
+            return None
+        if len(mlflow) > 1:
+            raise ValueError("trainer.logger: a run has one record in MLflow. Keep one MLFlowLogger of the list.")
+        config.trainer.logger = [entry for entry in entries if entry not in mlflow] or False
+        settings = mlflow[0].init_args.as_dict()
+        return make_destination(
+            settings, self._run_name(config), make_run_tags(config.condition, config.seed_everything)
+        )
+
+    def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
+        """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
+        settings = self._get(self.config_init, "trainer")
+        entries = settings["callbacks"] or []
+        settings["callbacks"] = entries if isinstance(entries, list) else [entries]
+        check_stack(settings["callbacks"])
+        bound_advantages(
+            select_operators(settings["callbacks"]), self.model.sampling.completions
+        )  # some want larger groups
+        if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
+            raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
+        if self.subcommand != "explain":
+            self.datamodule.setup(str(self.subcommand))
+        if self.subcommand != "fit":
+            return self._make_feasible_trainer(**kwargs)
+        if not any(isinstance(plugin, CheckpointIO) for plugin in settings["plugins"] or []):
+            settings["plugins"] = [*(settings["plugins"] or []), DurableCheckpoints()]
+        self.identity = identity = RunIdentity(self._run_name(self.config.fit))
+        settings["callbacks"] += [
+            identity,
+            FinalEvaluation(),
+            HeldOutVerdicts(),
+            NoReward(),
+            HeldOutSummary(),
+            LearningCurve(identity.name),
+            SaveAdapter(identity),
+            make_progress_display(),
+            RunStatus(),
+            GracefulStop(SIGNALS, self._get(self.config_init, "checkpoint")),
+            ProcessWatchdog(),
+        ]
+        trainer = self._make_feasible_trainer(**kwargs)
+        identity.parameters = collect_run_parameters(trainer, self.model, self.datamodule)
+        identity.flat = collect_flat_parameters(trainer, self.model, self.datamodule)
+        refuse_foreign_checkpoint(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
+        for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+            if isinstance(callback, SaveConfig):
+                callback.config, callback.parameters = self.declared, identity.parameters
+        return trainer
+
+    def _make_feasible_trainer(self, **kwargs: Any) -> pl.Trainer:
+        trainer = super().instantiate_trainer(**kwargs)
+        refuse_impossible_run(trainer, self.model, self.datamodule)
+        self.refuse_memory(trainer)
+        if self.subcommand != "explain":
+            refuse_unloadable_policy(self.model.policy)
+            refuse_unreadable_prompts(self.model, self.datamodule)
+        return trainer
+
+    def refuse_memory(self, trainer: pl.Trainer) -> None:
+        """Refuse a policy for which this machine is too small; tell of one that may turn out to be."""
+        found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
+        if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
+            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.report_lines())}")
+
+    @staticmethod
+    def _run_name(config: Namespace) -> str:
+        return f"{config.condition}-seed{config.seed_everything}"
+
+    def instantiate_classes(self) -> None:
+        """Turn a refused value into one message."""
+        try:
+            super().instantiate_classes()
+            self.model.check(self.trainer, self.datamodule)
+            self.passed_over = self.rehearse()
+            if self.described_loggers:
+                self.trainer.loggers = deferred_loggers.instantiate_loggers(self.described_loggers)
+        except Exception as error:
+            if isinstance(error, RunStopped) and not isinstance(error, ValueError):
+                raise
+            if isinstance(find_root_cause(error), (ValueError, OSError)) and not isinstance(error, StackError):
+                self.parser.error(explain_refusal(error))
+            self.parser.refuse(explain_refusal(error))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def rehearse(self) -> list[str]:
+        """Try the stack, the data where that is not done anyway, and the folder; return what was passed over."""
+        if self.subcommand == "validate":
+            return []
+        for folder in (self.lifetime.folder.path, self.lifetime.checkpoints):
+            refuse_unwritable_folder(folder)
+        left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
+        stack = find_trainer_stack(self.trainer)
+        names = dict.fromkeys(rehearse_stack(stack, self.model.sampling.completions))
+        return [
+            *([f"stack: {', '.join(names)} need the run, and were not tried on made-up completions"] if names else []),
+            *([left] if left else []),
+        ]
+
+    def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
+        """Print the configuration as the program it is, and what was not tried of it."""
+        print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
+        print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
+        try:
+            self.lifetime.refuse_overwriting()
+        except ValueError as error:
+            print(f"warning: {error}")
+        if self.config.explain.show_prompt:
+            try:
+                refuse_unloadable_policy(model.policy)
+                print("", *preview_first_prompt(model.policy, datamodule), sep="\n")
+            except REFUSALS as error:
+                self.parser.error(explain_refusal(error))
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        """Run it; in ``fit`` the first process locks the folder of the run and keeps its record."""
+        if subcommand != "fit" or rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
+            super()._run_subcommand(subcommand)
+            return
+        try:
+            with self.lifetime.hold_run(self.trainer, self.identity, SIGNALS):
+                super()._run_subcommand(subcommand)
+            print(describe_run_results(self.lifetime.folder, self.lifetime.to), flush=True)
+        except (ValueError, OSError) as error:
+            if self.identity.record is None:  # nothing has been begun
+                self.parser.error(str(error))
+            raise
+
+    def before_fit(self) -> None:
+        """Evaluate the policy before the first step, or repeat the evaluation that an interruption has cut off."""
+        if not self.trainer.val_check_interval:
+            return
+        if self.config.fit.ckpt_path is None:
+            self.trainer.validate(self.model, self.datamodule, verbose=False)
+        elif self.lifetime.checkpoint.get("evaluation_owed"):
+            steps = self.trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step
+            steps.total.completed = self.lifetime.checkpoint["global_step"]  # what the evaluation is named by
+            self.trainer.validate(self.model, self.datamodule, ckpt_path=self.config.fit.ckpt_path, verbose=False)
+
+    def after_validate(self) -> None:
+        """Say and record what was found."""
+        parameters = collect_run_parameters(self.trainer, self.model, self.datamodule)
+        step = self.lifetime.checkpoint.get("global_step", 0)
+        report_validation(self.trainer.callback_metrics, parameters, step, self.lifetime.folder.path, self.lifetime.to)
+
+
+SIGNALS = SignalHandler()
+
+
+def run_lightning_command(args: list[str] | None = None) -> None:
+    """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.base.exit_status`."""
+    with SIGNALS.handle_signals():
+        try:
+            run_credit_cli(args)
+        except SignalInterrupt as interrupted:
+            rank_zero_only(print_message)(f"interrupted by {interrupted} before the first step.")
+            sys.exit(interrupted.status)
+        except RunStopped as ended:
+            rank_zero_only(print_message)(f"error: {ended}")
+            sys.exit(ended.status)
+        except StackError as error:  # an operator that does not do what its header says: known at the first step
+            rank_zero_only(print_message)(f"error: {error}")
+            sys.exit(FAILED)
+
+
+def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
+    """Return a command line that has made what ``arguments`` of ``explain`` describe; nothing is loaded.
+
+    Args:
+        arguments: those of the process are left alone.
+        cli: with an ``explain`` that is silent.
+
+    Raises:
+        SystemExit: they are refused; the message has been printed.
+
+    """
+    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
+    try:
+        return run_credit_cli(["explain", *arguments], cli)
+    finally:
+        sys.argv = argv
+
+
+def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
+    """Run the command line as ``cli`` understands it, and return it for what it has made."""
+    silence_libraries()
+    import_operators()  # so that a configuration may name every operator
+    words = resolve_config_flags(sys.argv[1:] if args is None else args)
+    args = None if args is None else words
+    extend_import_path(words)
+    jsonargparse_patches.patch_argument_carryover(Task)
+    ReadableParser.roots = {
+        "condition": str,
+        "seed_everything": int,
+        "threads": int,
+        "unsafe_scorers": bool,
+        "trainer": Trainer,
+        "model": PolicyModule,
+        "data": Task,
+        "checkpoint": Checkpoints,
+        "completions": CompletionTable,
+    }
+    ReadableParser.given = read_configuration_or_exit(words)
+    return cli(
+        PolicyModule,
+        Task,
+        subclass_mode_data=True,
+        trainer_class=Trainer,
+        trainer_defaults=TRAINER_DEFAULTS,
+        save_config_callback=SaveConfig,
+        save_config_kwargs={"save_to_log_dir": False},
+        seed_everything_default=0,
+        auto_configure_optimizers=False,
+        parser_class=ReadableParser,
+        parser_kwargs={"description": DESCRIPTION},
+        args=args,
+    )

@@ -1,0 +1,141 @@
+"""Completions for a terminal: the text, and under every token its log-probability and entropy."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from rlcredit.base.text_escaping import display_width, escape_controls, render_token, unwrap_stream
+from rlcredit.cli.sampled_completions import Completion
+from rlcredit.verification.verifiers import Verdict
+
+Colour = Literal["auto", "always", "never"]
+
+SHADES = ("", "\x1b[48;5;189;38;5;16m", "\x1b[48;5;147;38;5;16m", "\x1b[48;5;99;38;5;231m", "\x1b[48;5;57;38;5;231m")
+"""From certain to undecided; of the palette that terminals with 256 colours share."""
+FAINT, BOLD, GREEN, RED, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[32m", "\x1b[31m", "\x1b[0m"
+STEPS = (0.1, 0.4, 0.8, 1.5)
+"""Entropies, in nats, from which on the next shade is used; a fair coin has 0.69."""
+
+END = "end"
+"""Stands for the token that ends a completion."""
+
+MARGIN = 8
+"""Columns of what stands before a row of numbers."""
+
+
+def is_colour_wanted(wanted: Colour) -> bool:
+    """Whether to write colours: as wanted; else in a terminal, unless the environment says NO_COLOR."""
+    if wanted != "auto":
+        return wanted == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+class TokenColumn(NamedTuple):
+    """A token with its numbers, as they are written."""
+
+    token: str
+    logprob: str
+    entropy: str
+    shade: float
+
+    @property
+    def width(self) -> int:
+        """Of the widest of the three."""
+        return max(display_width(self.token), len(self.logprob), len(self.entropy))
+
+
+class CompletionPrinter:
+    """Writes completions.
+
+    Args:
+        colour: whether tokens are coloured by their entropy.
+        columns: of the terminal.
+
+    """
+
+    def __init__(self, colour: bool, columns: int) -> None:
+        self.colour, self.columns = colour, columns
+
+    def print_lines(self, *lines: str) -> None:
+        """Print lines that this has made: in them texts are harmless, and styles are meant."""
+        print(*lines, sep="\n", file=unwrap_stream(sys.stdout))
+
+    def styled(self, text: str, style: str) -> str:
+        """Return a text in a style, where there are any."""
+        return f"{style}{text}{PLAIN}" if self.colour and style else text
+
+    def shaded(self, text: str, entropy: float) -> str:
+        """Return a token in the colour of its entropy."""
+        return self.styled(text, SHADES[sum(entropy >= step for step in STEPS)])
+
+    @property
+    def legend(self) -> str:
+        """Explain the colours in one line; empty where there are none."""
+        if not self.colour:
+            return ""
+        shades = zip((0.0, *STEPS), ("0", *(f"{step:g}" for step in STEPS)), strict=True)
+        return "entropy in nats from " + " ".join(self.shaded(f" {name} ", step) for step, name in shades)
+
+    def render_title(self, title: str) -> str:
+        """Return a heading that stands out."""
+        return f"{self.styled(title, BOLD)}\n{self.styled('-' * min(self.columns, 72), FAINT)}"
+
+    def render_heading(self, number: int, completion: Completion) -> str:
+        """Return number, verdict and what the completion cost, in one line."""
+        tokens = len(completion.tokens)
+        parts = [self.render_verdict(completion)] if completion.verdict else []
+        cut = ", cut there" if completion.truncated else ""
+        parts.append(f"{tokens} token{'s' * (tokens != 1)}{cut}")
+        total, entropy = sum(completion.logprobs), sum(completion.entropy) / tokens
+        parts.append(f"log-probability {total:.2f} ({total / tokens:.3f} per token), entropy {entropy:.3f} per token")
+        return f"{self.styled(f'[{number}]', BOLD)} {'; '.join(parts)}"
+
+    def render_verdict(self, completion: Completion) -> str:
+        """Return verdict, answer and reference."""
+        assert completion.verdict is not None
+        style = {Verdict.RIGHT: GREEN, Verdict.WRONG: RED}.get(completion.verdict, FAINT)
+        stated = [] if completion.answer is None else [f"answer {escape_controls(completion.answer)!s:.80}"]
+        facts = ", ".join([*stated, f"reference {escape_controls(completion.reference or ''):.80}"])
+        return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
+
+    def render_text(self, completion: Completion) -> str:
+        """Return the text, every token in its colour."""
+        pairs = zip(completion.tokens, completion.entropy, strict=True)
+        # A background must not run on over the end of a line.
+        pieces = (
+            "\n".join(self.shaded(part, h) if part else "" for part in escape_controls(t).split("\n")) for t, h in pairs
+        )
+        return "".join(pieces)
+
+    def render_table(self, completion: Completion) -> Iterator[str]:
+        """Yield lines with token, log-probability and entropy in one column per token, as many as fit side by side."""
+        shown = [render_token(token) for token in completion.tokens]
+        if not completion.tokens[-1] and not completion.truncated:
+            shown[-1] = END
+        facts = zip(shown, completion.logprobs, completion.entropy, strict=True)
+        columns = [TokenColumn(token, _format_number(logprob), _format_number(h), h) for token, logprob, h in facts]
+        for block in self._blocks(columns):
+            yield self._row("token", (self._filled(one.token, one, one.shade) for one in block))
+            yield self._row("log p", (self._filled(one.logprob, one) for one in block))
+            yield self._row("entropy", (self._filled(one.entropy, one) for one in block))
+            yield ""
+
+    def _row(self, label: str, cells: Iterable[str]) -> str:
+        return self.styled(f"{label:<{MARGIN}}", FAINT) + " ".join(cells)
+
+    def _filled(self, text: str, column: TokenColumn, shade: float = 0.0) -> str:
+        return " " * (column.width - display_width(text)) + self.shaded(text, shade)
+
+    def _blocks(self, columns: Iterable[TokenColumn]) -> Iterator[list[TokenColumn]]:
+        block: list[TokenColumn] = []
+        for column in columns:
+            if block and MARGIN + sum(one.width + 1 for one in [*block, column]) > self.columns:
+                yield block
+                block = []
+            block.append(column)
+        yield block
+
+
+def _format_number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # no minus before zero

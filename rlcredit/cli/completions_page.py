@@ -1,0 +1,38 @@
+"""Completions as one page that loads nothing."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.cli.sampled_completions import Completion
+
+TEMPLATE = Path(__file__).with_suffix(".html")
+
+
+def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> str:
+    """Return a page on which every token is coloured by entropy or surprisal, with its numbers where one points.
+
+    Args:
+        title: of the page.
+        about: policy, temperature and the like, in one line.
+        asked: prompts as the model reads them, each with its completions.
+
+    """
+    groups = [
+        {"prompt": prompt, "completions": [_serialise_completion(one) for one in answers]} for prompt, answers in asked
+    ]
+    content = json.dumps({"title": title, "about": about, "groups": groups}, ensure_ascii=False)
+    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", content.replace("<", "\\u003c"))
+
+
+def _serialise_completion(completion: Completion) -> dict[str, Any]:
+    return {
+        "tokens": completion.tokens,
+        "logprobs": [round(value, 4) for value in completion.logprobs],
+        "entropy": [round(value, 4) for value in completion.entropy],
+        "truncated": completion.truncated,
+        "verdict": completion.verdict and completion.verdict.value,
+        "answer": completion.answer,
+        "reference": completion.reference,
+    }

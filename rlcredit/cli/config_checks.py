@@ -1,0 +1,137 @@
+"""The configuration of a command line, checked before it is parsed and again after."""
+
+import contextlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jsonargparse import Namespace, get_loader, set_loader
+from yaml import YAMLError
+
+from rlcredit.base.files import refuse_special_files
+from rlcredit.cli.config_schema import Roots, merge_configs, split_flags_from_values
+from rlcredit.config import strict_yaml
+from rlcredit.config.class_paths import patch_class_path_import, refuse_misplaced_class
+from rlcredit.config.passwords import refuse_passwords
+from rlcredit.config.values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
+
+GROUPS = ("trainer", "model", "checkpoint", "completions")
+"""Keys whose value is a mapping of settings, or a file that holds one."""
+
+
+_NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
+"""What YAML may read as a number, be it in base sixty."""
+
+
+def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
+    """Return what files and flags configure, merged; afterwards class paths and texts are checked when read.
+
+    Args:
+        args: of the command line.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    patch_class_path_import()
+    _patch_yaml_loader()
+    for flag, value in itertools.pairwise(["", *split_flags_from_values(args)]):
+        refuse_passwords(value, flag)
+        refuse_special_files(value, flag)
+        if value.startswith(("{", "[")) or _NUMBER.fullmatch(value):
+            with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
+                strict_yaml.parse_yaml(value, flag)
+    merged = merge_configs(args)
+    refuse_passwords(merged)
+    refuse_special_files(merged)
+    if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
+        raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
+    for key in GROUPS:
+        if not isinstance(merged.get(key, {}), (dict, str)):
+            if merged[key] is None:
+                raise ValueError(f"{key}: holds nothing. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
+            raise ValueError(
+                f"{key}: expected a mapping of settings, got {_describe_value(merged[key])}. {_REPAIRS[key]}"
+            )
+    if isinstance(trainer := merged.get("trainer"), dict):
+        refuse_unfit_precision(trainer.get("precision"))
+    return merged
+
+
+_REPAIRS = {
+    "trainer": "Write trainer: {max_steps: 100}.",
+    "model": "Write model: {loss: GSPO}.",
+    "checkpoint": "A run always keeps checkpoints; checkpoint: {every_n_train_steps: 20} says how often.",
+    "completions": "A run always keeps completions; completions: {rows: 4} says how many.",
+}
+
+
+def _describe_value(value: Any) -> str:
+    return {list: "a list", bool: str(value).lower(), type(None): "null"}.get(type(value), repr(value)[:80])
+
+
+def _patch_yaml_loader() -> None:
+    """Have every text checked that is read as YAML: files inside of files, and values of flags."""
+    plain = get_loader("yaml")
+    if plain is not _load_checked_text:
+        _OriginalLoader.plain = staticmethod(plain)
+        set_loader("yaml", _load_checked_text, exceptions=(YAMLError, strict_yaml.UnreadableError))
+
+
+class _OriginalLoader:
+    """The loader that is guarded."""
+
+    plain: Any
+
+
+def _load_checked_text(text: str) -> Any:
+    try:
+        refuse_special_files(strict_yaml.parse_yaml(text))
+    except strict_yaml.UnreadableError:
+        raise
+    except ValueError as error:
+        raise strict_yaml.UnreadableError(str(error)) from None
+    return _OriginalLoader.plain(text)
+
+
+def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
+    """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
+
+    Args:
+        given: what files and flags configure, merged; flags are texts.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    if isinstance(given.get("replace"), bool):
+        raise ValueError("replace: a file would replace one run after another. Say --replace on the command line.")
+
+
+def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
+    """Refuse values that a parser accepts but no run could start with.
+
+    Args:
+        config: parsed, nothing of it instantiated.
+        roots: the class behind each top-level key.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    for key in GROUPS:
+        if not isinstance(config[key], Namespace):
+            raise ValueError(
+                f"{key}: expected a mapping of settings, got {_describe_value(config[key])}. {_REPAIRS[key]}"
+            )
+    refuse_passwords(config.as_dict())
+    refuse_unfit_precision(config.trainer.precision)  # also where a file in place of the group says it
+    validate_folder_name("condition", config.condition)
+    seed, threads = config.seed_everything, config.threads
+    if type(seed) is not int or not 0 <= seed < SEEDS:
+        raise ValueError(f"seed_everything: expected a number from 0 to {SEEDS - 1}, got {_describe_value(seed)}.")
+    if threads is not None and not 1 <= threads <= THREADS:
+        raise ValueError(f"threads: expected a number from 1 to {THREADS}, or null for torch's choice, got {threads}.")
+    for key in ("trainer", "model", "data", "checkpoint", "completions"):
+        refuse_misplaced_class(config.get(key), roots[key], key)

@@ -1,0 +1,204 @@
+"""What a configuration describes: the class behind each of its places, and what that class accepts."""
+
+import functools
+import inspect
+import itertools
+import operator
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config.strict_yaml import parse_yaml, read_yaml, shorten_name
+
+Roots = Mapping[str, type]
+"""The class behind each top-level key of a configuration."""
+
+
+def walk_key_paths(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of every key in a configuration."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from walk_key_paths(value, (*path, key))
+
+
+def find_class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type | None:
+    """Return the class that a place in a configuration describes: by its ``class_path``, else by its type."""
+    if not path or path[0] not in roots:
+        return None
+    cls, node = roots[str(path[0])], config.get(path[0], {})
+    cls = _find_named_class(node, cls)
+    for part in path[1:]:
+        node = _enter_node(node, part)
+        if part != "init_args" and not isinstance(part, int):
+            cls = _find_first_class(_read_init_hints(cls).get(str(part)))
+        if cls is None:
+            return None
+        cls = _find_named_class(node, cls)
+    return cls
+
+
+def find_value_at(path: Sequence[str | int], config: Any) -> Any:
+    """Return what a configuration says at a place; None where it says nothing."""
+    return functools.reduce(lambda node, part: _enter_node(node, part) if node is not None else None, path, config)
+
+
+def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str | None:
+    """Say what a place accepts, where that is a few words or a number; None where it is a class, a list or a mapping.
+
+    Args:
+        path: of the place.
+        config: the configuration files, merged.
+        roots: the class behind each top-level key.
+
+    """
+    owner = find_class_at(path[:-1], config, roots)
+    hint = None if owner is None or owner.__module__ == "builtins" else _read_init_hints(owner).get(str(path[-1]))
+    found: dict[str, None] = {}
+    for part in _flatten_union(hint):
+        if typing.get_origin(part) is typing.Literal:
+            found |= dict.fromkeys(map(str, typing.get_args(part)))
+        elif part in (float, int):
+            found["a number" if part is float else "a whole number"] = None
+        elif part is not types.NoneType and getattr(part, "__name__", "") != "Tensor":
+            return None
+    names = [name for name in found if name != "a whole number" or "a number" not in found]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names) or None
+
+
+def _flatten_union(hint: Any) -> Iterator[Any]:
+    """Yield the members of a union, those of unions inside it among them; the type itself if it is none."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        for inner in typing.get_args(hint):
+            yield from _flatten_union(inner)
+    else:
+        yield hint
+
+
+def _enter_node(node: Any, part: str | int) -> Any:
+    if isinstance(node, list) and isinstance(part, int):
+        return node[part]
+    return node.get(part, {}) if isinstance(node, dict) else {}
+
+
+def _find_named_class(node: Any, base: type) -> type:
+    name = node if isinstance(node, str) else node.get("class_path") if isinstance(node, dict) else None
+    matches = [cls for cls in walk_subclasses(base) if cls.__name__ == name]
+    named = matches[0] if matches else _find_imported_object(name) if isinstance(name, str) else None
+    return named if isinstance(named, type) else base
+
+
+def _find_imported_object(path: str) -> Any:
+    """Return what a dotted path names in a module that has been imported; nothing is imported for a message."""
+    module, _, name = path.rpartition(".")
+    return vars(sys.modules[module]).get(name) if module in sys.modules else None
+
+
+def walk_subclasses(base: type) -> Iterator[type]:
+    """Yield every class derived from ``base`` that has been imported."""
+    for cls in type.__subclasses__(base):
+        yield cls
+        yield from walk_subclasses(cls)
+
+
+def list_parameter_names(cls: type) -> list[str]:
+    """Return the parameters of a class, those it passes on to its bases included."""
+    names: dict[str, None] = {}
+    for owner in cls.__mro__:
+        parameters = inspect.signature(owner.__init__).parameters.values() if "__init__" in vars(owner) else []
+        names.update(
+            {
+                p.name: None
+                for p in parameters
+                if p.name not in ("self", "params") and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            }
+        )
+        if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return list(names)
+
+
+def _read_init_hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls.__init__)
+
+
+def _find_first_class(hint: Any) -> type | None:
+    """Return the first class inside unions, lists and callables that configurations can describe."""
+    if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
+        return hint if hint is not types.NoneType else None
+    for inner in (
+        reversed(typing.get_args(hint)) if typing.get_origin(hint) is not typing.Union else typing.get_args(hint)
+    ):
+        for candidate in inner if isinstance(inner, list) else [inner]:
+            if (cls := _find_first_class(candidate)) is not None:
+                return cls
+    return None
+
+
+def merge_configs(args: Sequence[str]) -> dict[str, Any]:
+    """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends.
+
+    Raises:
+        ValueError: a file that cannot be read as one.
+
+    """
+    merged: dict[str, Any] = {}
+    for flag, value in itertools.pairwise([*split_flags_from_values(args), ""]):
+        if flag in ("-c", "--config"):
+            _merge_in_place(merged, _read_config_source(value))
+        elif flag.startswith("--"):
+            nested: Any = value
+            for part in reversed(flag.removeprefix("--").rstrip("+").split(".")):
+                nested = {part: nested}
+            _merge_in_place(merged, nested)
+    return merged
+
+
+def _read_config_source(source: str) -> dict[str, Any]:
+    """Return the content of a file, or of a text given in its place."""
+    inline = source.lstrip().startswith("{") or "\n" in source
+    content = parse_yaml(source, "--config") if inline else read_yaml(Path(source))
+    if content is not None and not isinstance(content, dict):
+        raise ValueError(f"{shorten_name(source)}: a configuration is a mapping of keys, got {type(content).__name__}.")
+    for path in walk_key_paths(content):
+        if isinstance(value := _read_existing_value(content, path), str) and "\0" in value:
+            where = ".".join(map(str, path))
+            raise ValueError(
+                f"{shorten_name(source)}: {where}: holds a null byte, which no name or path may. Remove it."
+            )
+        if not isinstance(path[-1], str) and isinstance(_read_existing_value(content, path[:-1]), dict):
+            where = ".".join(map(str, path))
+            raise ValueError(
+                f"{shorten_name(source)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it."
+            )
+    return content or {}
+
+
+def _read_existing_value(node: Any, path: Sequence[str | int]) -> Any:
+    return functools.reduce(operator.getitem, path, node)
+
+
+def split_flags_from_values(args: Sequence[str]) -> list[str]:
+    """Return a command line with every flag apart from its value.
+
+    Example:
+        >>> split_flags_from_values(["fit", "--threads=2"])
+        ['fit', '--threads', '2']
+
+    """
+    parts = [arg.partition("=") if arg.startswith("--") else (arg, "", "") for arg in args]
+    return [word for flag, equals, value in parts for word in ((flag, value) if equals else (flag,))]
+
+
+def _merge_in_place(into: dict[str, Any], update: Mapping[str, Any]) -> None:
+    for key, value in update.items():
+        name = str(key).removesuffix("+")
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            _merge_in_place(into[name], value)
+        elif name != key and isinstance(into.get(name), list):
+            into[name] = into[name] + (value if isinstance(value, list) else [value])
+        elif not isinstance(into.get(name), list) or not isinstance(value, str):
+            into[name] = value

@@ -1,0 +1,167 @@
+"""``rlcredit deliver RUN ...``: deliver to MLflow what it did not receive during the runs."""
+
+import argparse
+import dataclasses
+import os
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.base.exit_status import FAILED, FINISHED, REFUSED
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.config.arguments import CommandParser, parse_path
+from rlcredit.config.json_shapes import read_stored_json
+from rlcredit.config.passwords import redact_passwords, refuse_passwords
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.record.delivery import RecordDelivery
+from rlcredit.record.destination import SHAPE, USUAL, VARIABLE, MLflowDestination, resolve_tracking_uri
+from rlcredit.record.record_checks import refuse_invalid_record
+from rlcredit.record.tracker_refusals import TrackerRefusal
+from rlcredit.run_folder.layout import RunFolder
+
+SILENCE = 120.0
+"""Seconds that a tracker may let pass without taking anything; one more for each 100 kB of the largest file."""
+
+REMOVE = "Remove it if it is not to be delivered."
+
+
+def make_deliver_parser() -> argparse.ArgumentParser:
+    """Return what the command line accepts."""
+    command_parser = CommandParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
+    add = command_parser.add_argument
+    add("runs", nargs="+", type=parse_path, metavar="RUN", help="folder of a run, or any folder with runs below it")
+    add("--tracking_uri", metavar="URI", help="tracker; needed where a folder names another than the usual one")
+    add("--experiment", metavar="NAME", help="experiment; that of the run by default")
+    add("--artifact_location", metavar="URI", help="where a new experiment keeps files, if not where the tracker does")
+    return command_parser
+
+
+def run_deliver_command(args: Sequence[str]) -> int:
+    """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if it was refused."""
+    silence_libraries()
+    options = make_deliver_parser().parse_args(args)
+    try:
+        refuse_passwords(options.tracking_uri, "--tracking_uri")
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
+    silent: set[str] = set()
+    statuses = [_deliver_run(run, options, silent) for folder in options.runs for run in _find_recorded_runs(folder)]
+    if not statuses:
+        named = ", ".join(shorten_name(str(run)) for run in options.runs)
+        print(f"error: there is no run with a record for MLflow in {named}.", file=sys.stderr)
+        return REFUSED
+    return max(statuses)
+
+
+def _find_recorded_runs(folder: Path) -> list[RunFolder]:
+    return [RunFolder(path.parent) for path in sorted(folder.rglob(RunFolder(folder).tracking.name))]
+
+
+def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) -> int:
+    """Deliver a run, unless its tracker has said nothing before."""
+    try:
+        refuse_invalid_record(run)
+        to = choose_destination(run, options)
+        if to.address in silent:
+            print(f"error: {run.path}: not tried, for the same reason.", file=sys.stderr)
+            return FAILED
+        with run.lock_folder():
+            return _deliver_record(run, to, silent)
+    except ValueError as error:
+        print(f"error: {run.path}: {redact_passwords(str(error))}", file=sys.stderr)
+        return REFUSED
+
+
+def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDestination:
+    """Return where a folder is delivered: to a tracker that the caller has named, whatever the folder names.
+
+    That is ``--tracking_uri``, or else the usual database of the working directory if the folder names that one, or
+    else the address in the environment.
+
+    Args:
+        run: from here or from elsewhere.
+        options: of the command line.
+
+    Raises:
+        ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
+
+    """
+    read_stored_json(run.tracking, SHAPE, REMOVE)
+    if (to := MLflowDestination.load(run.tracking)) is None:
+        raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
+    fallback = os.environ.get(VARIABLE)
+    if options.tracking_uri:
+        address = resolve_tracking_uri(options.tracking_uri)
+    elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL):
+        address = to.tracking_uri
+    elif fallback:
+        address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
+    else:
+        raise ValueError(
+            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; or name "
+            f"another, there or in {VARIABLE}."
+        )
+    assert MLflowDestination(address, "", "", {}).address
+    if to.artifact_location and not options.artifact_location:
+        raise ValueError(
+            f"only the folder says that files of a new experiment go to {to.artifact_location}. To let them: "
+            f"--artifact_location {shlex.quote(to.artifact_location)}; or name another place."
+        )
+    there = to.redirect(address, options.experiment or to.experiment_name)
+    return dataclasses.replace(there, artifact_location=options.artifact_location)
+
+
+def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> int:
+    former_id = to.run_id
+    delivery = RecordDelivery(run, to)
+    try:
+        if not _deliver_with_timeout(delivery, to.status or "KILLED"):
+            silent.add(to.address)
+            print(
+                f"error: {run.path}: MLflow at {to.shown_address} has taken nothing for {SILENCE:.0f} s. What has arrived is "
+                "noted; the same command brings the rest, once it answers.",
+                file=sys.stderr,
+            )
+            return FAILED
+    except TrackerRefusal as refused:
+        print(f"error: {run.path}: MLflow at {to.shown_address} refuses it: {refused}.", file=sys.stderr)
+        return FAILED
+    except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
+        print(
+            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({type(error).__name__}). Try the same command "
+            "again when it does.",
+            file=sys.stderr,
+        )
+        return FAILED
+    anew = " (a new one: what it had before is not there, or is ahead of the record)" if former_id != to.run_id else ""
+    print(f"{run.path}: all of it is in MLflow at {to.shown_address}, run {to.run_id}{anew if former_id else ''}.")
+    return FINISHED
+
+
+def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
+    """Deliver in a thread that is left alone when nothing has arrived for too long; return whether all has arrived."""
+    errors: list[Exception] = []
+
+    def deliver() -> None:
+        try:
+            delivery.send_new_entries()
+            delivery.end_run(status)
+        except Exception as error:  # noqa: BLE001  (raised again where it is waited for)
+            errors.append(error)
+
+    thread = threading.Thread(target=deliver, daemon=True)
+    thread.start()
+    patience = SILENCE + _measure_largest_file(delivery.folder.path) / 1e5
+    while thread.is_alive() and time.monotonic() - delivery.moved < patience:
+        thread.join(0.1)
+    if errors:
+        raise errors[0]
+    return not thread.is_alive()
+
+
+def _measure_largest_file(folder: Path) -> int:
+    return max((each.stat().st_size for each in folder.rglob("*") if each.is_file()), default=0)

@@ -1,0 +1,142 @@
+"""A configuration, read back as the program it is; nothing is loaded."""
+
+import inspect
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, Trainer
+
+from rlcredit.credit.contract import OperatorContract, select_operators
+from rlcredit.credit.stack import bound_advantages, explain_idle_operators
+from rlcredit.preflight.memory import estimate_memory
+from rlcredit.preflight.weights import explain_missing_folder
+from rlcredit.tasks.task import Task
+from rlcredit.training.module import PolicyModule
+
+
+def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, condition: str) -> str:
+    """Describe stack, step, loss and schedule in a few aligned lines."""
+    rows = [
+        ("condition", condition),
+        ("policy", _describe_policy(module)),
+        ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
+        ("step", _describe_step(module, task)),
+        ("update", _describe_updates(module)),
+        ("loss", render_call(module.loss)),
+        ("optimizer", _describe_optimizer(module)),
+        ("schedule", _describe_schedule(trainer, module, task)),
+    ]
+    found = estimate_memory(trainer, module, task)
+    missing = (
+        explain_missing_folder(module.policy) or f"the sizes of {module.policy.path} are neither listed nor downloaded"
+    )
+    unknown = [f"not known: {missing}"]
+    taken = unknown if found is None else list(found.report_lines())
+    rows += [("memory" if number == 0 else "", text) for number, text in enumerate(taken)]
+    lines = [f"{title:<11}{text}" for title, text in rows]
+    return "\n".join([*lines, "", *describe_stack(find_trainer_stack(trainer), module.sampling.completions)])
+
+
+def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterator[str]:
+    """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
+    calls = [render_call(operator) for operator in stack]
+    width = max([len("REINFORCE"), *map(len, calls)])
+    yield "stack, from top to bottom, for rewards in [0, 1]"
+    yield f"   0  {'REINFORCE':<{width}}   rewards -> advantages, at most 1   (the neutral ledger)"
+    limits = bound_advantages(stack, group_size)[1:]
+    for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
+        writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
+        bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
+        yield f"  {place:>2}  {written:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{bound}"
+    yield from (f"warning: {notice}" for notice in explain_idle_operators(stack, group_size))
+
+
+def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
+    """Return the few parameters by which runs are told apart in a table."""
+    return {
+        "stack": " > ".join(render_call(operator) for operator in find_trainer_stack(trainer)) or "REINFORCE",
+        "policy": _describe_policy(module),
+        "task": render_call(task),
+        "loss": render_call(module.loss),
+        "updates": f"{module.updates_per_rollout} per rollout, {module.minibatches} mini-batches",
+        "sampling_rounds": module.rounds,
+        "optimizer": _describe_optimizer(module),
+        "prompts_per_step": task.prompts_per_step,
+        "completions": module.sampling.completions,
+        "max_tokens": module.sampling.max_tokens,
+        "temperature": module.sampling.temperature,
+        "max_steps": trainer.max_steps,
+    }
+
+
+def find_trainer_stack(trainer: Trainer) -> list[OperatorContract]:
+    """Return the operators of a trainer, from top to bottom."""
+    callbacks: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+    return select_operators(callbacks)
+
+
+def _describe_optimizer(module: PolicyModule) -> str:
+    optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
+    shown = {name: optimizer.defaults[name] for name in ("lr", "betas", "weight_decay") if name in optimizer.defaults}
+    schedule = f", {type(module.scheduler(optimizer)).__name__}" if module.scheduler else ""
+    return f"{type(optimizer).__name__}({', '.join(f'{name}={value}' for name, value in shown.items())}){schedule}"
+
+
+def _describe_policy(module: PolicyModule) -> str:
+    policy = module.policy
+    held = f"{policy.quantization} base" if policy.quantization else policy.dtype
+    targets = policy.lora.targets if isinstance(policy.lora.targets, str) else ", ".join(policy.lora.targets)
+    return (
+        f"{policy.path}, {held}, LoRA rank {policy.lora.rank}, alpha {policy.lora.alpha:g} on {targets}{policy.prompt}"
+    )
+
+
+def _describe_step(module: PolicyModule, task: Task) -> str:
+    prompts, sampling = task.prompts_per_step, module.sampling
+    rows = prompts * sampling.completions
+    again = f"; up to {module.rounds} rounds until all groups are informative" if module.rounds > 1 else ""
+    return (
+        f"{prompts} prompts x {sampling.completions} completions = {rows} completions of at most "
+        f"{sampling.max_tokens} tokens ({rows * sampling.max_tokens:,}), temperature {sampling.temperature:g}{again}"
+    )
+
+
+def _describe_updates(module: PolicyModule) -> str:
+    updates, minibatches = module.updates_per_rollout, module.minibatches
+    micro = str(module.micro_batches)
+    if updates == 1:
+        return f"once per rollout{micro}"
+    return f"{updates} times per rollout, with one of {minibatches} mini-batches of prompts each time{micro}"
+
+
+def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
+    generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
+    sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
+    asked = ", ".join(
+        f"{each.task.validation_size or 'all'} {f'questions of {each.name}' if each.name else 'held-out questions'} x "
+        f"{each.choose_sampling(module.validation).completions} completions"
+        for each in task.held_out_sets
+    )
+    every = trainer.val_check_interval
+    return f"{trainer.max_steps} steps, {generations:,} completions{sampled}; every {every} steps {asked}"
+
+
+def render_call(thing: Any) -> str:
+    """Write an object as the call that made it, for parameters kept under their own names."""
+    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
+    arguments = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in arguments.items())
+    return f"{type(thing).__name__}({written})" if written else type(thing).__name__
+
+
+def _render_argument(value: Any) -> str:
+    """Write an argument, and objects inside it as calls."""
+    if isinstance(value, (torch.nn.Module, OperatorContract)):
+        return render_call(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_render_argument, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_render_argument(item)}' for key, item in value.items())}}}"
+    return repr(value)

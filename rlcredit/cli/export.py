@@ -1,0 +1,90 @@
+"""``rlcredit export``: the trained policy as a plain model that transformers reads, or its adapter alone."""
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from rlcredit.base.exit_status import FINISHED
+from rlcredit.base.files import write_folder_atomically
+from rlcredit.base.messages import print_message
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.config.arguments import CommandParser
+from rlcredit.policy.export import MergedWeights, export_policy
+
+
+def make_export_parser() -> argparse.ArgumentParser:
+    """Return what the command line accepts."""
+    command_parser = CommandParser(
+        "rlcredit export", description="Write a trained policy as a plain model.", allow_abbrev=False
+    )
+    add_policy_arguments(command_parser)
+    command_parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new, or empty")
+    command_parser.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        default="float32",
+        help="of the weights; in fewer bits than float32 the sums are rounded, and the model is another policy",
+    )
+    command_parser.add_argument("--adapter_only", action="store_true", help="write the adapter alone, in PEFT's format")
+    return command_parser
+
+
+def run_export_command(args: Sequence[str]) -> int:
+    """Export; return 0, or 2 for what is refused."""
+    silence_libraries()
+    parsed, options = make_export_parser().parse_known_args(args)
+    command = shlex.join(["rlcredit", "export", *args])
+    return run_or_refuse(lambda: _export_named_policy(parsed, options, command))
+
+
+def _export_named_policy(args: argparse.Namespace, options: Sequence[str], command: str) -> int:
+    if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
+        raise ValueError(f"--out: {args.out} is there already. Name another folder.")
+    if not (args.ckpt or args.adapter):
+        raise ValueError("nothing trained is named. Give --ckpt (a checkpoint, or the folder of a run) or --adapter.")
+    found = load_named_policy(args, options)
+    if args.adapter_only:
+        with write_folder_atomically(args.out) as unfinished:
+            found.policy.save_adapter(unfinished)
+            found.policy.save_tokenizer(unfinished)
+        print(f"adapter of {found.name} written to {args.out}")
+        return FINISHED
+    _warn_of_rounding(found, args.dtype)
+    export_policy(
+        found.policy, args.out, args.dtype, _make_generation_settings(found), _describe_origin(found, command)
+    )
+    print(f"{found.name} written to {args.out}, {args.dtype}")
+    return FINISHED
+
+
+def _make_generation_settings(found: NamedPolicy) -> dict[str, float | bool]:
+    """Let ``generate`` draw from the policy that was optimised, where a run says at which temperature."""
+    if found.task is None:
+        return {}
+    return {"do_sample": True, "temperature": found.sampling.temperature, "top_p": 1.0, "top_k": 0}
+
+
+def _describe_origin(found: NamedPolicy, command: str) -> dict[str, str]:
+    task, facts = found.task, {"command": f"`{command}`"}
+    if task is None:
+        return facts
+    known = {"steps": found.step, "task": type(task).__name__, "temperature": f"{found.sampling.temperature:g}"}
+    return {**{name: str(value) for name, value in known.items() if value is not None}, **facts}
+
+
+def _warn_of_rounding(found: NamedPolicy, dtype: str) -> None:
+    if dtype != "float32":
+        lost = MergedWeights(found.policy).rounding_error_share(getattr(torch, dtype))
+        print_message(
+            f"warning: rounding to {dtype} changes the weights by {lost:.1%} of what training did; another policy."
+        )
+    policy = found.policy
+    if policy.dtype != "float32" or policy.quantization:
+        held = f"{policy.quantization} weights, computed in {policy.dtype}" if policy.quantization else policy.dtype
+        print_message(
+            f"The policy was trained with {held}; what is written is the same weights, exact, with another rounding."
+        )

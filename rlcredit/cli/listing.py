@@ -1,0 +1,84 @@
+"""``rlcredit list``: what a configuration can name, one line each."""
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rlcredit.config.arguments import CommandParser
+from rlcredit.config.paths import find_configs_folder
+from rlcredit.credit.catalogue import find_operator_classes
+
+ROOMS = ("episode", "dense", "planning", "schedules", "signals", "tokens", "probes")
+"""Rooms of operators, in the order of a stack."""
+
+FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}
+"""Folders of configurations, and which files in them are meant."""
+
+WIDTH = 120
+
+Row = tuple[str, str]
+"""A name and what it is."""
+
+
+def run_list_command(args: list[str]) -> int:
+    """Print what there is, and return the exit status."""
+    command = CommandParser(
+        "rlcredit list",
+        description="Name what a configuration can name: operators, losses, tasks, files that come with rlcredit.",
+    )
+    command.add_argument("filter", nargs="?", default="", help="print only lines and groups that contain this text")
+    wanted = command.parse_args(args).filter.lower()
+    printed = 0
+    for title, rows in list_sections():
+        kept = [row for row in rows if wanted in f"{title} {' '.join(row)}".lower()]
+        if kept:
+            print("\n".join([*([""] if printed else []), *render_section(title, kept)]))
+            printed += 1
+    if not printed:
+        print(f"nothing contains {wanted!r}; `rlcredit list` names everything.")
+    return 0 if printed else 1
+
+
+def render_section(title: str, rows: Iterable[Row]) -> Iterator[str]:
+    """Yield a title and its rows in two columns, each as long as a line."""
+    rows = list(rows)
+    width = max(len(name) for name, _ in rows)
+    yield title
+    for name, text in rows:
+        yield f"  {name:<{width}}  {textwrap.shorten(text, max(20, WIDTH - width - 4), placeholder=' ..')}".rstrip()
+
+
+def list_sections() -> Iterator[tuple[str, list[Row]]]:
+    """Yield every group with its title, in the order of a configuration."""
+    from rlcredit import losses, tasks  # noqa: PLC0415
+
+    for room in ROOMS:
+        operators = [cls for cls in find_operator_classes() if cls.__module__.split(".")[1] == room]
+        kind = "probes" if room == "probes" else f"operators: {room}"
+        yield f"{kind} (trainer.callbacks)", [_describe_class(cls) for cls in operators]
+    offered = [("losses (model.loss)", losses, losses.PolicyLoss), ("tasks (data)", tasks, tasks.Task)]
+    for title, package, base in offered:
+        exported = [getattr(package, name) for name in package.__all__]
+        classes = [cls for cls in exported if inspect.isclass(cls) and issubclass(cls, base) and cls is not base]
+        yield title, [_describe_class(cls) for cls in classes]
+    for folder, pattern in FILES.items():
+        files = sorted((find_configs_folder() / folder).glob(pattern))
+        if files:
+            yield f"{folder} (--config configs/{folder}/...)", [_describe_file(path, folder) for path in files]
+
+
+def _describe_class(cls: type) -> Row:
+    """Return the name of a class and the first sentence about it: of its module, which says what it is for, if any."""
+    module = inspect.getmodule(cls)
+    text = inspect.getdoc(cls) or ""
+    if module and module.__name__.startswith("callbacks.") and module.__doc__:
+        text = module.__doc__.partition(": ")[2] or module.__doc__
+    return cls.__name__, " ".join(text.strip().split("\n\n")[0].split())
+
+
+def _describe_file(path: Path, folder: str) -> Row:
+    """Return the name of a configuration and the first line of its comment."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    text = first.removeprefix("#").partition("  rlcredit ")[0].strip() if first.startswith("#") else ""
+    return path.relative_to(find_configs_folder() / folder).as_posix(), text

@@ -1,0 +1,265 @@
+"""Errors of the command line for people: which key, what was given, what is allowed, what was probably meant."""
+
+import re
+import sys
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import isabstract
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lightning.pytorch.cli import LightningArgumentParser
+
+from rlcredit.cli.config_schema import (
+    Roots,
+    describe_allowed_values,
+    find_class_at,
+    find_value_at,
+    list_parameter_names,
+    walk_key_paths,
+    walk_subclasses,
+)
+from rlcredit.cli.name_suggestions import (
+    ENTRY,
+    Names,
+    find_closest_name,
+    find_places_of_name,
+    find_unknown_name,
+    repair_path,
+)
+from rlcredit.config.class_paths import MARK
+from rlcredit.config.passwords import redact_passwords
+from rlcredit.tasks.record_sources import FORMS
+
+LONGEST = 1800
+"""Characters of a message; the list of all operators has about a thousand."""
+
+LISTED = 20
+"""Longest list of what is allowed that is still read."""
+
+_BOILERPLATE = re.compile(
+    r"Expected a <class 'NoneType'>|Not a valid subclass|Expected a path but|Does not validate|^\W*Errors:$|^$|"
+    r"Problem with given class_path|Subclass types expect|a class path \(str\)|a dict with|a dict without|"
+    r"^\W*(Given value|Subtypes|Parser key|Expected a dict-like)"
+)
+
+_CHOICE = re.compile(r"Expected an? typing\.Literal\[([^\]]*)\]")
+
+
+class ReadableParser(LightningArgumentParser):
+    """A parser whose errors are one message, not a page of usage."""
+
+    roots: typing.ClassVar[Roots] = {}
+    given: typing.ClassVar[dict[str, Any]] = {}  # read before parsing: while it parses, the working directory changes
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Print what is wrong and how to repair it, and leave with status 2."""
+        text = explain_parser_error(message, self.given, self.roots, list(self._options()))
+        self.refuse(text)
+
+    def refuse(self, sentence: str) -> NoReturn:
+        """Print a sentence that needs no reading, and leave with status 2."""
+        print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
+        sys.exit(2)
+
+    def _options(self) -> Iterator[str]:
+        for action in self._actions:
+            yield from action.option_strings
+            for sub in action.choices.values() if isinstance(action.choices, dict) else ():
+                yield from (option for nested in sub._actions for option in nested.option_strings)
+
+
+def _join_lines(text: str) -> str:
+    """Join the lines of a message; if it is too long to be read, cut out its middle."""
+    line = " ".join(text.split("\n"))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
+
+
+def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
+    """Say in one sentence or two what a parser's message means.
+
+    Args:
+        message: as jsonargparse wrote it.
+        config: the configuration files, merged.
+        roots: the class behind each top-level key.
+        options: that the command line knows.
+
+    """
+    if message.startswith("data.verifier: "):
+        return message  # quotes what a verifier raised, which may read like a parser's words
+    if correction := _explain_table_as_task(config) or _explain_stack_entry(config):
+        return correction
+    if match := re.fullmatch(r"the following arguments are required: ([\w., ]+)", message.strip()):
+        return _explain_missing_arguments(match[1].split(", "), config)
+    if match := re.search(rf"{MARK}(.*?)(\. Got value: .*)?$", message, re.MULTILINE):
+        key = found[1] if (found := re.search(r'Parser key "([\w.]+)"', message)) else ""
+        return f"{_find_full_name(key, config)}: {match[1]}"
+    if match := re.search(r"(?:Option|option) '([\w.]+)'", message):
+        return _explain_unknown_key(match[1], config, roots)
+    if match := re.search(r"unrecognized arguments: (\S+)", message):
+        return _explain_unknown_option(match[1].partition("=")[0].lstrip("-"), config, roots, options)
+    value = match[1] if (match := re.search(r"(?:Got|Given) value: (.*)", message)) else None
+    key = _find_full_name(match[1], config, value) if (match := re.search(r'Parser key "([\w.]+)"', message)) else ""
+    if value is not None and (allowed := describe_allowed_values(tuple(key.split(".")), config, roots)):
+        return f"{key}: expected {allowed}, got {value!r}."
+    if match := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
+        wanted = base.__name__ if (base := find_class_at(tuple(key.split(".")), {}, roots)) else "class"
+        return f"{key}: `{match[1]}` is neither a {wanted} nor a function that says it returns one."
+    if match := re.search(
+        r"(?:Expected a dot import path string: |has no attribute ['\"]|No module named ')([\w.]+)", message
+    ):
+        return _explain_unknown_class(key, match[1], config, roots)
+    if match := re.search(r"Expected an? (?:<class ')?([^.\n]+?)'?>?\. Got value: (.*)", message):
+        return f"{key}: expected {match[1]}, got {match[2]!r}."
+    return _extract_main_sentence(key, message)
+
+
+def _explain_missing_arguments(names: Sequence[str], config: Mapping[str, Any]) -> str:
+    """Say which arguments are missing, and where they belong."""
+    if all(name.rpartition(".")[2] == "data" for name in names):
+        return "no configuration is named. Say which one: --config configs/tiny.yaml"
+    data = config.get("data")
+    task = data.get("class_path") if isinstance(data, Mapping) else data
+    paths = [name if "." in name or not task else f"data.init_args.{name}" for name in names]
+    return f"{', '.join(paths)}: missing{f', and {task} needs it' if task else ''}. Say it, as --{paths[0]} ..."
+
+
+def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
+    """Say how a table is named that stands where a task should."""
+    data = config.get("data")
+    if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
+        return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
+    return None
+
+
+def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
+    """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
+    if "callbacks" in config:
+        return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
+    trainer = config.get("trainer")
+    stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
+    for place, entry in enumerate(stack if isinstance(stack, list) else []):
+        name, arguments = None, "..."
+        if isinstance(entry, str) and " - " in entry:
+            first, _, second = entry.partition(" - ")
+            return (
+                f"trainer.callbacks[{place}]: YAML reads `{entry}` as one entry, because `- {second}` is indented "
+                f"further than `- {first}`. Indent both alike."
+            )
+        if isinstance(entry, str) and "(" in entry:
+            name = entry.partition("(")[0]
+        elif isinstance(entry, Mapping) and "class_path" in entry and (odd := set(entry) - set(ENTRY)):
+            if slips := {key: close for key in odd if (close := find_closest_name(str(key), ENTRY))}:
+                key, close = slips.popitem()
+                return f"trainer.callbacks[{place}].{key}: no such key. Did you mean `{close}`?"
+            name, arguments = entry["class_path"], ", ".join(f"{k}: {v}" for k, v in entry.items() if k in odd)
+        elif isinstance(entry, Mapping) and "class_path" not in entry and len(entry) == 1:
+            name = next(iter(entry))
+        if name:
+            return f"trainer.callbacks[{place}]: write {{class_path: {name}, init_args: {{{arguments}}}}}."
+    return None
+
+
+def _extract_main_sentence(key: str, message: str) -> str:
+    """Return the most informative line of a message: a full sentence of the refusing class if there is one."""
+    lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
+    sentences = [line for line in lines if line.endswith(".")]
+    sentence = _CHOICE.sub(_render_choice, (sentences or lines or [re.sub(r"\s+", " ", message)])[0])
+    value = match[1] if (match := re.search(r"Given value: (.*)", message)) else ""
+    if "Namespace(" in value or " object at 0x" in value:
+        value = ""
+    text = sentence if sentences or not value else f"{sentence}, got {value}"
+    if not lines and value:
+        text = f"cannot be {value}."
+    return f"{key}: {text}" if key else text
+
+
+def _render_choice(choice: re.Match[str]) -> str:
+    """Write what a parser calls a literal as people do."""
+    return f"expected {choice[1].replace(', ', ' or ').replace(chr(39), '')}"
+
+
+def _find_full_name(key: str, config: Mapping[str, Any], value: str | None = None) -> str:
+    """Return the whole path of a key that a parser names by its end, if only one place ends like it."""
+    path = _find_full_path(key, config, value)
+    return _render_path(path) if path else key
+
+
+def _find_full_path(key: str, config: Mapping[str, Any], value: str | None = None) -> Names | None:
+    parts = tuple(key.split("."))
+    ends = {path for path in walk_key_paths(config) if path[-len(parts) :] == parts}
+    if len(ends) > 1 and value is not None:  # the place that holds what was refused
+        ends = {path for path in ends if str(find_value_at(path, config)) == value}
+    return ends.pop() if len(ends) == 1 and parts[0] not in config else None
+
+
+def _render_path(path: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _explain_unknown_option(name: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
+    path = _find_full_path(name, config) or tuple(name.split("."))
+    corrected = repair_path(path, config, roots)
+    misplaced = len(path) == 1 or not corrected or len(corrected) < len(path)  # nothing is spelt like the whole of it
+    if misplaced and (places := find_places_of_name(str(path[-1]), config, roots)):
+        return f"--{_render_path(path)}: no such option. Did you mean {_render_alternatives(places, '--')}?"
+    if corrected:
+        return f"--{_render_path(path)}: no such option. Did you mean `--{_render_path(corrected)}`?"
+    close = find_closest_name(name, [option.lstrip("-") for option in options if "." not in option])
+    return f"--{_render_path(path)}: no such option.{_render_suggestion(f'--{close}' if close else None)}"
+
+
+def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
+    parts = tuple(name.split("."))
+    ends = [path for path in walk_key_paths(config) if path[-len(parts) :] == parts] or [parts]
+    path, slip = next(
+        ((path, slip) for path in ends if (slip := find_unknown_name(path, config, roots))), (ends[0], None)
+    )
+    if slip is None:
+        return f"{_render_path(path)}: no such key."
+    where, wrong = _render_path(path[: slip.place + 1]), str(path[slip.place])
+    meant = _render_suggestion(find_closest_name(wrong, slip.known))
+    if relatives := _find_related_classes(slip.owner, wrong, path, roots):
+        meant = f" {', '.join(relatives)} {'has' if len(relatives) == 1 else 'have'} one: --{path[0]} {relatives[-1]}."
+    elif not meant and (places := find_places_of_name(wrong, config, roots)):
+        meant = f" Did you mean {_render_alternatives(places)}?"
+    if slip.owner is None:
+        return f"{where}: no such key.{meant}"
+    allowed = [parameter for parameter in slip.known if parameter not in ENTRY]
+    listed = f" It accepts {', '.join(allowed)}." if len(allowed) <= LISTED else ""
+    return f"{where}: {slip.owner.__name__} has no parameter `{wrong}`.{meant}{listed}"
+
+
+def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
+    """Return the classes that could stand for the one at the top of a path and have the parameter that it lacks."""
+    base = find_class_at(path[:1], {}, roots)
+    if owner is None or base is None or owner is base or not issubclass(owner, base):
+        return []
+    return sorted(
+        cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls) and name in list_parameter_names(cls)
+    )
+
+
+def _explain_unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:
+    if "." in name:
+        return f"{key}: no class `{name}`."
+    base = find_class_at(tuple(key.split(".")), {}, roots)
+    class_names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
+    listed = f" Known here: {', '.join(class_names)}; any other class by its dotted path." if class_names else ""
+    return f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, class_names))}{listed}"
+
+
+def _is_offered_class(cls: type) -> bool:
+    """Offer what people put into configurations, not every class that happens to be imported."""
+    packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
+    module, name = cls.__module__, cls.__name__
+    hidden = isabstract(cls) or name.startswith("_") or module in ("rlcredit.credit.operator", "torch.optim.swa_utils")
+    return module.startswith(packages) and not hidden
+
+
+def _render_alternatives(places: Sequence[Names], prefix: str = "") -> str:
+    return " or ".join(f"`{prefix}{_render_path(place)}`" for place in places)
+
+
+def _render_suggestion(close: str | None) -> str:
+    return f" Did you mean `{close}`?" if close else ""

@@ -1,0 +1,171 @@
+"""The policy that a command names: of a checkpoint, an adapter, a model or a configuration."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.cli.application import CreditCLI, instantiate_configuration
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.adapters import CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
+from rlcredit.policy.model_loading import find_fastest_device
+from rlcredit.policy.policy import LoRA, Policy
+from rlcredit.policy.prompt_format import PromptFormat
+from rlcredit.preflight.policy import refuse_unloadable_policy
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
+from rlcredit.run_folder.layout import RunFolder
+from rlcredit.tasks import Task
+from rlcredit.training.module import PolicyModule
+
+
+@dataclass
+class NamedPolicy:
+    """A policy and what is known of it.
+
+    Attributes:
+        policy: loaded, on the accelerator if there is one.
+        sampling: how its run draws completions, the defaults without a configuration.
+        task: of its configuration, None without one; no data is read.
+        name: what to call it, for people.
+        run: the folder of its run, if one is known.
+        step: optimizer steps taken, if known.
+
+    """
+
+    policy: Policy
+    sampling: Sampling
+    task: Task | None
+    name: str
+    run: RunFolder | None = None
+    step: int | None = None
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let a command line name a policy."""
+    policy = parser.add_argument_group("policy, one of")
+    policy.add_argument(
+        "--ckpt", type=Path, metavar="PATH", help="checkpoint, folder of a run, or folder of an adapter"
+    )
+    policy.add_argument("--adapter", type=Path, metavar="FOLDER", help="adapter in PEFT's format")
+    policy.add_argument("--model", metavar="NAME", help="tiny, folder or hub id; with --adapter, its base model")
+    policy.add_argument(
+        "--config",
+        action="append",
+        metavar="FILE",
+        help="configuration, several times if need be; any option of `fit` may follow, as --data.init_args.seed 1. The "
+        "checkpoint or adapter named beside it is of this configuration; without one, it is the untrained policy",
+    )
+    prompt = parser.add_argument_group("prompt, without a configuration")
+    prompt.add_argument("--raw", action="store_true", help="write it as raw text, for base models")
+    prompt.add_argument("--thinking", choices=("on", "off"), help="given to the chat template as enable_thinking")
+
+
+class _SilentCLI(CreditCLI):
+    """Instantiate a configuration, whatever machine it was written for, and do nothing with it."""
+
+    def before_instantiate_classes(self) -> None:
+        super().before_instantiate_classes()
+        trainer = self.config.explain.trainer
+        trainer.accelerator, trainer.devices, trainer.num_nodes, trainer.strategy = "cpu", 1, 1, "auto"
+        trainer.precision = None
+
+    def explain(self, model: PolicyModule, datamodule: Task, **_: object) -> None:
+        """Be silent."""
+
+    def rehearse(self) -> list[str]:
+        """Leave that to the run."""
+        return []
+
+
+def build_module_and_task(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
+    """Return what a configuration describes; nothing is loaded.
+
+    Raises:
+        SystemExit: it is refused; the message has been printed.
+
+    """
+    cli = instantiate_configuration(arguments, _SilentCLI)
+    return cli.model, cli.datamodule
+
+
+def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> NamedPolicy:
+    """Load the policy that a command line names.
+
+    Args:
+        args: parsed; see :func:`add_policy_arguments`.
+        options: of the configuration, not parsed.
+
+    Raises:
+        ValueError: none is named, or it does not exist; with the repair.
+
+    """
+    adapter, checkpoint, run = args.adapter, None, None
+    if args.ckpt is not None and (args.ckpt / CONFIG).is_file():
+        adapter = args.ckpt
+    elif args.ckpt is not None:
+        checkpoint, run = _find_checkpoint(args.ckpt)
+    files = args.config or ([str(run.config)] if run and run.config.is_file() else [])
+    if checkpoint and not files:
+        raise ValueError(f"{checkpoint}: no configuration beside it. Name that of its run with --config.")
+    if options and not files:
+        raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
+    if files:
+        found = _build_configured_policy([*(f"--config={file}" for file in files), *options])
+    else:
+        found = _build_plain_policy(args, adapter)
+    refuse_unloadable_policy(found.policy, None if files else adapter)
+    found.policy.load()
+    if held := checkpoint or adapter:
+        install_adapter(found.policy, load_adapter_weights(held))
+    if checkpoint:
+        found.step = read_checkpoint(checkpoint)["global_step"]
+        found.run, found.name = run, f"{found.name}, {checkpoint} (step {found.step})"
+    elif adapter:
+        found.name += f", adapter {adapter}"
+    found.policy.to(find_fastest_device())
+    return found
+
+
+def _build_configured_policy(arguments: Sequence[str]) -> NamedPolicy:
+    module, task = build_module_and_task(arguments)
+    return NamedPolicy(module.policy, module.sampling, task, module.policy.path)
+
+
+def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> NamedPolicy:
+    if adapter is None and args.model is None:
+        raise ValueError("no policy is named. Give --ckpt, --adapter, --model or --config.")
+    lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
+    if not (path := args.model or base):
+        raise ValueError(f"{adapter}: {CONFIG} names no base model. Name it with --model.")
+    policy = Policy(path, LoRA(**lora))
+    policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
+    return NamedPolicy(policy, Sampling(), None, policy.path)
+
+
+def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
+    """Return a checkpoint and the folder of its run; the newest intact one of a run."""
+    if not path.is_dir():
+        if not path.is_file():
+            raise ValueError(f"--ckpt: there is no {path}.")
+        return path, RunFolder(path.absolute().parent.parent)
+    run = RunFolder(path)
+    folders = (run.checkpoints, path)
+    found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
+    if found is None:
+        raise ValueError(f"--ckpt: {path} holds no checkpoint that is whole, and no adapter.")
+    return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
+
+
+def run_or_refuse(run: Callable[[], int]) -> int:
+    """Run a command; a refusal becomes one message and status 2."""
+    try:
+        return run()
+    except BrokenPipeError:  # whoever read the output, `head` for instance, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINISHED
+    except (ValueError, OSError, RunStopped) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED

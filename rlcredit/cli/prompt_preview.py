@@ -1,0 +1,64 @@
+"""One prompt as the model reads it, and how answers to it are judged; no weights are needed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rlcredit.base.text_escaping import escape_controls
+from rlcredit.policy.model_loading import load_tokenizer
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import Conversation, PromptError
+from rlcredit.tasks import Example, Task
+from rlcredit.verification.answer_formats import state_answer
+
+NO_ANSWER = "I do not know."
+
+
+def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
+    """Yield the lines of a training question: its prompt, its length, and what the verifier says of some answers.
+
+    Args:
+        policy: not loaded; only its tokenizer is read.
+        task: its examples are read.
+
+    Raises:
+        PromptError: the tokenizer cannot write it.
+
+    """
+    task.setup("fit" if task.has_training else "validate")
+    example = (task.train_set or task.held_out_set)[0]
+    tokenizer = load_tokenizer(policy.location)
+    try:
+        (ids,) = policy.prompt.encode_conversations(tokenizer, [task.build_conversation(example)])
+    except PromptError as error:
+        raise PromptError(str(error).replace(str(tokenizer.name_or_path), policy.path)) from None
+    special = set(tokenizer.all_special_ids) & set(ids)
+    names = ", ".join(sorted(tokenizer.convert_ids_to_tokens(list(special)))) or "none"
+    yield f"first prompt, {len(ids)} tokens, special ones: {names}"
+    yield from (f"  | {line}" for line in decode_prompt(tokenizer, ids).split("\n"))
+    yield ""
+    yield "how answers to it are judged"
+    answers = list(dict.fromkeys([*make_example_answers(task, example), NO_ANSWER]))
+    verdicts = task.judge(answers, [example] * len(answers))
+    for answer, verdict in zip(answers, verdicts, strict=True):
+        yield f"  {verdict.value:<15} {escape_controls(answer).replace(chr(10), ' ')}"
+
+
+def render_prompt(policy: Policy, conversation: Conversation) -> str:
+    """Return a conversation as a loaded policy reads it."""
+    return decode_prompt(policy.tokenizer, policy.prompt.encode_conversations(policy.tokenizer, [conversation])[0])
+
+
+def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
+    """Return tokens as text, special ones included, with nothing that steers a terminal."""
+    return escape_controls(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+
+def make_example_answers(task: Task, example: Example) -> Iterator[str]:
+    """Yield completions that state the reference, in each accepted format, and another question's answer."""
+    for answer in example.accepted_answers:
+        yield from state_answer(answer, task.answer_formats)
+    others = (
+        each.answer for each in (*task.train_set, *task.held_out_set) if each.answer not in example.accepted_answers
+    )
+    for other in list(others)[:1]:
+        yield state_answer(other, task.answer_formats)[0]

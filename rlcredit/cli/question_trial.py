@@ -1,0 +1,138 @@
+"""``rlcredit try``: a few training questions of a configuration, answered and judged before anything is trained."""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+
+from rlcredit.base.exit_status import FINISHED
+from rlcredit.base.text_escaping import escape_controls
+from rlcredit.cli.completion_printer import CompletionPrinter
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.prompt_preview import render_prompt
+from rlcredit.cli.sample import (
+    add_sampling_arguments,
+    choose_sampling,
+    describe_sampling,
+    make_completion_printer,
+    print_sampling,
+    write_completions_page,
+)
+from rlcredit.cli.sampled_completions import Completion, sample_completions
+from rlcredit.config.arguments import CommandParser
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.tasks import Example, Task
+from rlcredit.tasks.prompt_order import PromptOrder
+from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.verification.rewards import require_verdicts
+from rlcredit.verification.verifiers import Verdict
+
+OFTEN = 0.25
+"""Share of truncated completions, or of those without an answer, from which on a remedy is named."""
+
+
+def make_try_parser() -> argparse.ArgumentParser:
+    """Return what the command line accepts."""
+    command_parser = CommandParser(
+        "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
+    )
+    add_policy_arguments(command_parser)
+    command_parser.add_argument("--questions", type=int, default=4, help="how many; 4 by default")
+    add_sampling_arguments(command_parser, completions=2)
+    return command_parser
+
+
+def run_try_command(args: Sequence[str]) -> int:
+    """Try; return 0, or 2 for what is refused."""
+    silence_libraries()
+    parsed, options = make_try_parser().parse_known_args(args)
+    return run_or_refuse(lambda: _try_configuration(parsed, options))
+
+
+def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
+    if args.questions < 1:
+        raise ValueError(f"--questions: at least 1, got {args.questions}.")
+    choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
+    found = load_named_policy(args, options)
+    if found.task is None:
+        raise ValueError("the questions are those of a configuration. Name one with --config, or a run with --ckpt.")
+    sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
+    asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
+    examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]
+    print_sampling(terminal, found, sampling)
+    print("first prompt, as the model reads it", *(f"  | {line}" for line in prompts[0].split("\n")), "", sep="\n")
+    for example, group in zip(examples, answers, strict=True):
+        terminal.print_lines(*_render_completions(terminal, example, group))
+    print(*summarise_completions([one for group in answers for one in group], len(examples)), sep="\n")
+    if args.html:
+        shown = list(zip(prompts, answers, strict=True))
+        write_completions_page(args.html, "Training questions", describe_sampling(found, sampling), shown)
+    return FINISHED
+
+
+def answer_training_questions(
+    found: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
+) -> list[tuple[Example, str, list[Completion]]]:
+    """Return questions, their prompts and judged completions.
+
+    Args:
+        found: the policy.
+        task: its training questions are read.
+        questions: how many; no more than there are.
+        sampling: how to draw.
+        seed: of the choice of questions and of the noise.
+
+    """
+    task.setup()
+    questions = min(questions, len(task.train_set))
+    numbers = PromptOrder(len(task.train_set), questions, seed, step=lambda: 0).draw_numbers(0)
+    examples = [task.train_set[number] for number in numbers]
+    said = [task.build_conversation(example) for example in examples]
+    answers = sample_completions(found.policy, said, numbers, sampling, seed)
+    texts = found.policy.prepend_thinking_mark([completion.text for group in answers for completion in group])
+    repeated = [example for example in examples for _ in range(sampling.completions)]
+    verdicts = iter(require_verdicts(task.judge(texts, repeated), len(texts), task))
+    answered = iter([find_final_answer(text, task.answer_formats) for text in texts])
+    for example, group in zip(examples, answers, strict=True):
+        for completion in group:
+            completion.answer, completion.verdict = next(answered), next(verdicts)
+            completion.reference = example.reference
+    prompts = [render_prompt(found.policy, conversation) for conversation in said]
+    return list(zip(examples, prompts, answers, strict=True))
+
+
+def _render_completions(terminal: CompletionPrinter, example: Example, group: Sequence[Completion]) -> Iterator[str]:
+    yield terminal.render_title(escape_controls(example.text))
+    for number, completion in enumerate(group, start=1):
+        yield terminal.render_heading(number, completion)
+        yield terminal.render_text(completion)
+        yield ""
+
+
+def _completion_share(answers: Sequence[Completion], holds: Callable[[Completion], bool]) -> float:
+    return sum(map(holds, answers)) / len(answers)
+
+
+def summarise_completions(answers: Sequence[Completion], questions: int) -> Iterator[str]:
+    """Yield counts over all completions, and what to do where no update could come of them.
+
+    Args:
+        answers: judged.
+        questions: of which they are.
+
+    """
+    right = _completion_share(answers, lambda one: one.verdict is Verdict.RIGHT)
+    truncated = _completion_share(answers, lambda one: one.truncated)
+    silent = _completion_share(answers, lambda one: one.verdict is Verdict.NO_ANSWER)
+    unjudged = _completion_share(answers, lambda one: one.verdict is Verdict.UNJUDGED)
+    yield (
+        f"{len(answers)} completions of {questions} questions: {right:.0%} right, {truncated:.0%} truncated, "
+        f"{silent:.0%} without an answer, {unjudged:.0%} not judged"
+    )
+    if right == 0:
+        yield "Nothing is solved: without a right completion there is no credit. Ask easier questions, or otherwise."
+    if right == 1:
+        yield "All is solved: where every completion is right there is no credit. Ask harder questions."
+    if truncated >= OFTEN:
+        yield "Many completions are cut off. Raise model.sampling.max_tokens."
+    if silent >= OFTEN:
+        yield "Many completions state no answer. Say in data.init_args.instruction how to state it, or give shots."

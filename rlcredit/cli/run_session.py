@@ -1,0 +1,215 @@
+"""A run from start to end: the lock of its folder, its checkpoint, its record, its status, and where its results are."""
+
+import contextlib
+import dataclasses
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Trainer
+
+from rlcredit.base.messages import print_message
+from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.outputs.run_identity import RunIdentity
+from rlcredit.record import MLflowDestination, RunRecord
+from rlcredit.record.artifacts import write_waiting_texts
+from rlcredit.record.mlflow_client import SQLITE
+from rlcredit.run_folder.checkpoint_files import read_checkpoint
+from rlcredit.run_folder.continuation import explain_continuation
+from rlcredit.run_folder.layout import RunFolder
+
+
+def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:
+    """Return where folder and adapter of a finished run are, and how its page in MLflow is opened.
+
+    Args:
+        folder: of the run.
+        to: where its record was delivered; nowhere if None.
+
+    Example:
+        >>> print(describe_run_results(RunFolder("runs/grpo-seed0"), None))
+        results are in runs/grpo-seed0, the adapter in runs/grpo-seed0/adapter
+
+    """
+    lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]
+    if to is not None:
+        local = to.tracking_uri is not None and to.tracking_uri.startswith(SQLITE)
+        where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown_address
+        lines.append(f"in MLflow: run {to.run_name} of experiment {to.experiment_name}, {where}")
+    return "\n".join(lines)
+
+
+HURRY = 2.0
+"""Seconds that a run still waits for MLflow at its end, once a signal has interrupted the wait."""
+
+FEW = 3
+"""Names of files that a message lists."""
+
+
+@dataclasses.dataclass
+class RunSession:
+    """One run.
+
+    Args:
+        name: of the run.
+        folder: of the run.
+        checkpoints: folder of its checkpoints.
+        path: the checkpoint that it goes on from, None if it begins.
+        checkpoint: what that holds.
+        to: where its record is delivered; nowhere if None.
+        replaces: whether it was asked to replace what lies in its folder.
+        restarts: whether it was asked to go on or else begin, so that a run without a checkpoint is begun anew.
+
+    """
+
+    name: str
+    folder: RunFolder
+    checkpoints: Path
+    path: Path | None
+    checkpoint: Mapping[str, Any]
+    to: MLflowDestination | None
+    replaces: bool = False
+    restarts: bool = False
+
+    @contextmanager
+    def hold_run(self, trainer: Trainer, identity: RunIdentity, signals: SignalHandler) -> Iterator[None]:
+        """Keep the folder to this run, open its record, and close it with what has become of the run.
+
+        Raises:
+            ValueError: another process writes in the folder, or the record is not that of the checkpoint.
+            SystemExit: a signal has interrupted the run; a message has said how to continue it.
+
+        """
+        with self.folder.lock_folder():
+            record, status = self._opened(), "FAILED"
+            identity.record = record
+            trainer.loggers = [record, *trainer.loggers]
+            try:
+                yield
+                status = "FINISHED"
+            except SignalInterrupt as interrupted:
+                signals.stop_timer()
+                status = "KILLED"
+                advice = explain_continuation(self.checkpoints, sys.argv[1:])
+                print_message(f"\ninterrupted by {interrupted} after step {trainer.global_step}; {advice}")
+                raise SystemExit(interrupted.status) from None
+            finally:
+                signals.stop_timer()
+                write_waiting_texts()
+                try:
+                    record.close(status)
+                except SignalInterrupt:  # a signal during the wait for MLflow only shortens it
+                    with contextlib.suppress(SignalInterrupt):
+                        record.close(status, HURRY)
+                self._forget_former()
+
+    @property
+    def _inside(self) -> bool:
+        """Whether the checkpoint that is continued lies in the folder of the run."""
+        homes = {self.folder.path.resolve(), self.checkpoints.resolve()}
+        return self.path is not None and bool(homes & set(self.path.resolve().parents))
+
+    @property
+    def _length(self) -> int | None:
+        """Bytes of the record that is continued; None for a new one."""
+        continued = self._inside and self.checkpoint.get("run_name") == self.name
+        return self.checkpoint.get("record") if continued else None
+
+    def refuse_overwriting(self) -> None:
+        """Refuse to write over what another run has left, or another program.
+
+        Raises:
+            ValueError: with what lies there, and the ways on; or another process writes there.
+
+        """
+        path = self.folder.path
+        if self._length is not None:
+            later = [] if self.replaces else [file for file, step in self._checkpoints() if step > self._step]
+            if later:
+                raise ValueError(
+                    f"{path} holds {later[-1].name}, which a run that goes back to step {self._step} removes. Go on "
+                    "from the newest (--ckpt_path last), let another --condition go on from here, or say --replace."
+                )
+            return
+        results = self.folder.describe_results(self.checkpoints)
+        taken, steps = self.folder.read_progress() or (0, 0)
+        finished = 0 < steps <= taken
+        if self.restarts and not finished and not self.folder.adapter.exists():
+            results = []
+        if not self.folder.has_begun_run and (
+            there := [each.name for each in self.folder.list_contents(self.checkpoints)]
+        ):
+            raise ValueError(
+                f"{path} is not the folder of a run, and holds {', '.join(sorted(there)[:FEW])}, which a run would "
+                "write over. Choose a folder with --trainer.default_root_dir, or checkpoints with --checkpoint.dirpath."
+            )
+        if self.folder.former_run.exists():
+            results.append(f"a run that was to be replaced, in {self.folder.former_run}")
+        if results and not self.replaces:
+            run = f"a run of {taken} of {steps} steps" if steps else "a run"
+            own = "--condition NAME" if path == Path("runs") / self.name else "--trainer.default_root_dir FOLDER"
+            longer = " and more --trainer.max_steps" if finished else ""
+            on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
+            raise ValueError(
+                f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: {'; '.join(results)}. "
+                f"Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
+            )
+
+    @property
+    def _step(self) -> int:
+        return self.checkpoint.get("global_step", 0)
+
+    def _checkpoints(self) -> Iterator[tuple[Path, int]]:
+        """Yield the checkpoints of the folder that can be read, with their steps."""
+        for path in sorted(self.checkpoints.glob("*.ckpt")):
+            with contextlib.suppress(ValueError):  # a damaged one is reported when a run continues from it
+                yield path, read_checkpoint(path)["global_step"]
+
+    def _opened(self) -> RunRecord:
+        """Go on with the record of the run that is continued, or make room for a new one."""
+        length = self._length
+        former = MLflowDestination.load(self.folder.tracking)
+        self.refuse_overwriting()
+        if length is None and not self._inside:
+            self._make_room()
+        if self.to and former and former.tracking_uri == self.to.tracking_uri:
+            self._take_over(former, self.to, length)
+        record = RunRecord(self.folder, length, self.to)
+        if length is not None:
+            self._go_back(self._step)
+        return record
+
+    def _make_room(self) -> None:
+        """Set aside a run that is to be replaced until this one has a checkpoint; remove what none will miss."""
+        if self.replaces and (self.folder.describe_results(self.checkpoints) or self.folder.former_run.exists()):
+            self.folder.move_to_former(self.checkpoints)
+            print(f"{self.folder.former_run} keeps the run that this one replaces until this one has a checkpoint.")
+        elif self.folder.has_begun_run:
+            print(f"{self.folder.path} holds a run without a checkpoint, which this one replaces.")
+            self.folder.remove_contents(self.checkpoints)
+
+    def _forget_former(self) -> None:
+        """Remove the run that this one has replaced, if this one has come to something."""
+        if self.folder.former_run.exists() and any(self._checkpoints()):
+            shutil.rmtree(self.folder.former_run)
+
+    def _go_back(self, step: int) -> None:
+        """Forget what came after the step that the run goes on from."""
+        self.folder.remove_later_evaluations(step)
+        for path, reached in list(self._checkpoints()):
+            if reached > step:
+                path.unlink()
+
+    @staticmethod
+    def _take_over(former: MLflowDestination, to: MLflowDestination, length: int | None) -> None:
+        """Continue the folder's MLflow run if this run continues its record; else have that run closed."""
+        to.closes, to.removes = former.closes, former.removes
+        if length is not None:
+            to.run_id, to.arrived = former.run_id, min(former.arrived, length)
+        elif former.run_id is not None:
+            to.closes.append(former.run_id)
+            return
+        to.key = former.key

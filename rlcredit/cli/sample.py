@@ -1,0 +1,135 @@
+"""``rlcredit sample``: what a policy answers to a question, with log-probability and entropy of every token."""
+
+import argparse
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlcredit.base.exit_status import FINISHED
+from rlcredit.base.files import write_atomically
+from rlcredit.base.text_escaping import escape_controls
+from rlcredit.cli.completion_printer import CompletionPrinter, is_colour_wanted
+from rlcredit.cli.completions_page import render_completions_page
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.prompt_preview import render_prompt
+from rlcredit.cli.sampled_completions import Completion, sample_completions
+from rlcredit.config.arguments import CommandParser, parse_path
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.prompt_format import Conversation
+from rlcredit.run_folder.layout import RunFolder
+from rlcredit.tasks.example import build_conversation
+from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.verification.verifiers import MathVerifier
+
+
+def make_sample_parser() -> argparse.ArgumentParser:
+    """Return what the command line accepts."""
+    command_parser = CommandParser(
+        "rlcredit sample", description="Ask a policy a question; print every token's cost.", allow_abbrev=False
+    )
+    add_policy_arguments(command_parser)
+    command_parser.add_argument(
+        "--question", required=True, help="text; a configuration's task writes it as one of its own"
+    )
+    command_parser.add_argument("--answer", help="reference, compared as a number or as mathematics")
+    command_parser.add_argument("--system", help="system prompt, instead of the configuration's")
+    add_sampling_arguments(command_parser, completions=1)
+    return command_parser
+
+
+def add_sampling_arguments(command_parser: argparse.ArgumentParser, completions: int) -> None:
+    """Let a command line say how completions are drawn and shown."""
+    drawn = command_parser.add_argument_group("completions")
+    drawn.add_argument("-n", type=int, default=completions, help=f"completions of a question; {completions} by default")
+    drawn.add_argument("--temperature", type=float, help="the configuration's, or 0.7")
+    drawn.add_argument("--max_tokens", type=int, help="the configuration's, or 128")
+    drawn.add_argument("--seed", type=int, default=0, help="of the noise; 0 by default")
+    output = command_parser.add_argument_group("output")
+    output.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="in a terminal, if auto")
+    output.add_argument("--html", type=parse_page_path, metavar="FILE", help="write a page that loads nothing")
+
+
+def parse_page_path(text: str) -> Path:
+    """Return where a page is written: another page may be there, but nothing else, and nothing of a run."""
+    page = parse_path(text)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise argparse.ArgumentTypeError(f"a page is a file that ends in .html, got {shorten_name(text)}.")
+    if page.exists() and any(RunFolder(folder).has_begun_run for folder in page.absolute().parents):
+        raise argparse.ArgumentTypeError(f"{shorten_name(text)} belongs to a run. Name another file.")
+    return page
+
+
+def run_sample_command(args: Sequence[str]) -> int:
+    """Ask; return 0, or 2 for what is refused."""
+    silence_libraries()
+    parsed, options = make_sample_parser().parse_known_args(args)
+    return run_or_refuse(lambda: _answer_question(parsed, options))
+
+
+def _answer_question(args: argparse.Namespace, options: Sequence[str]) -> int:
+    choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
+    found = load_named_policy(args, options)
+    sampling, said = choose_sampling(args, found.sampling), _build_conversation(args, found)
+    answers = sample_completions(found.policy, [said], [0], sampling, args.seed)[0]
+    if args.answer is not None:
+        judge_completions(answers, args.answer, found)
+    terminal = make_completion_printer(args)
+    print_sampling(terminal, found, sampling)
+    for number, completion in enumerate(answers, start=1):
+        terminal.print_lines(terminal.render_heading(number, completion), terminal.render_text(completion), "")
+        terminal.print_lines(*terminal.render_table(completion))
+    if args.html:
+        asked = [(render_prompt(found.policy, said), answers)]
+        write_completions_page(args.html, args.question, describe_sampling(found, sampling), asked)
+    return FINISHED
+
+
+def _build_conversation(args: argparse.Namespace, found: NamedPolicy) -> Conversation:
+    task = found.task
+    if task is None:
+        return build_conversation(args.question, system=args.system)
+    system = task.system if args.system is None else args.system
+    return build_conversation(args.question, task.instruction, system, task.shots)
+
+
+def judge_completions(answers: Sequence[Completion], reference: str, found: NamedPolicy) -> None:
+    """Note answer, reference and verdict of each completion."""
+    verifier = found.task.verifier if found.task else MathVerifier()
+    texts = found.policy.prepend_thinking_mark([one.text for one in answers])
+    verdicts = verifier.judge(texts, [reference] * len(answers))
+    for completion, text, verdict in zip(answers, texts, verdicts, strict=True):
+        completion.answer, completion.reference = find_final_answer(text, verifier.formats), reference
+        completion.verdict = verdict
+
+
+def choose_sampling(args: argparse.Namespace, sampling: Sampling) -> Sampling:
+    """Return how completions are drawn: as the command line says, else as the configuration does."""
+    named = {"completions": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
+    return dataclasses.replace(sampling, **{name: value for name, value in named.items() if value is not None})
+
+
+def make_completion_printer(args: argparse.Namespace) -> CompletionPrinter:
+    """Return the terminal, or whatever stands in its place."""
+    return CompletionPrinter(is_colour_wanted(args.colour), shutil.get_terminal_size((100, 24)).columns)
+
+
+def describe_sampling(found: NamedPolicy, sampling: Sampling) -> str:
+    """Say in one line what is sampled and how."""
+    return f"{found.name}, temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
+
+
+def print_sampling(terminal: CompletionPrinter, found: NamedPolicy, sampling: Sampling) -> None:
+    """Print what is sampled and how, and what colours mean."""
+    legend = [terminal.legend] if terminal.legend else []
+    terminal.print_lines(escape_controls(describe_sampling(found, sampling)), *legend, "")
+
+
+def write_completions_page(
+    path: Path, title: str, described: str, asked: Sequence[tuple[str, Sequence[Completion]]]
+) -> None:
+    """Write the page and say where."""
+    write_atomically(path, render_completions_page(title, described, asked))
+    print(f"written to {path}")

@@ -1,0 +1,70 @@
+"""Answers of a policy to a few questions, with what each token cost it; no trainer is needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.sampling import Sampling
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import Conversation
+from rlcredit.verification.verifiers import Verdict
+
+
+@dataclass
+class Completion:
+    """One answer.
+
+    Attributes:
+        tokens: decoded pieces, T of them; a token without text of its own, as the end, is empty.
+        logprobs: of each token under the tempered policy, in nats.
+        entropy: of the distribution it was drawn from, in nats.
+        truncated: whether it was cut before its end.
+        answer: what it states as its answer, None if nothing.
+        reference: what it is compared with, None without one.
+        verdict: of the verifier, None without a reference.
+
+    """
+
+    tokens: list[str]
+    logprobs: list[float]
+    entropy: list[float]
+    truncated: bool
+    answer: str | None = None
+    reference: str | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def text(self) -> str:
+        """The whole of it, without special tokens."""
+        return "".join(self.tokens)
+
+
+@torch.no_grad()
+def sample_completions(
+    policy: Policy, conversations: Sequence[Conversation], numbers: Sequence[int], sampling: Sampling, seed: int
+) -> list[list[Completion]]:
+    """Answer every conversation ``sampling.completions`` times.
+
+    Args:
+        policy: loaded.
+        conversations: P of them.
+        numbers: of each, by which its noise is named.
+        sampling: how to draw.
+        seed: of the noise.
+
+    Returns:
+        P lists of G completions, none of them judged.
+
+    """
+    prompt_ids = policy.encode_questions(conversations).to(policy.device)
+    drawn = InProcessEngine().sample(policy, prompt_ids, numbers, sampling, seed=seed, step=0)
+    pieces, lengths = policy.decode_pieces(drawn.completion_ids, drawn.mask), drawn.mask.sum(-1).tolist()
+    facts = zip(drawn.logprobs.tolist(), drawn.entropy.tolist(), drawn.truncated.tolist(), strict=True)
+    rows = [
+        Completion(tokens, logprobs[:length], entropy[:length], truncated)
+        for tokens, length, (logprobs, entropy, truncated) in zip(pieces, lengths, facts, strict=True)
+    ]
+    group = sampling.completions
+    return [rows[start : start + group] for start in range(0, len(rows), group)]

@@ -1,0 +1,149 @@
+"""Code that a configuration names: the modules behind its class paths with all that they import, and what it says."""
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config.module_source import INSTALLED, is_standard_library, locate_module, resolve_import_origin
+
+SHIPPED = ("rlcredit", "callbacks")
+"""Packages that are ours, wherever they lie."""
+
+
+def walk_config_texts(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in a configuration, with the key under which it stands.
+
+    Example:
+        >>> list(walk_config_texts({"policy": {"path": "tiny"}, "callbacks": ["GRPO", {"class_path": "mine.Halved"}]}))
+        [('path', 'tiny'), ('callbacks', 'GRPO'), ('class_path', 'mine.Halved')]
+
+    """
+    if isinstance(content, Mapping):
+        for name, value in content.items():
+            yield from walk_config_texts(value, name)
+    elif isinstance(content, list):
+        for value in content:
+            yield from walk_config_texts(value, key)
+    elif isinstance(content, str):
+        yield key, content
+
+
+def find_dotted_paths(content: Any) -> Iterator[str]:
+    """Yield the texts of a configuration that may be dotted paths.
+
+    Example:
+        >>> list(find_dotted_paths({"callbacks": ["GRPO", {"class_path": "mine.Halved", "init_args": {"at": "0.5"}}]}))
+        ['mine.Halved']
+
+    """
+    for _, word in walk_config_texts(content):
+        if "." in word and all(part.isidentifier() for part in word.split(".")):
+            yield word
+
+
+def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
+    """Return the modules behind dotted paths, and those that they import, at their top or later, and so on.
+
+    Python's own and those that were installed from elsewhere are left out. Nothing is imported.
+
+    Args:
+        paths: of modules, or of what is in them; one that leads nowhere adds nothing.
+
+    Returns:
+        Their files by their names, sorted.
+
+    """
+    reached = dict[str, Path]()
+    queue = list(paths)
+    while queue:
+        spec = _find_traceable_spec(queue.pop())
+        if spec is None or spec.name in reached or not (spec.origin or "").endswith(".py"):
+            continue
+        reached[spec.name] = Path(str(spec.origin))
+        packages = spec.name.split(".")[:-1]
+        queue += [*(".".join(packages[:depth]) for depth in range(1, len(packages) + 1)), *_list_imported_paths(spec)]
+    return dict(sorted(reached.items()))
+
+
+def trace_user_modules(paths: Iterable[str]) -> dict[str, Path]:
+    """Return those of :func:`trace_imported_modules` that do not come with rlcredit."""
+    return {name: file for name, file in trace_imported_modules(paths).items() if name.partition(".")[0] not in SHIPPED}
+
+
+def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
+    """Identify what each of some modules does: comments, layout and docstrings count for nothing.
+
+    Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
+
+    Args:
+        reached: files by the names of their modules.
+
+    """
+    return {
+        name: _hash_statements(file, 0 if name.partition(".")[0] in SHIPPED else _read_change_time(file))
+        for name, file in reached.items()
+    }
+
+
+def _find_traceable_spec(path: str) -> ModuleSpec | None:
+    """Return the deepest module on a path, if it counts."""
+    top = path.partition(".")[0]
+    if not top or is_standard_library(path):
+        return None
+    try:
+        return locate_module(path)[0] if _is_traceable(locate_module(top)[0]) else None
+    except (ImportError, ValueError, AttributeError):
+        return None
+
+
+def _is_traceable(top: ModuleSpec | None) -> bool:
+    """Whether a module or package is ours, or one's own; asked of the top, so that no installed package is entered."""
+    if top is None:
+        return False
+    places = [top.origin or "", *(top.submodule_search_locations or ())]
+    return top.name in SHIPPED or all(INSTALLED.isdisjoint(Path(place).parts) for place in places)
+
+
+def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
+    """Yield the dotted path of everything that a module imports, anywhere in it."""
+    file = Path(str(spec.origin))
+    for node in _find_import_statements(file, _read_change_time(file)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif origin := resolve_import_origin(spec, node):
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+@functools.cache
+def _find_import_statements(file: Path, _changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in ast.walk(_parse_source(file)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def _parse_source(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return ast.Module([], [])
+
+
+def _read_change_time(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else -1
+
+
+@functools.cache
+def _hash_statements(file: Path, _changed: int) -> str:
+    """Return a hash of a module's statements, written anew without docstrings."""
+    tree = _parse_source(file)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [each for each in body if not _is_docstring(each)]  # pyright: ignore[reportAttributeAccessIssue]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is nothing but a text, as docstrings of classes, functions and attributes are."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,45 @@
+"""What code of somebody else's raises, in words: the exception and the line of one's own that it comes from."""
+
+import traceback
+from pathlib import Path
+
+from rlcredit.config.module_source import INSTALLED
+
+OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
+
+
+def describe_exception(error: BaseException) -> str:
+    """Return type and message of an error, and the file and line where it was raised.
+
+    Where a library has raised it, the line is the last one before the library, which somebody can change.
+
+    Example:
+        >>> describe_exception(KeyError("x"))
+        "KeyError: 'x'"
+
+    """
+    said = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    place = _find_error_place(error)
+    return f"{type(error).__name__}{f': {said}' if said else ''}{f' ({place})' if place else ''}"
+
+
+def find_root_cause(error: BaseException) -> BaseException:
+    """Return the error that a chain of errors began with."""
+    while (before := error.__cause__ or (None if error.__suppress_context__ else error.__context__)) is not None:
+        error = before
+    return error
+
+
+def _find_error_place(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}, line {error.lineno}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    own = [frame for frame in frames if _is_user_file(Path(frame.filename))]
+    last = (own or frames)[-1:]
+    return "".join(f"{Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+
+
+def _is_user_file(file: Path) -> bool:
+    """Whether a file is neither Python's, nor installed, nor ours."""
+    others = [*OURS, Path(traceback.__file__).parent]
+    return INSTALLED.isdisjoint(file.parts) and not any(map(file.is_relative_to, others))

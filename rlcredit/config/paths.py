@@ -1,0 +1,99 @@
+"""Files that a command line names: where they are found, and where what they name is found."""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from rlcredit.base.files import is_existing_file
+from rlcredit.config.module_source import CALLBACKS
+
+PACKAGE = Path(__file__).parents[1]
+
+CONFIGS = "configs"
+
+
+class _CallbacksFinder:
+    """Find ``callbacks`` where it lies beside this package; a finder as Python wants one."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return where our package of this name is; None for every other name."""
+        if name != CALLBACKS:
+            return None
+        folder = PACKAGE.parent / CALLBACKS
+        return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+
+
+def prefer_own_callbacks() -> None:
+    """Have ``import callbacks`` mean the package that comes with rlcredit, whatever the working directory holds."""
+    if _CallbacksFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _CallbacksFinder)  # pyright: ignore[reportArgumentType]
+
+
+def find_configs_folder() -> Path:
+    """Return the folder of the configurations that come with rlcredit: in the package, or beside it in a checkout."""
+    installed = PACKAGE / CONFIGS
+    return installed if installed.is_dir() else PACKAGE.parent / CONFIGS
+
+
+def find_config_file(name: str) -> str:
+    """Return the path of a configuration file.
+
+    Args:
+        name: a file of the working directory or, where there is none, one of those that come with rlcredit, with or
+            without ``configs/`` in front; anything else comes back as it is. ``~`` is the home folder.
+
+    Example:
+        >>> Path(find_config_file("configs/no_such_file.yaml")).name, Path(find_config_file("tiny.yaml")).name
+        ('no_such_file.yaml', 'tiny.yaml')
+
+    """
+    name = os.path.expanduser(name)
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or is_existing_file(path):
+        return name
+    inside = Path(*path.parts[1:]) if path.parts[:1] == (CONFIGS,) else path
+    return str(find_configs_folder() / inside) if is_existing_file(find_configs_folder() / inside) else name
+
+
+def resolve_config_flags(args: Sequence[str]) -> list[str]:
+    """Return a command line whose ``--config`` files are where they were found.
+
+    Example:
+        >>> resolve_config_flags(["fit", "--threads=2", "--config=nowhere.yaml"])
+        ['fit', '--threads=2', '--config=nowhere.yaml']
+
+    """
+    words, before = [], ""
+    for word in args:
+        flag, equals, value = word.partition("=")
+        if flag in ("-c", "--config") and equals:
+            word = f"{flag}={find_config_file(value)}"
+        elif before in ("-c", "--config"):
+            word = find_config_file(word)
+        words.append(word)
+        before = word
+    return words
+
+
+def extend_import_path(args: Sequence[str]) -> None:
+    """Let configurations name classes in modules of the working directory, and in modules beside their own file.
+
+    Only folders of files that the command line names are searched, after the working directory and after everything
+    that is installed, so that no module there replaces another.
+
+    Args:
+        args: of the command line.
+
+    """
+    files = [Path(word.rpartition("=")[2] if word.startswith("-") else word) for word in args]
+    folders = [
+        file.resolve().parent for file in files if file.suffix in (".yaml", ".yml", ".json") and is_existing_file(file)
+    ]
+    for folder in map(str, dict.fromkeys([Path.cwd(), *folders])):
+        if folder not in sys.path:
+            sys.path.append(folder)

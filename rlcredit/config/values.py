@@ -1,0 +1,69 @@
+"""Values that a configuration may hold: largest numbers, names of folders, bits to compute in."""
+
+import re
+from typing import Any
+
+SEEDS = 2**32
+"""How many seeds there are; numpy takes no larger one."""
+THREADS = 1024
+"""More than most machines have cores; far more, and a system cannot start them."""
+
+
+LONGEST = 100
+"""Characters; file systems end at 255 bytes, and names get company in a path."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def validate_folder_name(key: str, value: Any) -> str:
+    """Return a name that stays inside the folder it is put in, however it was written.
+
+    Args:
+        key: where it was given.
+        value: what was given.
+
+    Raises:
+        ValueError: it is no such name.
+
+    Example:
+        >>> validate_folder_name("condition", "grpo_sepa-2.1")
+        'grpo_sepa-2.1'
+        >>> validate_folder_name("condition", "../elsewhere")
+        Traceback (most recent call last):
+        ValueError: condition: '../elsewhere' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.
+
+    """
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        shown = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]} .."
+        raise ValueError(f"{key}: {shown} names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.")
+    if len(value) > LONGEST:
+        raise ValueError(f"{key}: {value[:20]} .. names a folder: at most {LONGEST} characters, got {len(value)}.")
+    return value
+
+
+PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+"""Values of ``trainer.precision`` under which the weights that learn stay float32."""
+
+_OTHER_NAMES = {"32": "32-true", "bf16": "bf16-mixed", "16": "16-mixed"}
+"""What Lightning takes them to mean."""
+
+
+def refuse_unfit_precision(value: Any) -> None:
+    """Refuse a precision that does not exist or that would round the adapter.
+
+    Args:
+        value: of ``trainer.precision``; None is Lightning's default.
+
+    Raises:
+        ValueError: with those that remain.
+
+    """
+    if value is None or _OTHER_NAMES.get(str(value), str(value)) in PRECISIONS:
+        return
+    listed = f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"
+    if str(value) in ("bf16-true", "16-true", "64", "64-true"):
+        raise ValueError(
+            f"trainer.precision: {value} would hold the adapter in as many bits; it learns in float32 and is saved so. "
+            f"Choose {listed}; model.policy.dtype bfloat16 halves the frozen weights."
+        )
+    raise ValueError(f"trainer.precision: expected {listed}, got {str(value)[:80]!r}.")

@@ -1,0 +1,75 @@
+"""The operators that ship: rlcredit finds them through this module and imports ``callbacks`` nowhere else."""
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rlcredit.credit.contract import OperatorContract
+
+if TYPE_CHECKING:
+    from rlcredit.credit.operator import CreditOperator
+
+PACKAGE = "callbacks"
+"""The package of operators and probes; its folders are the levels of a stack."""
+
+
+@functools.cache
+def list_operator_modules() -> tuple[str, ...]:
+    """Return the modules of all folders of ``callbacks``; every class of a configuration asks for them."""
+    package = importlib.import_module(PACKAGE)
+    levels = [folder.name for folder in pkgutil.iter_modules(package.__path__) if folder.ispkg]
+    return tuple(
+        f"{PACKAGE}.{level}.{module.name}"
+        for level in levels
+        for module in pkgutil.iter_modules([f"{folder}/{level}" for folder in package.__path__])
+    )
+
+
+def import_operators(probes: bool = True) -> None:
+    """Import every operator, so that a configuration can say ``- GRPO``.
+
+    Args:
+        probes: Whether to import probes too, which need Lightning.
+
+    """
+    for module in list_operator_modules():
+        if probes or not module.startswith(f"{PACKAGE}.probes."):
+            importlib.import_module(module)
+
+
+def load_operator(name: str) -> Any:
+    """Import one operator or probe by the name of its class.
+
+    Raises:
+        AttributeError: no module of ``callbacks`` is called like it, in lower case and with underscores.
+
+    """
+    for module in list_operator_modules() if name[:1].isupper() else ():
+        if module.rpartition(".")[2].replace("_", "") == name.lower():
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {PACKAGE!r} has no attribute {name!r}")
+
+
+def find_operator_classes() -> "list[type[CreditOperator]]":
+    """Return all classes of operators and probes that ship, by name."""
+    import_operators()
+    shipped = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{PACKAGE}.")]
+    return sorted(shipped, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
+
+
+def find_usual_writer(name: str) -> type[OperatorContract] | None:
+    """Return the operator that usually writes a field, or else the one that needs least; None if none does."""
+    import_operators(probes=False)
+    writers = [cls for cls in _walk_contracts() if name in cls.writes and name not in cls.reads]
+    return min(writers, key=lambda cls: (not cls.usual, len(cls.reads)), default=None)
+
+
+def _walk_contracts() -> Iterator[type[OperatorContract]]:
+    """Yield every class with a contract, base classes first."""
+    queue: list[type[OperatorContract]] = [OperatorContract]
+    while queue:
+        cls = queue.pop(0)
+        queue.extend(cls.__subclasses__())
+        yield cls

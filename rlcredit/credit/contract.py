@@ -1,0 +1,96 @@
+"""What an operator declares about itself."""
+
+import inspect
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rlcredit.credit.rollout import FACTS, FIELDS
+
+
+class StackError(ValueError):
+    """A list of operators that is inconsistent; the message names the repair."""
+
+
+class StackWarning(UserWarning):
+    """A list in which an operator does nothing, or not what its name says."""
+
+
+RESERVED = frozenset(
+    ["reads", "writes", "state", "usual", "costly", "bound", "notice", "arguments", "label", "run_seed"]
+)
+"""Names that an operator must not use for its arguments."""
+
+
+class OperatorContract:
+    """Which fields of the rollout a class reads and which it rebinds, declared in its header.
+
+    ``class GTPO(CreditOperator, reads="signal advantages", writes="advantages")``; a list or tuple of names says the
+    same. ``mask`` and ``group_size`` describe
+    shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. ``state`` names the
+    attributes that cannot be recomputed when a run is continued. If a stack lacks a writer of a field, the error
+    proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``.
+    """
+
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    state: tuple[str, ...] = ()
+    usual: bool = False
+    costly: bool = False
+
+    def __init_subclass__(
+        cls,
+        reads: str | Iterable[str] | None = None,
+        writes: str | Iterable[str] | None = None,
+        state: str | Iterable[str] | None = None,
+        usual: bool = False,
+        costly: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
+        super().__init_subclass__(**kwargs)
+        cls.reads = cls.reads if reads is None else frozenset(_split_field_names("reads", reads))
+        cls.writes = cls.writes if writes is None else frozenset(_split_field_names("writes", writes))
+        cls.state = (*cls.state, *_split_field_names("state", state or ()))
+        cls.usual, cls.costly = usual, costly or cls.costly
+        if taken := RESERVED & set(inspect.signature(cls).parameters):
+            raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
+        unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
+        if unknown:
+            raise TypeError(
+                f"{cls.__name__} declares {sorted(unknown)}; rollouts have {sorted(FIELDS)}, facts read-only."
+            )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the constructor, as far as they are kept under their own names."""
+        return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
+
+        Args:
+            above: the largest advantage that can enter, in absolute value like the result.
+            group_size: G.
+
+        """
+        return math.inf if "advantages" in self.writes else above
+
+    def notice(self, above: float, group_size: int) -> str | None:
+        """Say why this operator does nothing at its place, if that can be known beforehand; arguments as in `bound`."""
+        if "advantages" in self.writes and above and not self.bound(above, group_size):
+            return f"{type(self).__name__} gives no credit to groups of {group_size}. Raise model.sampling.completions."
+        return None
+
+
+def _split_field_names(header: str, declared: str | Iterable[str]) -> list[str]:
+    """Return the names in a header: of a text, those between its blanks."""
+    names = declared.split() if isinstance(declared, str) else list(declared)
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f'{header}= holds {odd[0]!r}; expected names of fields, as in {header}="signal advantages".')
+    return names
+
+
+def select_operators(callbacks: Iterable[object]) -> list[OperatorContract]:
+    """Return the credit operators of a list of callbacks."""
+    return [callback for callback in callbacks if isinstance(callback, OperatorContract)]

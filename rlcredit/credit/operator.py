@@ -1,0 +1,198 @@
+"""A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+
+from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
+from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
+from rlcredit.credit.stack import bound_advantages, check_stack
+from rlcredit.credit.undeclared_reads import note_undeclared_reads
+from rlcredit.credit.value_fault import find_value_fault
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback, LightningModule, Trainer
+
+    from rlcredit.training.module import PolicyModule
+else:
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:  # operators assign credit without it; see docs/howto/without_lightning.md
+
+        class Callback:
+            """What stands for Lightning's callback where there is no Lightning; nothing calls its hooks."""
+
+
+Metrics = Mapping[str, Tensor | float]
+"""What an operator reports, by quantity."""
+
+
+IN_PLACE = "of the written-to tensor refers to a single memory location"
+"""What torch says where an expanded tensor is written to."""
+
+
+class CreditOperator(OperatorContract, Callback):
+    """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
+
+    The class header declares which; see :class:`rlcredit.credit.contract.OperatorContract`.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Save the ``state`` of the header, and wrap ``assign`` so that it always runs without gradients."""
+        super().__init_subclass__(**kwargs)
+        if cls.state:
+            # Lightning treats a callback with these two methods as stateful, and rejects two with the same state key.
+            cls.state_dict = _collect_state  # pyright: ignore[reportAttributeAccessIssue]
+            cls.load_state_dict = _restore_state  # pyright: ignore[reportAttributeAccessIssue]
+        if "assign" in vars(cls):
+            cls.assign = torch.no_grad()(cls.assign)
+
+    def __init__(self) -> None:
+        self.label = type(self).__name__
+        self.run_seed = 0
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Edit the ledger of ``rollout`` and return metrics, without gradients."""
+        raise NotImplementedError
+
+    @property
+    def state_key(self) -> str:
+        """Distinguish operators of one class in a checkpoint by their arguments."""
+        return self._generate_state_key(**self.arguments)
+
+    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
+        """Check the stack, number the second and later operators of one class, and take over the run's seed."""
+        listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        check_stack(listed)
+        stack = select_operators(listed)
+        if self.state:
+            _collect_state(self)  # refused now rather than at the first checkpoint
+        place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
+        self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
+        module = cast("PolicyModule", pl_module)
+        module.needs.update(self.reads)
+        self.run_seed, group_size = module.seed, module.sampling.completions
+        notice = self.notice(bound_advantages(stack, group_size)[stack.index(self)], group_size)
+        if notice and stage == "fit" and trainer.is_global_zero:
+            warnings.warn(notice, StackWarning, stacklevel=2)
+
+    def on_train_batch_start(
+        self, trainer: "Trainer", pl_module: "LightningModule", batch: Rollout, batch_idx: int
+    ) -> None:
+        """Assign credit to a fresh rollout in stack order and log the metrics as ``credit/<Operator>/<quantity>``."""
+        if batch.update:
+            return  # credit is assigned once, to all prompts, before the first update
+        with cast("PolicyModule", pl_module).guarded(batch):
+            metrics = self.assign_checked(batch)
+        if "advantages" in self.writes:
+            batch.trail = (*batch.trail, (self.label, batch.advantages))
+        for quantity, value in metrics.items():
+            ending = quantity.rpartition("_")[2]
+            over_ranks = ending if ending in ("min", "max") else "mean"
+            name = f"credit/{self.label}/{quantity}"
+            pl_module.log(
+                name, value, reduce_fx=over_ranks, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1
+            )
+
+    def assign_checked(self, rollout: Rollout) -> Metrics:
+        """Assign credit and hold the operator to its header.
+
+        Raises:
+            StackError: it read or rebound a field that it does not declare, changed a tensor in place, left one of
+                another shape, or reported no metrics.
+            NotFinite: it left a field that is not finite.
+
+        """
+        if missing := sorted(name for name in self.reads & OPTIONAL if getattr(rollout, name) is None):
+            raise StackError(f"{self.label} reads {missing}, which this rollout lacks. Pass them to Rollout.")
+        before = {name: getattr(rollout, name) for name in FIELDS}
+        tracked = {
+            name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()
+        }
+        versions = {name: value._version for name, value in tracked.items()}
+        metrics = self._assign_watched(rollout)
+        if not isinstance(metrics, Mapping):
+            raise StackError(
+                f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
+            )
+        rebound = {name for name, value in before.items() if getattr(rollout, name) is not value} - rollout.unwritten
+        if undeclared := rebound - self.writes:
+            raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
+        if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
+            raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
+        for name in sorted(self.writes - {"sepa_lambda"}):
+            self._check_values(name, getattr(rollout, name), rollout)
+        if not 0 <= rollout.sepa_lambda <= 1:
+            raise StackError(f"{self.label} leaves sepa_lambda = {rollout.sepa_lambda:g}, expected one in [0, 1].")
+        return metrics
+
+    def _assign_watched(self, rollout: Rollout) -> Metrics:
+        """Assign credit and refuse reads that the header does not declare, also where they have led to an error."""
+        with note_undeclared_reads(rollout, self.reads) as notes:
+            try:
+                metrics, failure = self.assign(rollout), None
+            except Exception as error:
+                if not notes.read:
+                    if IN_PLACE in str(error):
+                        said = f"{self.label} changes a tensor in place. Rebind the field to a new one."
+                        raise StackError(said) from error
+                    raise
+                metrics, failure = {}, error
+        if notes.read:
+            name, place = next(iter(notes.read.items()))
+            raise StackError(
+                f"{self.label} reads `{name}` ({place}), which it does not declare. Add {name} to `reads` in the "
+                "header of its class: by that the stack is checked, and facts are computed."
+            ) from failure
+        return metrics
+
+    def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
+        """One finite value per token, or per completion."""
+        counted = rollout.mask.any(-1) if name == "rewards" else rollout.mask
+        if value.shape != counted.shape:
+            shape, expected = tuple(value.shape), tuple(counted.shape)
+            unit = "completion" if name == "rewards" else "token"
+            raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
+        if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, counted):
+            raise fault
+
+
+def assign_credit(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
+    """Return the same facts with the ledger that a stack makes of a neutral one; the rollout stays as it is.
+
+    Raises:
+        StackError: an operator does not do what its header says; see :meth:`CreditOperator.checked`.
+
+    """
+    fresh = rollout.copy_with_neutral_ledger()
+    for operator in stack:
+        operator.assign_checked(fresh)
+    return fresh
+
+
+def _collect_state(operator: CreditOperator) -> dict[str, Any]:
+    state = {name: getattr(operator, name) for name in operator.state}
+    for name, value in state.items():
+        if not _is_loadable(value):
+            raise StackError(
+                f"{operator.label} keeps {type(value).__name__} `{name}` as state; a checkpoint holds tensors, "
+                "numbers, strings, None, and lists and dicts of these."
+            )
+    return state
+
+
+def _is_loadable(value: object) -> bool:
+    """Whether a checkpoint can restore the value without running code."""
+    if isinstance(value, dict):
+        return all(map(_is_loadable, value)) and all(map(_is_loadable, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_loadable, value))
+    return value is None or type(value) in (bool, int, float, str) or isinstance(value, Tensor)
+
+
+def _restore_state(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
+    for name in operator.state:
+        setattr(operator, name, state_dict[name])

@@ -1,0 +1,313 @@
+"""The one data type: what was sampled (facts) and what credit it deserves (the ledger).
+
+Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T completion tokens. Log-quantities in nats.
+
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.formulas.uncertainty import surprisal
+
+
+class ValueOracle(Protocol):
+    """Estimates what prefixes of completions are worth, and counts the tokens decoded for it."""
+
+    decoded: int
+
+    def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
+        """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        ...
+
+
+@dataclass
+class Rollout:
+    """Sampled completions with their rewards, and the ledger that the credit stack edits.
+
+    Operators rebind ledger fields (``rollout.signal = ...``) and never mutate a tensor: a probe higher in the stack may
+    still hold the old one. A fresh ledger is neutral, so that the empty stack is REINFORCE. A neutral value is made
+    anew whenever a field that it is made of is rebound, until somebody writes it: advantages follow shaped rewards.
+
+    A completion without a verdict counts as if it had not been sampled: statistics are taken over ``counted`` tokens
+    and over ``judged_rewards`` or ``verdicts``, and the loss leaves its row out.
+
+    Attributes:
+        step: optimizer steps taken when sampled; schedules are functions of it.
+        group_size: G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
+        prompt_ids: with -1 on the left of shorter ones, ``(B, L)`` int64.
+        completion_ids: right-padded, ``(B, T)`` int64; ``mask`` says where, no token does.
+        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
+        entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
+        correct: the verifier's verdict, 1 for right and 0 for wrong, ``(B,)`` float32; without one, its group's mean.
+        tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
+        ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
+        ref_log_ratio: log pi_old - log pi_ref of the sampled token, ``(B, T)`` float32, both scored by one computation:
+            zero where the adapter changes nothing. ``old_logprobs`` come from the decoder, and their distance from
+            ``ref_logprobs`` holds its rounding. None unless something reads it.
+        sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
+            engine that cannot tell.
+        engine_logprobs: what an engine that is not the trainer said of the sampled token, ``(B, T)`` float32; None if
+            it is the trainer. ``old_logprobs`` are the trainer's in any case.
+        oracle: estimates, before the first update, what prefixes are worth; None unless something reads it.
+        judged: false where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
+        rewards: what credit is made from, ``(B,)`` float32; neutral: the verdict.
+        signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
+        plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
+        sepa_lambda: pooling strength in [0, 1]; neutral: 0.
+        process: implicit process signal, ``(B, T)`` float32; neutral: 0.
+        progress: how far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
+        advantages: credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
+        logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that
+            it uses, ``old_logprobs`` before.
+        update: which update of this rollout comes next, from zero; credit is assigned before the first.
+        sources: number and example of each group's prompt, for oracles and probes that use it again.
+        trail: label of each operator that wrote advantages, and the advantages after it.
+        truth: what a probe has found out about the credit of some completions.
+        unwritten: fields of the ledger that are still neutral.
+
+    """
+
+    step: int
+    group_size: int
+    prompt_ids: Tensor
+    completion_ids: Tensor
+    mask: Tensor
+    old_logprobs: Tensor
+    entropy: Tensor
+    correct: Tensor
+    tokens: list[list[str]]
+    ref_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
+    ref_log_ratio: Tensor = None  # pyright: ignore[reportAssignmentType]
+    sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
+    engine_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
+    judged: Tensor = None  # pyright: ignore[reportAssignmentType]
+    oracle: ValueOracle = None  # pyright: ignore[reportAssignmentType]
+    rewards: Tensor = field(init=False)
+    signal: Tensor = field(init=False)
+    plan_mask: Tensor = field(init=False)
+    sepa_lambda: float = field(init=False)
+    process: Tensor = field(init=False)
+    progress: Tensor = field(init=False)
+    advantages: Tensor = field(init=False)
+    logprobs: Tensor = field(init=False)
+    update: int = field(init=False, default=0)
+    sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
+    trail: tuple[tuple[str, Tensor], ...] = field(init=False, default=())
+    truth: Any = field(init=False, default=None)
+    unwritten: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Open a neutral ledger.
+
+        Raises:
+            ValueError: a field is not of the shape that the mask and the group size give it.
+
+        """
+        _refuse_wrong_shapes(self)
+        if self.judged is None:
+            self.judged = torch.ones_like(self.correct, dtype=torch.bool)
+        self._open()
+
+    def _open(self) -> None:
+        """Make the whole ledger neutral."""
+        for name, neutral in NEUTRAL.items():
+            setattr(self, name, neutral(self))
+        vars(self)["unwritten"] = frozenset(NEUTRAL)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Bind a field; what is neutral and made of it is made anew, unless the field is taken away (None)."""
+        bind = super().__setattr__
+        bind(name, value)
+        bind("unwritten", self.unwritten - {name})
+        for made in MADE_OF.get(name, ()) if value is not None else ():
+            if made in self.unwritten:
+                bind(made, NEUTRAL[made](self))
+
+    def credited_rows(self) -> Tensor:
+        """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
+        return (self.advantages.where(self.mask, 0) != 0).any(-1)
+
+    @property
+    def verdicts(self) -> Tensor:
+        """One for right, zero for wrong, NaN where the verifier could not tell, shape ``(B,)``."""
+        return self.correct.where(self.judged, torch.nan)
+
+    @property
+    def judged_rewards(self) -> Tensor:
+        """Rewards, NaN where the verifier could not tell, shape ``(B,)``."""
+        return self.rewards.where(self.judged, torch.nan)
+
+    @property
+    def judged_mask(self) -> Tensor:
+        """True on the sampled tokens of judged completions, which statistics are taken over, shape ``(B, T)`` bool."""
+        return self.mask & self.judged[:, None]
+
+    def evenly_spaced_rows(self, number: int) -> list[int]:
+        """Return ``number`` rows at equal distances, the first and the last among them; all if there are no more."""
+        return evenly_spaced_rows(len(self.mask), number)
+
+    def select_rows(self, chosen: Tensor) -> "Rollout":
+        """Return the rollout of some rows, in the order given, with facts and ledger as they are.
+
+        Args:
+            chosen: numbers of whole groups of rows, shape ``(N,)``.
+
+        """
+        part = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                vars(part)[name] = value[chosen]
+        part.tokens = [self.tokens[row] for row in chosen.tolist()]
+        if self.sources:
+            part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
+        part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
+        return part
+
+    def copy_with_neutral_ledger(self) -> "Rollout":
+        """Return the same facts with a neutral ledger."""
+        fresh = copy.copy(self)
+        fresh._open()
+        return fresh
+
+    def select_minibatch(self, number: int, of: int) -> "Rollout":
+        """Return the prompts of one of several mini-batches, cut in order; the rollout itself if there is only one."""
+        if of == 1:
+            return self
+        return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
+
+
+def _refuse_wrong_shapes(rollout: Rollout) -> None:
+    """Hold what was given to the shapes of :class:`Rollout`; no value of a tensor is looked at."""
+    mask, group_size = rollout.mask, rollout.group_size
+    if mask.ndim != 2 or mask.dtype != torch.bool:
+        raise ValueError(
+            f"Rollout: mask is {mask.dtype} of shape {tuple(mask.shape)}, expected torch.bool of shape (B, T): one row "
+            "per completion, one column per token."
+        )
+    rows, width = mask.shape
+    if group_size < 1 or rows % group_size:
+        raise ValueError(f"Rollout: group_size is {group_size}, expected a divisor of the {rows} completions.")
+    for names, expected, unit in (
+        (PER_TOKEN, (rows, width), "token"),
+        (("correct", "judged"), (rows,), "completion"),
+        (("prompt_ids",), (rows, rollout.prompt_ids.shape[-1] if rollout.prompt_ids.ndim else 1), "token of a prompt"),
+    ):
+        for name in names:
+            value = getattr(rollout, name)
+            if value is not None and value.shape != expected:
+                raise ValueError(
+                    f"Rollout: {name} has shape {tuple(value.shape)}, expected {expected}, one value per {unit}; mask "
+                    f"has shape {(rows, width)}."
+                )
+    longest = max(map(len, rollout.tokens), default=0)
+    if len(rollout.tokens) != rows or longest > width:
+        raise ValueError(
+            f"Rollout: tokens has {len(rollout.tokens)} lists of up to {longest} texts, expected {rows} of at most "
+            f"{width}, one text per token."
+        )
+
+
+def evenly_spaced_rows(rows: int, number: int) -> list[int]:
+    """Return ``number`` of ``rows`` at equal distances, the first and the last among them; all if there are no more."""
+    return torch.linspace(0, rows - 1, min(number, rows)).round().int().tolist()
+
+
+def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
+    """Return one rollout of all rows, completions padded to the longest; the ledger is opened anew.
+
+    Args:
+        rollouts: of one step and one group size, prompts of one width.
+
+    """
+    if len(rollouts) == 1:
+        return rollouts[0]
+    width = max(rollout.mask.shape[1] for rollout in rollouts)
+    wide = ("completion_ids", "mask", "old_logprobs", "entropy", "sum_pi_squared", "engine_logprobs")
+    tensors: dict[str, Any] = {
+        name: torch.cat([pad(getattr(r, name), (0, width - r.mask.shape[1])) for r in rollouts])
+        for name in wide
+        if getattr(rollouts[0], name) is not None
+    }
+    combined = Rollout(
+        step=rollouts[0].step,
+        group_size=rollouts[0].group_size,
+        prompt_ids=torch.cat([rollout.prompt_ids for rollout in rollouts]),
+        correct=torch.cat([rollout.correct for rollout in rollouts]),
+        judged=torch.cat([rollout.judged for rollout in rollouts]),
+        tokens=[pieces for rollout in rollouts for pieces in rollout.tokens],
+        **tensors,
+    )
+    combined.sources = tuple(source for rollout in rollouts for source in rollout.sources)
+    return combined
+
+
+PER_TOKEN = (
+    *("completion_ids", "old_logprobs", "entropy"),
+    *("ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs"),
+)
+"""Facts with a value for every token."""
+
+OPTIONAL = frozenset(["ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "oracle"])
+"""Facts that may be None: ``ref_logprobs`` takes a forward pass of its own and ``ref_log_ratio`` two, not every engine
+knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``oracle`` where something
+reads it."""
+
+FACTS = OPTIONAL | frozenset(
+    [
+        "step",
+        "group_size",
+        "prompt_ids",
+        "completion_ids",
+        "mask",
+        "old_logprobs",
+        "entropy",
+        "correct",
+        "judged",
+        "tokens",
+    ]
+)
+"""Fields that sampling and verification fix; no operator writes them."""
+
+
+def positional_progress(mask: Tensor) -> Tensor:
+    """Return t / length of each token, t counted from one, shape ``(B, T)`` float32; one outside the mask."""
+    place = mask.cumsum(-1) / mask.sum(-1, keepdim=True).clamp(min=1)
+    return place.where(mask, 1.0)
+
+
+NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
+    "rewards": lambda rollout: rollout.correct,
+    "signal": lambda rollout: surprisal(rollout.old_logprobs),
+    "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
+    "sepa_lambda": lambda _: 0.0,
+    "process": lambda rollout: torch.zeros_like(rollout.old_logprobs),
+    "progress": lambda rollout: positional_progress(rollout.mask),
+    "advantages": lambda rollout: rollout.rewards.where(rollout.judged, 0)[:, None].expand(rollout.mask.shape),
+    "logprobs": lambda rollout: rollout.old_logprobs,
+}
+"""The ledger and the values it opens with; each is made of facts and of values above it."""
+
+MADE_OF: dict[str, tuple[str, ...]] = {
+    "mask": ("plan_mask", "progress", "advantages"),
+    "old_logprobs": ("signal", "process", "logprobs"),
+    "correct": ("rewards", "advantages"),
+    "judged": ("advantages",),
+    "rewards": ("advantages",),
+}
+"""What is neutral and made of a field, directly or not, in the order in which it is made."""
+
+NOTES = frozenset(["update", "sources", "trail", "truth"])
+"""What the run notes about a rollout; no operator may name it."""
+
+FIELDS = FACTS | frozenset(NEUTRAL)
+"""Everything an operator may name in ``reads``."""
+
+MEANINGFUL = FACTS | {"rewards", "signal", "progress", "advantages"}
+"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again."""

@@ -1,0 +1,84 @@
+"""What an engine is: whatever answers prompts, and, if it can, continues any context by given noise."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rlcredit.decoding.noise import sampling_uniforms
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.policy.policy import Policy
+
+
+class Engine(ABC):
+    """Answers prompts; ``model.engine`` names one.
+
+    An engine of one's own is one class in one file. It need not be the trainer: where ``exact`` is false, or entropy is
+    missing from what it returns, one scoring pass of the trainer replaces both. How far the engine's log-probabilities
+    were from the trainer's is measured (``train/mismatch_kl``, ``train/mismatch_max``, in nats), bounded
+    (``model.sampler_tolerance``) and corrected (``model.mismatch_cap``).
+    """
+
+    exact: bool = False
+    """Whether log-probabilities are the trainer's own, but for rounding."""
+
+    @abstractmethod
+    def sample(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Samples:
+        """Answer every prompt ``sampling.completions`` times, with the policy as it is now.
+
+        Args:
+            policy: loaded; sampled in eval mode.
+            prompt_ids: left-padded, shape ``(P, L)``, on the policy's device; ``policy.prompt_mask`` tells tokens from
+                padding, which is -1 and has no embedding.
+            prompts: number of each prompt in its data set, P of them; with seed and step it names the noise.
+            sampling: how to draw.
+            seed: of the run.
+            step: optimizer steps taken.
+
+        """
+
+    def close(self) -> None:  # noqa: B027  (most hold nothing)
+        """Release what the engine holds outside this process; it may be used again."""
+
+
+class Decoder(Engine):
+    """An engine that can continue any context by given noise, which an oracle needs."""
+
+    exact = True
+    decode_batch_size: int | None = None
+    """Completions decoded at a time; as many as are asked for if None."""
+
+    @abstractmethod
+    def decode(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        noise: Tensor,
+        of: Tensor,
+        temperature: float,
+        limits: Tensor | None = None,
+    ) -> Samples:
+        """Continue contexts by given noise.
+
+        Args:
+            policy: loaded; sampled in eval mode.
+            prompt_ids: contexts, left-padded, shape ``(P, L)``, on the policy's device.
+            noise: uniforms in [0, 1), shape ``(B, T)``.
+            of: the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
+            temperature: T.
+            limits: tokens each row may have, shape ``(B,)``; the width of the noise if None.
+
+        """
+
+    def sample(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Samples:
+        """Answer every prompt by the noise of its number."""
+        group = sampling.completions
+        numbers = [number for number in prompts for _ in range(group)]
+        noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
+        of = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
+        return self.decode(policy, prompt_ids, noise, of, sampling.temperature)

@@ -1,0 +1,230 @@
+"""The forward pass of a dense decoder in few operations: layers of one input are one product."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear, rms_norm, scaled_dot_product_attention, silu
+
+from rlcredit.decoding.key_value_cache import KernelCache, KeyValueCache, MatmulCache
+from rlcredit.policy.policy import Policy
+
+KNOWN = ("llama", "qwen2", "qwen3")
+"""Architectures that differ in biases, norms of queries and keys, groups of queries and tied heads, and no further."""
+
+ROTATIONS = ("default", "linear", "llama3", "yarn")
+"""Rotary embeddings that depend on the position alone."""
+
+
+def find_fusion_obstacle(policy: Policy) -> str | None:
+    """Return why a policy cannot be decoded here; None if it can, as far as its configuration tells."""
+    config = policy.lm.config
+    activation = getattr(config, "hidden_act", None)
+    rotation = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    reasons = {
+        f"its architecture is {config.model_type}": config.model_type not in KNOWN,
+        f"its weights are held in {policy.quantization}": policy.quantization is not None,
+        "attention slides over a window": any(kind != "full_attention" for kind in getattr(config, "layer_types", ())),
+        f"its activation is {activation}": activation != "silu",
+        f"its rotary embedding is {rotation}": rotation not in ROTATIONS,
+        "float32 weights are computed in fewer bits": policy.dtype == "float32"
+        and torch.is_autocast_enabled(policy.device.type),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+class FusedLinear:
+    """Linear layers of one input as one product, their adapters included.
+
+    In float32 the adapters are added into the weights. In fewer bits the sums would round to another policy: there the
+    frozen weights stay as they are, and the low-rank factors of all layers are one product each.
+
+    Args:
+        layers: plain, or adapted by PEFT.
+        norm: what their input is scaled by, channel by channel, shape ``(D,)``; nothing if None.
+
+    """
+
+    def __init__(self, layers: Sequence[Any], norm: Tensor | None = None) -> None:
+        plain = [getattr(layer, "base_layer", layer) for layer in layers]
+        adapted = [layer for layer, base in zip(layers, plain, strict=True) if layer is not base]
+        self.weights = [layer.weight.detach() for layer in plain]
+        self.bias = None
+        if any(layer.bias is not None for layer in plain):
+            self.bias = torch.cat([_layer_bias(layer) for layer in plain])
+        self.down = self.up = None
+        self.norm = norm
+        if self.weights[0].dtype == torch.float32:
+            merged = torch.cat([_merged_weight(layer, base) for layer, base in zip(layers, plain, strict=True)])
+            self.weights, self.norm = [merged if norm is None else merged * norm.detach()], None
+        elif adapted:
+            # The trainer's autocast rounds the factors, too.
+            dtype = self.weights[0].dtype if torch.is_autocast_enabled(self.weights[0].device.type) else torch.float32
+            self.down = torch.cat([layer.lora_A["default"].weight.detach() for layer in adapted]).to(dtype)
+            self.up = torch.block_diag(
+                *(_scaled_lora_up(layer, base) for layer, base in zip(layers, plain, strict=True))
+            ).to(dtype)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the outputs of all layers side by side, shapes ``(N, D)`` to ``(N, E)``."""
+        x = x if self.norm is None else x * self.norm
+        if len(self.weights) == 1:
+            y = linear(x, self.weights[0], self.bias)
+        else:
+            y = torch.cat([linear(x, weight) for weight in self.weights], -1)
+            y = y if self.bias is None else y + self.bias
+        if self.down is None or self.up is None:
+            return y
+        return (y + linear(linear(x.to(self.down.dtype), self.down), self.up)).to(y.dtype)
+
+    def add_to_residual(self, residual: Tensor, x: Tensor) -> Tensor:
+        """Return the outputs on top of a residual stream, which is overwritten."""
+        if self.down is None and self.bias is None and len(self.weights) == 1:
+            return residual.addmm_(x, self.weights[0].T)
+        return residual.add_(self(x))
+
+
+def _layer_bias(layer: Any) -> Tensor:
+    return layer.weight.new_zeros(len(layer.weight)) if layer.bias is None else layer.bias.detach()
+
+
+def _merged_weight(layer: Any, base: Any) -> Tensor:
+    if layer is base:
+        return base.weight.detach()
+    return base.weight.detach() + layer.get_delta_weight("default").detach()
+
+
+def _scaled_lora_up(layer: Any, base: Any) -> Tensor:
+    if layer is base:
+        return base.weight.new_zeros(len(base.weight), 0)
+    return layer.lora_B["default"].weight.detach() * layer.scaling["default"]
+
+
+class FusedLayer:
+    """One layer of the decoder.
+
+    Args:
+        layer: of transformers.
+        eps: of its norms.
+
+    """
+
+    def __init__(self, layer: Any, eps: float) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self.eps, self.scale, self.width = eps, attention.scaling, attention.head_dim
+        self.qkv = FusedLinear([attention.q_proj, attention.k_proj, attention.v_proj], layer.input_layernorm.weight)
+        self.out, self.down = FusedLinear([attention.o_proj]), FusedLinear([mlp.down_proj])
+        self.gate_up = FusedLinear([mlp.gate_proj, mlp.up_proj], layer.post_attention_layernorm.weight)
+        keys = attention.k_proj.out_features // self.width
+        self.keys, self.queries = keys, attention.q_proj.out_features // self.width
+        self.norm = None
+        if hasattr(attention, "q_norm"):
+            norms = [(attention.q_norm, self.queries), (attention.k_norm, keys)]
+            self.norm = torch.cat([norm.weight.detach().expand(heads, -1) for norm, heads in norms])
+
+    def project_qkv(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries, shape ``(N, Q, H)``, and keys and values, ``(N, 2, K, H)``, of tokens ``(N, D)``."""
+        qkv = self.qkv(_unscaled_rms_norm(x, self.eps)).view(len(x), -1, self.width)
+        qk = qkv[:, : self.queries + self.keys]
+        normed = qk if self.norm is None else _unscaled_rms_norm(qk, self.eps) * self.norm
+        torch.addcmul(normed * cos, normed.roll(self.width // 2, -1), sin, out=qk)
+        return qk[:, : self.queries], qkv[:, self.queries :].view(len(x), 2, self.keys, self.width)
+
+    def finish_layer(self, x: Tensor, attended: Tensor) -> Tensor:
+        """Return the residual stream behind the layer, shape ``(N, D)``, from the output of attention."""
+        x = self.out.add_to_residual(x, attended)
+        gate, up = self.gate_up(_unscaled_rms_norm(x, self.eps)).chunk(2, -1)
+        return self.down.add_to_residual(x, silu(gate).mul_(up))
+
+
+def _unscaled_rms_norm(x: Tensor, eps: float) -> Tensor:
+    r"""Return :math:`x / \sqrt{\mathrm{mean}(x^2) + \epsilon}` over the last dimension."""
+    if x.dtype != torch.float32:
+        return rms_norm(x, x.shape[-1:], None, eps)
+    size = x.shape[-1]
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True).mul_(size**-0.5)
+    return x / torch.hypot(length, x.new_full((), eps**0.5))
+
+
+class FusedForward:
+    """A policy that has read some contexts and continues them token by token.
+
+    Args:
+        policy: of a known architecture; its adapter is taken as it is now.
+
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        base = policy.lm.get_base_model().model
+        eps = policy.lm.config.rms_norm_eps
+        self.policy, self.rotary = policy, base.rotary_emb
+        self.embedding, self.norm, self.eps = base.embed_tokens.weight.detach(), base.norm.weight.detach(), eps
+        self.layers = [FusedLayer(layer, eps) for layer in base.layers]
+
+    def read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+        """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
+
+        Args:
+            prompt_ids: left-padded, shape ``(P, L)``.
+            of: the context that each row continues, shape ``(B,)``.
+            room: tokens that may follow.
+
+        """
+        with torch.autocast(prompt_ids.device.type, enabled=False):
+            return self._read_contexts(prompt_ids, of, room)
+
+    def _read_contexts(self, prompt_ids: Tensor, of: Tensor, room: int) -> Tensor:
+        mask, length = self.policy.prompt_mask(prompt_ids), prompt_ids.shape[1]
+        places = (mask.cumsum(-1) - 1).clamp(min=0)
+        self.rotations = self._rotations(length + room)
+        x = embedding(prompt_ids.flatten().clamp(min=0), self.embedding)
+        lowest = torch.finfo(x.dtype).min
+        bias = x.new_zeros(mask.shape).masked_fill(~mask, lowest)
+        # A row of padding sees itself, so that nothing is divided by zero.
+        causal = x.new_full((length, length), lowest).triu(1)
+        attention_bias = torch.maximum(bias[:, None, None] + causal, x.new_full((), lowest))
+        self.cache: list[KeyValueCache] = []
+        cos, sin = self.rotations[places.flatten()].unbind(1)
+        for layer in self.layers:
+            queries, kv = layer.project_qkv(x, cos, sin)
+            queries = queries.view(*prompt_ids.shape, layer.queries, -1).transpose(1, 2)
+            kv = kv.view(*prompt_ids.shape, 2, layer.keys, -1).permute(2, 0, 3, 1, 4)
+            groups = layer.queries > layer.keys
+            attended = scaled_dot_product_attention(queries, *kv, attention_bias, scale=layer.scale, enable_gqa=groups)
+            x = layer.finish_layer(x, attended.transpose(1, 2).reshape(len(x), -1))
+            self.cache.append(self._cache_type(kv[0], kv[1], of, room))
+        self.column, self.places = length, places[:, -1][of] + 1
+        self.bias = x.new_zeros(len(of), self.layers[0].keys, 1, length + room)
+        self.bias[..., :length] = bias[of][:, None, None]
+        return (_unscaled_rms_norm(x.view(*prompt_ids.shape, -1)[:, -1], self.eps) * self.norm)[of]
+
+    def append_tokens(self, tokens: Tensor) -> Tensor:
+        """Take one more token in every row, shape ``(B,)``; return the last hidden states, shape ``(B, D)``."""
+        with torch.autocast(tokens.device.type, enabled=False):
+            x = embedding(tokens, self.embedding)
+            cos, sin = self.rotations[self.places].unbind(1)
+            bias = self.bias[..., : self.column + 1].flatten(0, 1)
+            for layer, cache in zip(self.layers, self.cache, strict=True):
+                queries, kv = layer.project_qkv(x, cos, sin)
+                cache.write_token(kv, self.column)
+                x = layer.finish_layer(x, cache.attend(queries, bias, layer.scale))
+            self.column, self.places = self.column + 1, self.places + 1
+            return _unscaled_rms_norm(x, self.eps) * self.norm
+
+    @property
+    def _cache_type(self) -> type[MatmulCache | KernelCache]:
+        return MatmulCache if self.embedding.dtype == torch.float32 else KernelCache
+
+    def keep_rows(self, rows: Tensor) -> None:
+        """Keep some rows, shape ``(N,)``; a row may come twice."""
+        for cache in self.cache:
+            cache.keep_rows(rows, self.column)
+        self.places, self.bias = self.places[rows], self.bias[rows]
+
+    def _rotations(self, length: int) -> Tensor:
+        """Return cosine and sine of every place, shape ``(length, 2, 1, H)``; the first half of the sine is negated."""
+        cos, sin = self.rotary(self.embedding, torch.arange(length, device=self.embedding.device)[None])
+        sign = torch.ones_like(sin[0, 0])
+        sign[: len(sign) // 2] = -1
+        return torch.stack([cos[0], sin[0] * sign], 1)[:, :, None]

@@ -1,0 +1,91 @@
+"""Requests to servers: many at once, retried where a connection fails, one message where a server is dead."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from rlcredit.base.exit_status import EngineUnavailable
+
+CONNECT = 10.0
+"""Seconds in which a server takes a connection, or is asked again."""
+
+PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before a server is asked again; then the last of them each time."""
+
+BUSY, FAULT = 429, 500
+
+
+class RetryingClient:
+    """A place to post JSON from, for as long as an event loop runs.
+
+    A request may arrive twice: it is sent again if its answer was lost.
+
+    Args:
+        connections: at a time.
+        timeout: seconds for one answer.
+        patience: seconds in which a server that fails is asked again.
+
+    """
+
+    def __init__(self, connections: int, timeout: float, patience: float) -> None:
+        self.connections, self.timeout, self.patience = connections, timeout, patience
+
+    async def __aenter__(self) -> "RetryingClient":
+        import aiohttp  # noqa: PLC0415
+
+        self.failures = (aiohttp.ClientError, TimeoutError, OSError)
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.connections),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=self.timeout),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.session.close()
+
+    async def post(self, url: str, body: Mapping[str, Any]) -> tuple[int, Any]:
+        """Return status and content of an answer; the server's error where it refuses.
+
+        Raises:
+            NoEngine: there was no answer within the patience.
+
+        """
+        failing_since, reason = None, ""
+        for attempt in itertools.count():
+            try:
+                async with self.session.post(url, json=dict(body)) as response:
+                    status, content = response.status, _parse_answer(await response.text())
+                if status < FAULT and status != BUSY:
+                    return status, content
+                reason = f"status {status}: {summarise_server_error(content)}"
+            except self.failures as error:
+                reason = f"{type(error).__name__} {error}".strip()
+            now = time.monotonic()
+            failing_since = now if failing_since is None else failing_since
+            if now - failing_since >= self.patience:
+                break
+            await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
+        raise EngineUnavailable(
+            f"{url}: no answer, tried for {self.patience:g} seconds ({reason}). Look at the server's own log, start it "
+            "again, and continue the run with --ckpt_path auto."
+        )
+
+
+def summarise_server_error(content: Any) -> str:
+    """Return what a server says is wrong, in few words."""
+    error = content.get("error", content) if isinstance(content, dict) else content
+    message = error.get("message", error) if isinstance(error, dict) else error
+    return str(message)[:500]
+
+
+def _parse_answer(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

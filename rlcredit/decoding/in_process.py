@@ -1,0 +1,127 @@
+"""The embedded engine: decode with the training weights themselves, in this process."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from rlcredit.base.messages import warn_once
+from rlcredit.config.values import THREADS
+from rlcredit.decoding.decoding_loop import DecodingForward, DrawnTokens, TokenSampler, decode_rows
+from rlcredit.decoding.engine import Decoder
+from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle
+from rlcredit.decoding.sampling import Samples
+from rlcredit.decoding.token_filters import TokenFilter
+from rlcredit.decoding.transformers_forward import TransformersForward
+from rlcredit.policy.policy import Policy
+from rlcredit.policy.prompt_format import PADDING
+
+CANARY = {torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""How far hidden states of both paths may lie apart, as a share of their norm. The embedded policy shows 5e-7 in
+float32 and 0.01 in bfloat16."""
+
+
+class InProcessEngine(Decoder):
+    """Decode with a cache of keys and values; a group shares one prefill, finished rows leave the batch.
+
+    Dense models of known architectures (Llama, Qwen2, Qwen3) are decoded by a forward pass of few operations, which is
+    compared with the model's own when it is first used; all others, or where the two differ, by the model's own, and
+    one line says so.
+
+    Args:
+        decode_batch_size: completions decoded at a time; if None, all those of a batch, and as many for the oracle. It
+            changes memory and speed only: a small policy answers the oracle several times faster with 512.
+        threads: CPU threads while decoding; as many as the run has if None. With one, completions and their
+            log-probabilities are the same bit for bit whatever is decoded beside them. With more, attention rounds
+            differently in different threads; a small model, whose tensors are too small to share, is no faster for it.
+        merge: add the adapter into float32 weights also where the model's own forward decodes; the other one always
+            does. Log-probabilities then agree with the trainer's up to rounding.
+        fused: whether the forward pass of few operations may be used.
+
+    """
+
+    def __init__(
+        self, decode_batch_size: int | None = None, threads: int | None = 1, merge: bool = False, fused: bool = True
+    ) -> None:
+        if decode_batch_size is not None and decode_batch_size < 1:
+            raise ValueError(f"InProcessEngine expects decode_batch_size >= 1, got {decode_batch_size}.")
+        if threads is not None and not 1 <= threads <= THREADS:
+            raise ValueError(f"InProcessEngine expects 1 to {THREADS} threads, got {threads}.")
+        self.decode_batch_size, self.threads, self.merge, self.fused = decode_batch_size, threads, merge, fused
+        self._compared: dict[int, bool] = {}
+
+    @torch.no_grad()
+    def decode(
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        noise: Tensor,
+        of: Tensor,
+        temperature: float,
+        limits: Tensor | None = None,
+        kept: TokenFilter | None = None,
+    ) -> Samples:
+        """Continue contexts by given noise; see :meth:`rlcredit.decoding.engine.Decoder.decode`.
+
+        ``kept``, which only an evaluation gives, says which tokens may be drawn.
+        """
+        device = prompt_ids.device
+        noise, shape = noise.to(device), (noise.shape[0], noise.shape[1])
+        limits = torch.full(shape[:1], shape[1]) if limits is None else limits
+        limits, drawn = limits.to(device), DrawnTokens(shape, device)
+        draw = TokenSampler(policy.head, temperature, policy.stop_ids, kept)
+        with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
+            reader, size = self._choose_forward(policy), self.decode_batch_size or shape[0]
+            if self.merge and isinstance(reader, TransformersForward):
+                merged.enter_context(policy.merge_adapter())
+            for first in range(0, shape[0], size):
+                part = slice(first, first + size)
+                decode_rows(reader, draw, prompt_ids, of[part], noise[part], limits[part], drawn, first)
+        return drawn.to_samples(draw.stops)
+
+    def _choose_forward(self, policy: Policy) -> DecodingForward:
+        if not self.fused:
+            return TransformersForward(policy)
+        reason = find_fusion_obstacle(policy)
+        if reason is None:
+            if id(policy.lm) not in self._compared:
+                self._compared[id(policy.lm)] = has_matching_fused_forward(policy)
+            if self._compared[id(policy.lm)]:
+                return FusedForward(policy)
+            reason = "what the fused forward computes differs from the model's own"
+        warn_once(f"{policy.path} is decoded by its own forward pass, at a fraction of the speed: {reason}.")
+        return TransformersForward(policy)
+
+
+def has_matching_fused_forward(policy: Policy) -> bool:
+    """Whether the fused forward gives the model's own hidden states, for three contexts and three more tokens.
+
+    Args:
+        policy: of an architecture that seems known.
+
+    """
+    size = min(len(policy.head), 1000)
+    ids = torch.randint(size, (3, 19), generator=torch.Generator().manual_seed(0)).to(policy.device)
+    ids[1, :5] = ids[2, :11] = PADDING
+    rows, unfused = torch.arange(3, device=policy.device), TransformersForward(policy)
+    fused = FusedForward(policy)
+    for position in range(16, 20):
+        pair = [
+            reader.read_contexts(ids[:, :16], rows, 3) if position == 16 else reader.append_tokens(ids[:, position - 1])
+            for reader in (unfused, fused)
+        ]
+        expected, actual = (hidden.float() for hidden in pair)
+        if not (actual - expected).norm() <= CANARY[policy.head.dtype] * expected.norm():
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _limit_threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

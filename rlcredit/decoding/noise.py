@@ -1,0 +1,146 @@
+"""Sampling noise as a function of seed, step, prompt, sample and position alone."""
+
+import hashlib
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.distributed import rank_and_world_size
+
+VALIDATION = 2**63
+"""The step that names a validation draw, so that it never repeats the noise of a training step."""
+
+ORACLE = 2**63 + 1
+"""The step from which on the names are those of counterfactual continuations."""
+
+OPERATORS = 2**63
+"""The prompt from which on the names are those of random operators, so that none repeats the noise of a completion."""
+
+ORACLES = 2**32
+"""Samples of one oracle at most; those of the next one follow."""
+
+STREAMS = {"RandomMask": (0, 2), "RandomPlanner": (1, 2), "CreditOracle": (2**61, 1), "loss": (2**62, 1)}
+"""Where the streams of random operators begin, and how far those of one operator lie apart; any other name finds a
+place of its own between these."""
+
+
+def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
+    """Draw one uniform per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.
+
+    A draw is the same whatever else is drawn, in whatever order, by however many processes; and two conditions of one
+    seed share their noise (common random numbers).
+
+    Args:
+        seed: of the run.
+        step: optimizer steps taken, or :data:`VALIDATION`.
+        prompts: number of each row's prompt in its data set.
+        samples: number of each row's completion in its group.
+        length: T.
+
+    Returns:
+        Shape ``(B, T)`` float64 in [0, 1).
+
+    Example:
+        >>> both = sampling_uniforms(0, 5, prompts=[7, 9], samples=[0, 3], length=4)
+        >>> torch.equal(both[1, :2], sampling_uniforms(0, 5, prompts=[9], samples=[3], length=2)[0])
+        True
+
+    """
+    rows = np.empty((len(prompts), length))
+    for row, prompt, sample in zip(rows, prompts, samples, strict=True):
+        np.random.Generator(_make_philox_generator(seed, step, prompt, sample)).random(out=row)
+    return torch.from_numpy(rows)
+
+
+def _make_philox_generator(seed: int, step: int, prompt: int, sample: int) -> np.random.Philox:
+    return np.random.Philox(key=np.array([seed, step], dtype=np.uint64), counter=[0, 0, sample, prompt])
+
+
+def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:
+    """Return one seed per row, below 2**63, for an engine that draws by itself; names as for :func:`sampling_uniforms`."""
+    rows = zip(prompts, samples, strict=True)
+    return [int(_make_philox_generator(seed, step, prompt, sample).random_raw()) >> 1 for prompt, sample in rows]
+
+
+def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, length: int, oracle: int = 0) -> Tensor:
+    """Draw the noise of an oracle's continuations of a prompt.
+
+    Args:
+        seed: of the run.
+        step: optimizer steps taken.
+        prompt: its number in its data set.
+        samples: M.
+        length: T.
+        oracle: number of the oracle; another one draws other noise.
+
+    Returns:
+        Shape ``(M, T)`` float64 in [0, 1).
+
+    """
+    names = range(oracle * ORACLES, oracle * ORACLES + samples)
+    return sampling_uniforms(seed, ORACLE + step, [prompt] * samples, list(names), length)
+
+
+def stream_number(name: str, number: int = 0) -> int:
+    """Return the number of a stream of noise.
+
+    Args:
+        name: of the operator, its class as a rule.
+        number: tells streams of one operator apart, from 0 to below 2**32.
+
+    Example:
+        >>> stream_number("RandomMask", 3), stream_number("RandomPlanner", 3), stream_number("MyMask") == stream_number("MyOtherMask")
+        (6, 7, False)
+
+    """
+    if name in STREAMS:
+        first, stride = STREAMS[name]
+        return first + stride * number
+    digest = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    return 2**34 + digest % 2**26 * 2**33 + number
+
+
+def token_uniforms(seed: int, step: int, stream: int, shape: tuple[int, ...], group_size: int) -> Tensor:
+    """Draw one uniform per token for a random operator.
+
+    Rows are named by their place in the batch of all processes, which share it out prompt by prompt: the draws do not
+    depend on how many processes there are.
+
+    Args:
+        seed: of the run.
+        step: optimizer steps taken.
+        stream: tells one random operator from another; by :func:`stream_number`.
+        shape: ``(B, T)``.
+        group_size: G.
+
+    Returns:
+        Shape ``(B, T)`` float64 in [0, 1).
+
+    """
+    rank, world = rank_and_world_size()
+    rows = [(row // group_size * world + rank) * group_size + row % group_size for row in range(shape[0])]
+    return sampling_uniforms(seed, step, [OPERATORS + stream] * shape[0], rows, shape[1])
+
+
+def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Map uniforms to tokens: the first whose cumulated probability exceeds the uniform.
+
+    Args:
+        probabilities: shape ``(B, V)``; they need not sum to exactly one.
+        uniform: one or more per row, shape ``(B,)`` or ``(B, M)``, in [0, 1).
+
+    Returns:
+        Token ids, the shape of ``uniform``; never one of probability zero.
+
+    Example:
+        >>> inverse_cdf(torch.tensor([[0.0, 0.5, 0.0, 0.5]]).repeat(3, 1), torch.tensor([0.0, 0.49, 0.99]))
+        tensor([1, 1, 3])
+
+    """
+    cumulated = probabilities.cumsum(-1, dtype=torch.float64)
+    total = cumulated[:, -1:]
+    # A target rounded up to the total would fall behind the last token that can occur.
+    target = torch.minimum(uniform.view(len(uniform), -1) * total, torch.nextafter(total, torch.zeros_like(total)))
+    tokens = torch.searchsorted(cumulated, target, right=True).view(uniform.shape)
+    return tokens.clamp(max=probabilities.shape[-1] - 1)  # for NaN, any token; the guards report NaN

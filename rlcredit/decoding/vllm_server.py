@@ -1,0 +1,218 @@
+"""vLLM behind a server: completions from processes that share a folder with the trainer and nothing else."""
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+import uuid
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from rlcredit.base.exit_status import EngineUnavailable
+from rlcredit.decoding.engine import Engine
+from rlcredit.decoding.http_client import RetryingClient, summarise_server_error
+from rlcredit.decoding.noise import sampling_seeds
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.policy.policy import Policy
+
+MEMORY = Path("/dev/shm")
+"""Where adapters lie by default, if the system has it."""
+
+PLAIN = {
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+"""What a server would else read from the model's generation config, which is no part of the policy."""
+
+OK, REFUSED, UNKNOWN = 200, 400, 404
+DONE = ("stop", "length")
+
+
+class VLLMServer(Engine):
+    """Answer prompts with vLLM, in an environment and processes of its own; ``docs/howto/engine.md`` says how.
+
+    Tokens go there and come back as numbers. After every update the adapter is sent under a name that no server has
+    heard before, and the one before is taken away: no server can answer with weights, or keys and values, of another
+    step. Every completion has a seed that follows from seed, step, prompt and sample. The trainer scores what comes
+    back: a server that answers with other weights stops the run (``model.sampler_tolerance``), and the difference that
+    remains is corrected by truncated importance weights (``model.mismatch_cap``).
+
+    Args:
+        url: of the server; or of several, which share the prompts.
+        folder: where adapters are written and servers read them, by the same path; if None, one in memory that
+            disappears when the run ends. Servers on other machines need one that they share.
+        requests: completions asked for at a time.
+        timeout: seconds for the answer to one request.
+        patience: seconds in which a server that fails is asked again; then the run ends, and can be continued.
+
+    """
+
+    def __init__(
+        self,
+        url: str | list[str] = "http://127.0.0.1:8000",
+        folder: str | None = None,
+        requests: int = 256,
+        timeout: float = 600.0,
+        patience: float = 60.0,
+    ) -> None:
+        self.urls = [address.rstrip("/").removesuffix("/v1") for address in ([url] if isinstance(url, str) else url)]
+        if not self.urls or not all(address.startswith(("http://", "https://")) for address in self.urls):
+            raise ValueError(f"VLLMServer expects url to be http://HOST:PORT, or a list of such, got {url!r}.")
+        if requests < 1 or not timeout > 0 or not patience >= 0:
+            raise ValueError(
+                "VLLMServer expects requests >= 1, timeout > 0 and patience >= 0, got "
+                f"{requests}, {timeout} and {patience}."
+            )
+        self.folder, self.requests, self.timeout, self.patience = folder, requests, timeout, patience
+        self._name, self._version, self._digest = f"rlcredit-{uuid.uuid4().hex[:12]}", 0, b""
+        self._home: Path | None = None
+
+    def sample(
+        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+    ) -> Samples:
+        """Answer every prompt; see :meth:`rlcredit.decoding.engine.Engine.sample`.
+
+        Raises:
+            NoEngine: a server does not answer, or refuses to.
+
+        """
+        group, prompt_mask = sampling.completions, policy.prompt_mask(prompt_ids)
+        stops = policy.stop_ids.tolist()
+        common = {
+            "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "stop_token_ids": stops,
+            "ignore_eos": True,  # only the policy's stop tokens end a completion
+            "logprobs": 0,
+            "return_token_ids": True,
+            "skip_special_tokens": False,
+            **PLAIN,
+        }
+        numbers = [number for number in prompts for _ in range(group)]
+        row_seeds = sampling_seeds(seed, step, numbers, list(range(group)) * len(prompts))
+        tokens = [ids[mask].tolist() for ids, mask in zip(prompt_ids, prompt_mask, strict=True)]
+        bodies = [{**common, "prompt": tokens[row // group], "seed": number} for row, number in enumerate(row_seeds)]
+        answers = asyncio.run(self._answered(policy, bodies, group))
+        return _pack_samples(answers, stops, prompt_ids.device)
+
+    def close(self) -> None:
+        """Take the adapter away from the servers and from the folder."""
+        if self._home is not None:
+            asyncio.run(self._unload_everywhere())
+            shutil.rmtree(self._home, ignore_errors=True)
+        self._home, self._digest = None, b""
+
+    @property
+    def _adapter(self) -> str:
+        """What the servers call the adapter that they have."""
+        return f"{self._name}-{self._version}"
+
+    async def _answered(
+        self, policy: Policy, bodies: Sequence[Mapping[str, Any]], group: int
+    ) -> list[tuple[list[int], list[float]]]:
+        async with RetryingClient(self.requests, self.timeout, self.patience) as transport:
+            await self._update_adapter(transport, policy)
+            requests = (
+                self._completion(transport, self.urls[row // group % len(self.urls)], body)
+                for row, body in enumerate(bodies)
+            )
+            return await asyncio.gather(*requests)
+
+    async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
+        """Give the adapter to every server if it is not the one that they have."""
+        digest = _hash_adapter(policy)
+        if digest == self._digest:
+            return
+        if self._home is None:
+            parent = self.folder or (MEMORY if MEMORY.is_dir() else None)
+            Path(parent or tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
+            self._home = Path(tempfile.mkdtemp(prefix=f"{self._name}-", dir=parent))
+            self._home.chmod(0o755)  # a server may run as another user
+            weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
+        former, self._digest = self._adapter, b""
+        self._version += 1
+        policy.save_adapter(self._home / self._adapter)
+        await asyncio.gather(*(self._load_adapter(transport, url) for url in self.urls))
+        if self._version > 1:
+            await asyncio.gather(*(self._unload_adapter(transport, url, former) for url in self.urls))
+            shutil.rmtree(self._home / former, ignore_errors=True)
+        self._digest = digest
+
+    async def _load_adapter(self, transport: RetryingClient, url: str) -> None:
+        body = {"lora_name": self._adapter, "lora_path": str((self._home or Path()) / self._adapter)}
+        status, content = await transport.post(f"{url}/v1/load_lora_adapter", body)
+        if status == OK or (
+            status == REFUSED and "already been loaded" in summarise_server_error(content)
+        ):  # the first answer was lost
+            return
+        hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
+        raise EngineUnavailable(
+            f"{url} does not take the adapter ({status}: {summarise_server_error(content)}). {hint if status == UNKNOWN else ''}"
+            "It must be able to read the folder; see model.engine.init_args.folder."
+        )
+
+    async def _unload_adapter(self, transport: RetryingClient, url: str, name: str) -> None:
+        # An error status is ignored: a server that has lost the adapter need not unload it.
+        await transport.post(f"{url}/v1/unload_lora_adapter", {"lora_name": name})
+
+    async def _completion(
+        self, transport: RetryingClient, url: str, body: Mapping[str, Any]
+    ) -> tuple[list[int], list[float]]:
+        """Return tokens and their log-probabilities."""
+        body = {**body, "model": self._adapter}
+        status, content = await transport.post(f"{url}/v1/completions", body)
+        if status == UNKNOWN:  # a server that has been started again knows no adapter
+            await self._load_adapter(transport, url)
+            status, content = await transport.post(f"{url}/v1/completions", body)
+        if status != OK:
+            raise EngineUnavailable(
+                f"{url} does not answer a prompt of {len(body['prompt'])} tokens ({status}: {summarise_server_error(content)})."
+            )
+        answer = content["choices"][0]
+        tokens, logprobs = answer.get("token_ids"), (answer.get("logprobs") or {}).get("token_logprobs")
+        if not tokens or not logprobs or len(tokens) != len(logprobs) or answer["finish_reason"] not in DONE:
+            raise EngineUnavailable(
+                f"{url} ends a completion with {answer['finish_reason']!r}, {len(tokens or ())} token ids and "
+                f"{len(logprobs or ())} log-probabilities. Is it a vLLM that knows return_token_ids?"
+            )
+        return tokens, logprobs
+
+    async def _unload_everywhere(self) -> None:
+        async with RetryingClient(self.requests, timeout=10.0, patience=0.0) as transport:
+            requests = (self._unload_adapter(transport, url, self._adapter) for url in self.urls)
+            await asyncio.gather(*requests, return_exceptions=True)  # a server that has ended holds no adapter
+
+
+def _hash_adapter(policy: Policy) -> bytes:
+    """Return a hash of the adapter's weights."""
+    digest = hashlib.sha256()
+    for name, weight in policy.named_parameters():
+        if weight.requires_grad:
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.digest()
+
+
+def _pack_samples(
+    answers: Sequence[tuple[list[int], list[float]]], stops: Sequence[int], device: torch.device
+) -> Samples:
+    ids = [torch.tensor(tokens) for tokens, _ in answers]
+    mask = [torch.ones(len(row), dtype=torch.bool) for row in ids]
+    logprobs = [torch.tensor(values) for _, values in answers]
+    truncated = torch.tensor([tokens[-1] not in stops for tokens, _ in answers])
+    return Samples(
+        pad_sequence(ids, batch_first=True).to(device),
+        pad_sequence(mask, batch_first=True).to(device),
+        pad_sequence(logprobs, batch_first=True).to(device),
+        truncated.to(device),
+    )

@@ -1,0 +1,192 @@
+"""Have policies answer questions, batch by batch, and keep every batch before the next."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from rlcredit.base.exit_status import StorageUnavailable
+from rlcredit.base.messages import print_message
+from rlcredit.decoding.in_process import InProcessEngine
+from rlcredit.decoding.noise import VALIDATION, sampling_uniforms
+from rlcredit.decoding.sampling import Samples
+from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
+from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
+from rlcredit.evaluation.evaluation_request import EvaluationRequest, SamplingParameters
+from rlcredit.evaluation.question_sets import QuestionSet
+from rlcredit.policy.adapters import install_adapter, load_adapter_weights
+from rlcredit.policy.policy import Policy
+from rlcredit.record.journal import Journal
+from rlcredit.verification.answer_formats import find_final_answer
+from rlcredit.verification.rewards import require_verdicts
+
+EVERY = 10.0
+"""Seconds between two lines that say how far it is."""
+
+
+@dataclass
+class PolicyLoader:
+    """The policy that is loaded; one adapter replaces another as long as the model stays the same.
+
+    Args:
+        device: where it runs.
+
+    """
+
+    device: torch.device
+    policy: Policy | None = None
+    settings: Any = None
+
+    def load_policy(self, contestant: EvaluatedPolicy) -> Policy:
+        """Return the policy of a contestant, loaded.
+
+        Raises:
+            ValueError: the adapter is not of the model.
+
+        """
+        if self.policy is None or self.settings != contestant.settings:
+            self.policy = None  # before the next one takes memory
+            policy = contestant.build_policy()
+            policy.load()
+            self.policy, self.settings = policy.to(self.device), contestant.settings
+        install_adapter(self.policy, load_adapter_weights(contestant.adapter) if contestant.adapter else None)
+        return self.policy
+
+
+@dataclass
+class AnsweringProgress:
+    """How far an evaluation is, a line now and then.
+
+    Args:
+        total: completions.
+        done: that have been kept already.
+
+    """
+
+    total: int
+    done: int
+    drawn: int = 0
+    tokens: int = 0
+    started: float = field(default_factory=time.monotonic)
+    told: float = field(default_factory=time.monotonic)
+
+    def count_batch(self, place: PolicyTask, answers: Sequence[Answer]) -> None:
+        """Count a batch."""
+        self.done, self.drawn = self.done + len(answers), self.drawn + len(answers)
+        self.tokens += sum(answer["tokens"] for answer in answers)
+        if (now := time.monotonic()) - self.told < EVERY:
+            return
+        self.told, spent = now, now - self.started
+        left = spent / self.drawn * (self.total - self.done)
+        print_message(
+            f"{self.done:,} of {self.total:,} completions, at {place.policy} on {place.task}; "
+            f"{self.tokens / spent:,.0f} tokens/s, about {left / 60:.0f} min left"
+        )
+
+
+def answer_remaining_questions(
+    request: EvaluationRequest, folder: EvaluationFolder, device: torch.device, batch_size: int, threads: int
+) -> None:
+    """Ask what has not been asked yet.
+
+    Args:
+        request: see there.
+        folder: begun with it.
+        device: of the policies.
+        batch_size: completions at a time.
+        threads: CPU threads while decoding; see :class:`~rlcredit.decoding.in_process.InProcessEngine`.
+
+    Raises:
+        ValueError: an adapter is not of its model.
+        NoStorage: the disk does not take the answers.
+
+    """
+    before, drawing = folder.read_answers(), request.drawing
+    places = [(contestant, each) for contestant in request.contestants for each in request.sets]
+    kept = sum(map(len, before.values()))
+    progress = AnsweringProgress(drawing.completions * sum(each.size for _, each in places), kept)
+    if kept == progress.total:
+        return
+    if kept:
+        print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
+    journal, speaker, engine = folder.open_journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
+    stride = max(1, batch_size // drawing.completions)
+    for contestant, each in places:
+        place = PolicyTask(contestant.name, each.name)
+        first = len(before.get(place, ())) // drawing.completions
+        if first == each.size:
+            continue
+        each.task.start_verifier()
+        policy = speaker.load_policy(contestant)
+        for start in range(first, each.size, stride):
+            answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), drawing)
+            _append_answers(journal, place, answers)
+            progress.count_batch(place, answers)
+
+
+def answer_question_batch(
+    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, drawing: SamplingParameters
+) -> list[Answer]:
+    """Return judged answers to some neighbouring questions, those of a question together.
+
+    The noise is that of validation in training, a function of seed, question and sample alone: every policy that is
+    asked gets the same.
+
+    Args:
+        policy: loaded.
+        engine: that decodes.
+        questions: of a task.
+        start: number of the first question.
+        size: how many.
+        drawing: of completions.
+
+    """
+    prompts = questions.task.held_out_prompts(start, size)
+    prompt_ids = policy.encode_questions(prompts.questions).to(policy.device)
+    samples = list(range(drawing.completions)) * size
+    numbers = [number for number in prompts.numbers for _ in range(drawing.completions)]
+    noise = sampling_uniforms(drawing.seed, VALIDATION, numbers, samples, drawing.max_tokens)
+    of = torch.arange(size, device=policy.device).repeat_interleave(drawing.completions)
+    drawn = engine.decode(policy, prompt_ids, noise, of, drawing.temperature, kept=drawing.token_filter)
+    texts = policy.decode_texts(drawn.completion_ids, drawn.mask)
+    examples = [example for example in prompts.examples for _ in range(drawing.completions)]
+    task = questions.task
+    stated = policy.prepend_thinking_mark(texts)
+    verdicts = require_verdicts(task.judge(stated, examples), len(texts), task)
+    answers = [find_final_answer(text, task.answer_formats) for text in stated]
+    facts = zip(numbers, samples, texts, answers, verdicts, _describe_completions(drawn), strict=True)
+    return [
+        {
+            "question": number,
+            "sample": sample,
+            "completion": text,
+            "answer": answer,
+            "verdict": verdict.name.lower(),
+            **fact,
+        }
+        for number, sample, text, answer, verdict, fact in facts
+    ]
+
+
+def _describe_completions(drawn: Samples) -> list[dict[str, Any]]:
+    """Return length, truncation, log-probability and entropy of every completion."""
+    lengths = drawn.mask.sum(-1)
+    logprobs = drawn.logprobs.where(drawn.mask, 0).double().sum(-1)
+    entropy = drawn.entropy.where(drawn.mask, 0).double().sum(-1) / lengths
+    columns = (lengths.tolist(), drawn.truncated.tolist(), logprobs.tolist(), entropy.tolist())
+    return [
+        {"tokens": length, "truncated": cut, "logprob": logprob, "entropy": nats}
+        for length, cut, logprob, nats in zip(*columns, strict=True)
+    ]
+
+
+def _append_answers(journal: Journal, place: PolicyTask, answers: Sequence[Answer]) -> None:
+    journal.append({**place._asdict(), "answers": answers})
+    try:
+        journal.sync()
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error} The evaluation stops here; once there is room, the same command goes on."
+        ) from error

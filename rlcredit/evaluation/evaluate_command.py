@@ -1,0 +1,104 @@
+"""``rlcredit evaluate``: what happens, in order."""
+
+import argparse
+import contextlib
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.base.messages import print_message
+from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.config.passwords import redact_passwords
+from rlcredit.evaluation.answering import answer_remaining_questions
+from rlcredit.evaluation.evaluate_options import build_evaluation_request, make_evaluation_parser
+from rlcredit.evaluation.evaluation_folder import EvaluationFolder
+from rlcredit.evaluation.evaluation_request import EvaluationRequest, hash_evaluation_settings
+from rlcredit.evaluation.evaluation_tables import render_evaluation_summary
+from rlcredit.evaluation.mlflow_publication import make_mlflow_destination, publish_evaluation
+from rlcredit.evaluation.result_files import compute_evaluation_results, write_evaluation_files
+from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.policy.adapters import load_adapter_weights, refuse_foreign_adapter
+from rlcredit.policy.model_loading import find_fastest_device
+from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
+from rlcredit.preflight.policy import refuse_unloadable_policy
+from rlcredit.record import MLflowDestination
+
+SIGNALS = SignalHandler()
+
+
+def run_evaluate_command(args: Sequence[str]) -> int:
+    """Evaluate; return 0 if it is done, 2 if it was refused, 128 and the signal if one has interrupted it."""
+    silence_libraries()
+    sys.path.append(str(Path.cwd()))  # a task file may name a task in the working directory
+    options = make_evaluation_parser().parse_args(args)
+    with SIGNALS.handle_signals():
+        try:
+            return _run_evaluation(options)
+        except SignalInterrupt as interrupted:
+            print_message(f"interrupted by {interrupted}; to go on: {shlex.join(['rlcredit', 'evaluate', *args])}")
+            return interrupted.status
+        except RunStopped as ended:
+            print_message(f"error: {ended}")
+            return ended.status
+
+
+def _run_evaluation(options: argparse.Namespace) -> int:
+    code = read_code_versions()
+    with contextlib.ExitStack() as held:
+        try:
+            request = build_evaluation_request(options)
+            _refuse_unusable_policies(request)
+            settings = request.settings()
+            folder = EvaluationFolder(
+                options.out
+                or Path("evaluations") / _name_evaluation_folder(request, hash_evaluation_settings(settings))
+            )
+            to = make_mlflow_destination(options.mlflow, options.experiment, request, folder.path, code)
+            held.enter_context(folder.hold_lock())
+            folder.begin_or_resume(settings, code)
+        except REFUSALS as error:
+            print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
+            return REFUSED
+        answer_remaining_questions(
+            request, folder, options.device or find_fastest_device(), options.batch_size, options.threads
+        )
+        _finish_evaluation(request, folder, to, code)
+    return FINISHED
+
+
+def _refuse_unusable_policies(request: EvaluationRequest) -> None:
+    """Refuse models that do not exist, and adapters of others, before any weight of a model is read."""
+    settings: list[Mapping[str, object]] = []
+    for contestant in request.contestants:
+        if contestant.settings not in settings:
+            settings.append(contestant.settings)
+            folder = contestant.adapter if contestant.adapter and contestant.adapter.is_dir() else None
+            try:
+                refuse_unloadable_policy(contestant.build_policy(), folder)
+            except ValueError as error:
+                raise ValueError(str(error).replace("model.policy.path", "--model")) from None
+        if contestant.adapter:
+            refuse_foreign_adapter(contestant.build_policy(), load_adapter_weights(contestant.adapter))
+
+
+def _finish_evaluation(
+    request: EvaluationRequest, folder: EvaluationFolder, to: MLflowDestination | None, code: Mapping[str, str]
+) -> None:
+    answers = folder.read_answers()
+    results = compute_evaluation_results(request, answers)
+    write_evaluation_files(request, folder, results, answers, code)
+    print(render_evaluation_summary(request, *results))
+    print(f"\n{folder.table}")
+    SIGNALS.stop_timer()
+    if to is not None and not folder.has_record:
+        publish_evaluation(request, folder, results, answers, to)
+
+
+def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
+    """Return the name of a folder that the same request finds again."""
+    last = request.contestants[-1]
+    who = last.name if last.adapter else Path(last.build_policy().path).name
+    return f"{who}-{settings}"

@@ -1,0 +1,199 @@
+"""Who answers: a base model, or one with the adapter of a run, a checkpoint, or a folder in PEFT's format."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jsonargparse import ArgumentError, ArgumentParser
+
+from rlcredit.base.files import file_sha256
+from rlcredit.config.class_paths import refuse_misplaced_class
+from rlcredit.config.paths import find_config_file
+from rlcredit.config.strict_yaml import read_yaml, shorten_name
+from rlcredit.policy.adapters import CONFIG, WEIGHTS, read_adapter_settings
+from rlcredit.policy.policy import Policy
+from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
+from rlcredit.run_folder.layout import RunFolder
+
+BASE = "base"
+SMALL = 2**20
+"""Bytes of a file of a model that are read to tell it from another; of larger ones only name and size are."""
+
+
+@dataclass(frozen=True)
+class EvaluatedPolicy:
+    """A policy that is evaluated.
+
+    Args:
+        name: in tables and metrics.
+        settings: of :class:`~rlcredit.policy.policy.Policy`, as in a configuration: its class and arguments.
+        adapter: folder or checkpoint with the weights of the adapter; None for the base model.
+
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    adapter: Path | None = None
+
+    def build_policy(self) -> Policy:
+        """Return the policy, not loaded.
+
+        Raises:
+            ValueError: the settings are none of a policy.
+
+        """
+        parser = ArgumentParser(exit_on_error=False)
+        parser.add_subclass_arguments(Policy, "policy")
+        try:
+            config = parser.parse_object({"policy": self.settings})
+            refuse_misplaced_class(config["policy"], Policy, "policy")
+            return parser.instantiate_classes(config)["policy"]
+        except (ArgumentError, ValueError) as error:
+            lines = [line.strip(" -") for line in str(error).splitlines()]
+            telling = [line for line in lines if "is not accepted" in line or line.endswith(".")]
+            raise ValueError(f"{self.name}: {(telling or [' '.join(lines)])[0]} ({self.settings})") from None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells it from every other: settings, and digests of adapter and model."""
+        file = self.adapter / WEIGHTS if self.adapter and self.adapter.is_dir() else self.adapter
+        return {
+            "settings": dict(self.settings),
+            "adapter_sha256": file_sha256(file) if file else None,
+            "model_sha256": _hash_model_files(Path(self.build_policy().location)),
+        }
+
+
+def make_base_policy(model: str) -> EvaluatedPolicy:
+    """Return a model without an adapter.
+
+    Args:
+        model: ``tiny``, a folder, the id of a hub repository, or a configuration file with ``model.policy``.
+
+    """
+    return EvaluatedPolicy(BASE, _resolve_model_settings(model))
+
+
+def find_trained_policy(path: Path, model: str | None = None, name: str | None = None) -> EvaluatedPolicy:
+    """Return the policy of a run folder, a checkpoint or an adapter folder.
+
+    Args:
+        path: of any of them.
+        model: that the adapter belongs to; what the run, or the adapter, names if None.
+        name: in tables; that of the run if None, and for checkpoints its step.
+
+    Raises:
+        ValueError: it is none of them, or lacks what tells how the adapter is to be read.
+
+    """
+    if path.is_file():
+        contestant = _read_checkpoint_policy(path)
+    elif (path / CONFIG).is_file():
+        contestant = _read_adapter_policy(path, model)
+    elif RunFolder(path).config.is_file():
+        contestant = _find_run_policy(path)
+    else:
+        raise ValueError(
+            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter in PEFT's "
+            f"format ({CONFIG})."
+        )
+    if model is not None:
+        taken = _resolve_model_settings(model)["init_args"]
+        contestant = replace(contestant, settings=_merge_policy_arguments(contestant.settings, {**taken, "lora": None}))
+    return replace(contestant, name=name) if name else contestant
+
+
+def strip_adapter(contestant: EvaluatedPolicy) -> EvaluatedPolicy:
+    """Return the base model of a contestant, read and asked in the same way."""
+    return replace(contestant, name=BASE, adapter=None)
+
+
+def override_policy_settings(contestant: EvaluatedPolicy, arguments: Mapping[str, Any]) -> EvaluatedPolicy:
+    """Return a contestant with other arguments of its policy; mappings are merged."""
+    return replace(contestant, settings=_merge_policy_arguments(contestant.settings, arguments))
+
+
+def _find_run_policy(path: Path) -> EvaluatedPolicy:
+    folder = RunFolder(path)
+    checkpoint, damaged = find_newest_checkpoint(folder.checkpoints)
+    if checkpoint is not None:
+        return replace(_read_checkpoint_policy(checkpoint), name=_read_run_name(folder))
+    if (folder.adapter / CONFIG).is_file():
+        return EvaluatedPolicy(_read_run_name(folder), _read_policy_settings(folder.config), folder.adapter)
+    raise ValueError(
+        f"{shorten_name(path)}: the run has left no checkpoint and no adapter. {' '.join(damaged)}".rstrip()
+    )
+
+
+def _read_checkpoint_policy(file: Path) -> EvaluatedPolicy:
+    checkpoint = read_checkpoint(file)
+    if not checkpoint.get("state_dict"):
+        raise ValueError(f"{shorten_name(file)} holds no adapter.")
+    folder = RunFolder(file.resolve().parent.parent)
+    if not folder.config.is_file():
+        raise ValueError(
+            f"{shorten_name(file)}: a checkpoint holds the weights of the adapter and not its scale; "
+            f"{folder.config.name} of its run, one folder above it, is missing. Use --adapter with a folder in PEFT's "
+            "format instead."
+        )
+    return EvaluatedPolicy(
+        f"{_read_run_name(folder)}-step{checkpoint['global_step']}", _read_policy_settings(folder.config), file
+    )
+
+
+def _read_adapter_policy(folder: Path, model: str | None) -> EvaluatedPolicy:
+    lora, base_model = read_adapter_settings(folder)
+    if model is None and not base_model:
+        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Say --model.")
+    place = folder.resolve()
+    name = place.parent.name if place.name == RunFolder(place).adapter.name else place.name
+    return EvaluatedPolicy(name, _normalise_policy_settings({"path": base_model, "lora": lora}), folder)
+
+
+def _read_run_name(folder: RunFolder) -> str:
+    config = read_yaml(folder.config)
+    return f"{config.get('condition', folder.path.name)}-seed{config.get('seed_everything', 0)}"
+
+
+def _read_policy_settings(file: Path) -> dict[str, Any]:
+    """Return the settings of the policy in a configuration; the defaults if it has none."""
+    config = read_yaml(file)
+    model = config.get("model") if isinstance(config, dict) else None
+    if not isinstance(model, dict):
+        raise ValueError(f"{shorten_name(file)}: a configuration of a model holds model: {{policy: ...}}.")
+    return _normalise_policy_settings(model.get("policy") or {})
+
+
+def _resolve_model_settings(model: str) -> dict[str, Any]:
+    if model.endswith((".yaml", ".yml")):
+        return _read_policy_settings(Path(find_config_file(model)))
+    return _normalise_policy_settings({"path": model})
+
+
+def _normalise_policy_settings(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a class and its arguments, however they were written."""
+    if "class_path" in described:
+        return {"class_path": described["class_path"], "init_args": dict(described.get("init_args") or {})}
+    return {"class_path": f"{Policy.__module__}.{Policy.__name__}", "init_args": dict(described)}
+
+
+def _merge_policy_arguments(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(settings["init_args"])
+    for name, value in arguments.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
+            merged[name] = {**merged[name], **value}
+        elif value is not None:
+            merged[name] = value
+    return {**settings, "init_args": merged}
+
+
+def _hash_model_files(location: Path) -> str | None:
+    """Identify the files of a local model; None for one on the hub."""
+    if not location.is_dir():
+        return None
+    files = sorted(path for path in location.iterdir() if path.is_file() and not path.name.startswith("."))
+    sizes = [(path.name, path.stat().st_size) for path in files]
+    listed = [(name, size, file_sha256(location / name) if size <= SMALL else None) for name, size in sizes]
+    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()

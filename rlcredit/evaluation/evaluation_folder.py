@@ -1,0 +1,131 @@
+"""The folder of an evaluation: answers are kept batch by batch, and an interrupted evaluation goes on after them."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlcredit.base.files import lock_file, write_atomically
+from rlcredit.base.messages import print_message
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.evaluation.evaluation_request import list_setting_differences
+from rlcredit.record.journal import Journal, read_journal_entries
+from rlcredit.run_folder.layout import RunFolder
+
+Answer = dict[str, Any]
+"""One completion: number of its ``question`` and ``sample``, ``completion``, ``answer`` found in it (None without one),
+``verdict``, ``tokens``, whether it is ``truncated``, and ``logprob`` (sum) and ``entropy`` (mean per token) in nats."""
+
+
+class PolicyTask(NamedTuple):
+    """Whose answers to what."""
+
+    policy: str
+    task: str
+
+
+class EvaluationFolder:
+    """The folder of one evaluation: the only place that knows the names in it.
+
+    Args:
+        path: of the folder; it need not exist.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def settings(self) -> Path:
+        """What the answers depend on, and what they were made by."""
+        return self.path / "settings.json"
+
+    @property
+    def batches(self) -> Path:
+        """The answers in the order they came, a batch of questions a line."""
+        return self.path / "batches.jsonl"
+
+    @property
+    def answers(self) -> Path:
+        """The answers in order, one a line, with question and reference."""
+        return self.path / "answers.jsonl"
+
+    @property
+    def results(self) -> Path:
+        """Every number, unrounded."""
+        return self.path / "results.json"
+
+    @property
+    def table(self) -> Path:
+        """The tables, as Markdown."""
+        return self.path / "results.md"
+
+    @property
+    def shown_answers(self) -> Path:
+        """Answers as a table for MLflow's pages."""
+        return self.path / "answers.json"
+
+    @property
+    def record(self) -> RunFolder:
+        """Where the record for MLflow lies."""
+        return RunFolder(self.path)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether there is such a record, and it is whole."""
+        return any("table" in entry for entry, _ in read_journal_entries(self.record.record))
+
+    @contextlib.contextmanager
+    def hold_lock(self) -> Iterator[None]:
+        """Keep other evaluations out; the system unlocks the folder when this process ends, however it ends.
+
+        Raises:
+            ValueError: another process writes here, or the folder is not one of an evaluation.
+
+        """
+        there = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
+        if others := [path.name for path in there if path != self.record.lock]:
+            raise ValueError(f"--out: {shorten_name(self.path)} holds something else, {others[0]}. Name a new folder.")
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(lock_file(self.record.lock))
+            except BlockingIOError:
+                raise ValueError(f"another process writes in {self.path}. Wait for it, or say another --out.") from None
+            yield
+
+    def begin_or_resume(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        """Write what is asked, or find that the same has been asked here before.
+
+        Args:
+            settings: that answers depend on.
+            versions: of the code; another one goes on, with a warning.
+
+        Raises:
+            ValueError: something else was asked here.
+
+        """
+        settings = json.loads(json.dumps(settings))
+        if not self.settings.exists():
+            write_atomically(self.settings, json.dumps({"settings": settings, "versions": versions}, indent=1))
+            return
+        before = json.loads(self.settings.read_text(encoding="utf-8"))
+        if differing := list_setting_differences(before["settings"], settings):
+            more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+            raise ValueError(
+                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. Name "
+                "another folder, or leave --out out."
+            )
+        if others := list_setting_differences(before["versions"], versions):
+            print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
+
+    def open_journal(self) -> Journal:
+        """Open the batches to add to them."""
+        return Journal(self.batches)
+
+    def read_answers(self) -> dict[PolicyTask, list[Answer]]:
+        """Return the answers so far, those of a place in the order of its questions."""
+        found: dict[PolicyTask, list[Answer]] = {}
+        for entry, _ in read_journal_entries(self.batches):
+            found.setdefault(PolicyTask(entry["policy"], entry["task"]), []).extend(entry["answers"])
+        return found

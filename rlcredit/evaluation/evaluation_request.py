@@ -1,0 +1,123 @@
+"""What one evaluation asks of every policy, and what makes it the same evaluation when it goes on."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rlcredit.decoding.token_filters import TokenFilter, make_token_filter
+from rlcredit.evaluation.evaluated_policies import EvaluatedPolicy
+from rlcredit.evaluation.question_sets import QuestionSet
+
+
+@dataclass(frozen=True)
+class SamplingParameters:
+    """How completions are drawn.
+
+    Args:
+        completions: n, per question.
+        k: the largest k of pass@k and maj@k, at most n.
+        max_tokens: after which a completion is cut.
+        temperature: T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over the whole
+            vocabulary, whatever is left out of it.
+        top_p: see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
+        top_k: see :class:`~rlcredit.decoding.token_filters.TopK`; likewise.
+        greedy: the likeliest token each time; then n is 1.
+        seed: of the noise. With 0, and the other settings of a run's validation, completions are those of its
+            evaluations.
+
+    """
+
+    completions: int
+    k: int
+    max_tokens: int
+    temperature: float
+    top_p: float | None = None
+    top_k: int | None = None
+    greedy: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.k > self.completions:
+            raise ValueError(
+                f"--k: pass@{self.k} needs {self.k} completions per question, got {self.completions}. Raise "
+                "--completions, or leave it out."
+            )
+        if self.greedy and self.completions > 1:
+            raise ValueError(f"--greedy: all {self.completions} completions would be the same. Ask for one.")
+
+    @property
+    def token_filter(self) -> TokenFilter | None:
+        """Return the filter of tokens; None if every token may be drawn."""
+        return make_token_filter(self.top_k, self.top_p, self.greedy)
+
+    @property
+    def ks(self) -> list[int]:
+        """Return 1, 2, 4 and so on, up to the largest k, and that."""
+        return sorted({2**power for power in range(self.k.bit_length()) if 2**power <= self.k} | {self.k})
+
+    @property
+    def description(self) -> str:
+        """Return it for people."""
+        if self.greedy:
+            how = f"greedy, entropy at temperature {self.temperature:g}"
+        else:
+            left_out = [
+                f"{name} {value:g}" for name in ("top_p", "top_k") if (value := getattr(self, name)) is not None
+            ]
+            how = ", ".join([f"temperature {self.temperature:g}", *left_out])
+        number = "1 completion" if self.completions == 1 else f"{self.completions} completions"
+        return f"{number} per question, {self.max_tokens} tokens at most, {how}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """One evaluation.
+
+    Args:
+        sets: of questions.
+        contestants: who answer; the first is the one that others are compared with.
+        drawing: how.
+        margin: difference of accuracy that would not matter, in proportions.
+
+    """
+
+    sets: Sequence[QuestionSet]
+    contestants: Sequence[EvaluatedPolicy]
+    drawing: SamplingParameters
+    margin: float
+
+    def settings(self) -> dict[str, Any]:
+        """Return all that answers depend on."""
+        return {
+            "drawing": {name: value for name, value in asdict(self.drawing).items() if name != "k"},  # k only counts
+            "policies": {contestant.name: contestant.identity() for contestant in self.contestants},
+            "tasks": {each.name: each.identity() for each in self.sets},
+        }
+
+
+def hash_evaluation_settings(settings: Mapping[str, Any]) -> str:
+    """Return eight letters that tell settings apart."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str]:
+    """Return where two settings differ, as ``place: before, not now``.
+
+    Example:
+        >>> list_setting_differences({"drawing": {"seed": 0}}, {"drawing": {"seed": 1}})
+        ['drawing.seed: 0, not 1']
+
+    """
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = [*before, *(key for key in now if key not in before)]
+        inner = (list_setting_differences(before.get(key), now.get(key), f"{place}.{key}".lstrip(".")) for key in keys)
+        return [each for some in inner for each in some]
+    return [] if before == now else [f"{place}: {_shorten_json(before)}, not {_shorten_json(now)}"]
+
+
+def _shorten_json(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:56]} ..."

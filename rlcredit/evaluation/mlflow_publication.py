@@ -1,0 +1,103 @@
+"""An evaluation in MLflow: one run with its metrics, its files, and answers as a table."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from rlcredit.base.files import write_atomically
+from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
+from rlcredit.evaluation.evaluation_request import EvaluationRequest
+from rlcredit.evaluation.result_files import EvaluationResults, iterate_answer_rows
+from rlcredit.record import MLflowDestination, RunRecord
+from rlcredit.record.destination import make_destination
+
+SHOWN = 1000
+"""Answers in the table that MLflow's pages show; the file has all."""
+
+
+def make_mlflow_destination(
+    uri: str, experiment: str, request: EvaluationRequest, path: Path, versions: Mapping[str, str]
+) -> MLflowDestination | None:
+    """Return the MLflow run of an evaluation; None if it has none.
+
+    Args:
+        uri: of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
+        experiment: its name.
+        request: that has been asked.
+        path: of the folder.
+        versions: of the code.
+
+    """
+    if uri == "none":
+        return None
+    settings = {"tracking_uri": None if uri == "env" else uri, "experiment_name": experiment}
+    tags = {"kind": "evaluation", "seed": str(request.drawing.seed), **versions}
+    to = make_destination(settings, path.resolve().name, tags)
+    assert to.address  # refuses an environment without one
+    return to
+
+
+def publish_evaluation(
+    request: EvaluationRequest,
+    folder: EvaluationFolder,
+    results: EvaluationResults,
+    answers: Mapping[PolicyTask, Sequence[Answer]],
+    to: MLflowDestination,
+) -> None:
+    """Record a finished evaluation and have it delivered; if MLflow is away, a message says how later.
+
+    Args:
+        request: that has been asked.
+        folder: with its files.
+        results: of it.
+        answers: all of them.
+        to: where it is delivered.
+
+    """
+    write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
+    former = MLflowDestination.load(folder.record.tracking)
+    to.removes += [former.run_id] if former and former.run_id else []  # of a record that was cut off
+    record = RunRecord(folder.record, to=to)
+    try:
+        record.log_hyperparams(_list_mlflow_parameters(request))
+        record.log_metrics(_collect_mlflow_metrics(results), step=0)
+        for path in (folder.results, folder.table, folder.answers):
+            record.log_file(path)
+        record.log_table(folder.shown_answers.name)
+    finally:
+        record.close("FINISHED")
+
+
+def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
+    settings = {
+        f"policy/{each.name}": f"{each.settings['init_args'].get('path', 'tiny')}, {each.adapter or 'no adapter'}"
+        for each in request.contestants
+    }
+    tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
+    return {**settings, **tasks, "completions": request.drawing.description, "margin": str(request.margin)}
+
+
+def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for (policy, task), scores in results.measured.items():
+        place = f"{task}/{policy}"
+        for name in scores.accuracy:
+            interval = scores.interval(name)
+            metrics |= {f"{place}/{name}": scores.mean(name)}
+            metrics |= {f"{place}/{name}_low": interval.low, f"{place}/{name}_high": interval.high}
+        metrics |= {f"{place}/{name}": value for name, value in scores.means.items()}
+    for each in results.compared:
+        for name, test in each.differences.items():
+            metrics[f"{each.task}/{each.policy} - {each.baseline}/{name}"] = test.difference
+    return metrics
+
+
+def _select_shown_answers(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> list[dict[str, object]]:
+    """Return answers for the table: the first to every question, then the second, until it is full."""
+    ordered = sorted(iterate_answer_rows(request, answers), key=lambda row: row["sample"])
+    return list(
+        islice(({**row, "prompt": str(row["prompt"]), "answer": row["answer"] or ""} for row in ordered), SHOWN)
+    )

@@ -1,0 +1,99 @@
+"""From the answers in a folder to its files: every number as JSON, tables as Markdown, answers one a line."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from rlcredit.base.files import write_atomically
+from rlcredit.evaluation.evaluation_folder import Answer, EvaluationFolder, PolicyTask
+from rlcredit.evaluation.evaluation_request import EvaluationRequest
+from rlcredit.evaluation.evaluation_tables import render_evaluation_page
+from rlcredit.evaluation.policy_accuracy import PolicyAccuracy, measure_policy_accuracy
+from rlcredit.evaluation.policy_comparison import PolicyComparison, compare_policies
+
+
+class EvaluationResults(NamedTuple):
+    """What an evaluation has found."""
+
+    measured: Mapping[PolicyTask, PolicyAccuracy]
+    compared: Sequence[PolicyComparison]
+
+
+def compute_evaluation_results(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> EvaluationResults:
+    """Score all answers and compare the policies.
+
+    Args:
+        request: that has been asked.
+        answers: all of them.
+
+    """
+    drawing = request.drawing
+    policies = [contestant.name for contestant in request.contestants]
+    measured = {
+        PolicyTask(name, each.name): measure_policy_accuracy(
+            answers[PolicyTask(name, each.name)], drawing.completions, drawing.ks
+        )
+        for each in request.sets
+        for name in policies
+    }
+    return EvaluationResults(
+        measured, compare_policies(measured, policies, request.margin) if len(policies) > 1 else []
+    )
+
+
+def write_evaluation_files(
+    request: EvaluationRequest,
+    folder: EvaluationFolder,
+    results: EvaluationResults,
+    answers: Mapping[PolicyTask, Sequence[Answer]],
+    versions: Mapping[str, str],
+) -> None:
+    """Write the files of a finished evaluation.
+
+    Args:
+        request: that has been asked.
+        folder: of it.
+        results: of it.
+        answers: all of them.
+        versions: of the code.
+
+    """
+    tasks = {
+        each.name: {name: scores.to_dict() for (name, task), scores in results.measured.items() if task == each.name}
+        for each in request.sets
+    }
+    content = {
+        "results": tasks,
+        "comparisons": [each.to_dict() for each in results.compared],
+        "margin": request.margin,
+        "drawing": asdict(request.drawing),
+        "settings": request.settings(),
+        "versions": dict(versions),
+    }
+    write_atomically(folder.results, json.dumps(content, indent=1, ensure_ascii=False))
+    write_atomically(folder.table, render_evaluation_page(request, *results))
+    lines = (json.dumps(row, ensure_ascii=False) for row in iterate_answer_rows(request, answers))
+    write_atomically(folder.answers, "".join(f"{line}\n" for line in lines))
+
+
+def iterate_answer_rows(
+    request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
+) -> Iterator[dict[str, Any]]:
+    """Yield every answer with its policy, its question as the policy read it, and the reference.
+
+    Args:
+        request: that has been asked.
+        answers: all of them.
+
+    """
+    for each in request.sets:
+        prompts = each.task.held_out_prompts(0, each.size)
+        asked = dict(zip(prompts.numbers, zip(prompts.questions, prompts.examples, strict=True), strict=True))
+        for contestant in request.contestants:
+            for answer in answers[PolicyTask(contestant.name, each.name)]:
+                prompt, example = asked[answer["question"]]
+                said = {"policy": contestant.name, "task": each.name, "prompt": prompt, "reference": example.reference}
+                yield {**said, **answer}

@@ -1,0 +1,1 @@
+"""Pure formulas on tensors, which every operator is made of; imports torch and nothing else."""

@@ -1,0 +1,127 @@
+"""Rewards and tokens relative to those of the same prompt; a reward that is NaN was not judged and does not count."""
+
+from torch import Tensor
+
+from rlcredit.formulas.masked import FLAT, masked_mean, masked_var
+
+ROUNDING = 1e-6
+"""A smaller difference of rewards is rounding: completions without verdict carry the mean of the judged ones."""
+
+
+def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
+    """Return each reward's distance from its group's mean, exactly zero where it is the mean, and the means.
+
+    Args:
+        rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
+        group_size: G.
+
+    Returns:
+        Deviations, zero without a verdict, shape ``(P, G)``; and means of the judged, zero if there are none, shape
+        ``(P, 1)``; float64.
+
+    Example:
+        >>> import torch
+        >>> deviations, means = group_deviations(torch.tensor([1.0, 0.0, 0.0, torch.nan, 0.0]), group_size=5)
+        >>> deviations.tolist(), means.tolist()
+        ([[0.75, -0.25, -0.25, 0.0, -0.25]], [[0.25]])
+
+    """
+    groups = rewards.view(-1, group_size).double()
+    means = masked_mean(groups, ~groups.isnan(), dim=-1, keepdim=True)
+    deviations = groups - means
+    return deviations.where(deviations.abs() > ROUNDING, 0), means
+
+
+def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
+    """Return how many completions of each group were judged, shape ``(P, 1)`` float64; arguments as above.
+
+    Example:
+        >>> import torch
+        >>> judged_counts(torch.tensor([1.0, torch.nan, 0.0, 0.0]), group_size=2)
+        tensor([[1.],
+                [2.]], dtype=torch.float64)
+
+    """
+    return (~rewards.isnan()).view(-1, group_size).sum(-1, keepdim=True).double()
+
+
+def group_std(rewards: Tensor, group_size: int) -> Tensor:
+    """Return the unbiased deviation of each group's judged rewards, shape ``(P, 1)`` float64; arguments as above.
+
+    Example:
+        >>> import torch
+        >>> group_std(torch.tensor([1.0, 0.0, torch.nan, torch.nan]), group_size=4)
+        tensor([[0.7071]], dtype=torch.float64)
+
+    """
+    deviations, _ = group_deviations(rewards, group_size)
+    # Those without a verdict lie at the mean and add no square; a single verdict has no unbiased deviation.
+    of_all = deviations.std(-1, keepdim=True, correction=min(1, group_size - 1))
+    return of_all * ((group_size - 1) / (judged_counts(rewards, group_size) - 1).clamp(min=1)).sqrt()
+
+
+def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tensor:
+    """Replace unknown values by the mean of the known values of their group.
+
+    Args:
+        values: shape ``(B,)``, groups of ``group_size`` neighbours.
+        known: shape ``(B,)`` bool.
+        group_size: G.
+
+    Returns:
+        Shape ``(B,)``; zero in a group in which none is known.
+
+    Example:
+        >>> import torch
+        >>> group_imputed_values(torch.tensor([1.0, 0.0, 9.0]), torch.tensor([True, True, False]), group_size=3)
+        tensor([1.0000, 0.0000, 0.5000])
+
+    """
+    groups, where = values.view(-1, group_size), known.view(-1, group_size)
+    return groups.where(where, masked_mean(groups, where, dim=-1, keepdim=True)).flatten()
+
+
+def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
+    """Return which groups hold right answers and no wrong ones, and which hold wrong ones and no right ones.
+
+    Args:
+        verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
+        group_size: G.
+
+    Returns:
+        Two of shape ``(P,)`` bool; a group without any verdict is in neither.
+
+    Example:
+        >>> import torch
+        >>> unanimous_groups(torch.tensor([1.0, torch.nan, 0.0, 0.0, 1.0, 0.0]), group_size=2)
+        (tensor([ True, False, False]), tensor([False,  True, False]))
+
+    """
+    groups = verdicts.view(-1, group_size)
+    right, wrong = (groups == 1).any(-1), (groups == 0).any(-1)
+    return right & ~wrong, wrong & ~right
+
+
+def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
+    """Standardise over all tokens of each group, with the population deviation.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+
+    Returns:
+        Shape ``(B, T)``; zero where a group's values do not vary, and outside the mask.
+
+    Example:
+        >>> import torch
+        >>> group_standardized(torch.tensor([[0.0, 2.0]]), torch.tensor([[True, True]]), group_size=1)
+        tensor([[-1.,  1.]])
+
+    """
+    groups = len(mask) // group_size
+    rows, where = values.reshape(groups, -1), mask.reshape(groups, -1)
+    deviation = masked_var(rows, where, dim=-1, keepdim=True).sqrt()
+    varies = deviation > FLAT * masked_mean(rows.abs(), where, dim=-1, keepdim=True)
+    standard = (rows - masked_mean(rows, where, dim=-1, keepdim=True)) / deviation
+    return standard.where(where & varies, 0).view(mask.shape)

@@ -1,0 +1,211 @@
+"""Statistics over the true positions of a mask; values at false positions never matter."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.formulas.choices import require_choice
+
+
+def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Sum ``values`` where ``mask`` is true.
+
+    Args:
+        values: any shape; NaN or infinity under a false position is ignored.
+        mask: boolean, same shape.
+        dim: the dimension to reduce; all of them if None.
+        keepdim: keep the reduced dimension with size one; needs ``dim``.
+
+    Example:
+        >>> import torch
+        >>> masked_sum(torch.tensor([1.0, 2.0, float("nan")]), torch.tensor([True, True, False]))
+        tensor(3.)
+
+    """
+    kept = values.where(mask, 0)
+    return kept.sum() if dim is None else kept.sum(dim, keepdim=keepdim)
+
+
+def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Average ``values`` where ``mask`` is true; zero where no position is.
+
+    Args:
+        values: any shape.
+        mask: boolean, same shape.
+        dim: the dimension to reduce; all of them if None.
+        keepdim: keep the reduced dimension with size one; needs ``dim``.
+
+    Example:
+        >>> import torch
+        >>> masked_mean(torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[True, True, False]]), dim=-1)
+        tensor([2.])
+
+    """
+    count = mask.sum() if dim is None else mask.sum(dim, keepdim=keepdim)
+    return masked_sum(values, mask, dim, keepdim) / count.clamp(min=1)
+
+
+def masked_var(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """Return the population variance of ``values`` where ``mask`` is true; zero where no position is.
+
+    Args:
+        values: any shape.
+        mask: boolean, same shape.
+        dim: the dimension to reduce; all of them if None.
+        keepdim: keep the reduced dimension with size one; needs ``dim``.
+
+    Example:
+        >>> masked_var(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([True, True, False]))
+        tensor(1.)
+
+    """
+    mean = masked_mean(values, mask, dim, keepdim=dim is not None)
+    return masked_mean((values - mean) ** 2, mask, dim, keepdim)
+
+
+def variance_within_between(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Split the variance over tokens into that inside completions and that between their means; the sum is the whole.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: boolean, same shape.
+
+    Returns:
+        Within and between, completions counted by their tokens.
+
+    Example:
+        >>> variance_within_between(torch.tensor([[1.0, 3.0], [6.0, 8.0]]), torch.ones(2, 2, dtype=torch.bool))
+        (tensor(1.), tensor(6.2500))
+
+    """
+    means = masked_mean(values, mask, dim=-1, keepdim=True).expand_as(values)
+    return masked_mean((values - means) ** 2, mask), masked_var(means, mask)
+
+
+def masked_median(values: Tensor, mask: Tensor) -> Tensor:
+    """Return the median of each row where ``mask`` is true, shape ``(..., 1)``; zero where no position is.
+
+    Args:
+        values: shape ``(..., T)``.
+        mask: boolean, same shape.
+
+    Example:
+        >>> masked_median(torch.tensor([[4.0, 1.0, 2.0, 99.0]]), torch.tensor([[True, True, True, False]]))
+        tensor([[2.]])
+
+    """
+    ordered = pad(values.where(mask, torch.inf), (0, 1), value=torch.inf).sort(-1).values  # a row may be empty
+    count = mask.sum(-1, keepdim=True)
+    low, high = ((count - 1) // 2).clamp(min=0), count // 2
+    return ((ordered.gather(-1, low) + ordered.gather(-1, high)) / 2).where(count > 0, 0)
+
+
+def masked_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
+    """Return Pearson's correlation where ``mask`` is true; zero where one of the two does not vary.
+
+    Args:
+        values: any shape.
+        others: same shape.
+        mask: boolean, same shape.
+
+    Example:
+        >>> masked_correlation(torch.tensor([1.0, 2.0]), torch.tensor([5.0, 1.0]), torch.tensor([True, True]))
+        tensor(-1.)
+
+    """
+    deviations, other_deviations = values - masked_mean(values, mask), others - masked_mean(others, mask)
+    scale = (masked_mean(deviations**2, mask) * masked_mean(other_deviations**2, mask)).sqrt()
+    return (masked_mean(deviations * other_deviations, mask) / scale).where(scale > 0, 0)
+
+
+def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = False) -> Tensor:
+    """Mark the largest values of each row: exactly ``max(1, floor(share * n))`` of its n true positions.
+
+    Among equal values the first win. A threshold at the quantile would keep them all, however many there are.
+
+    Args:
+        values: shape ``(..., T)``, finite where ``mask`` is true.
+        mask: boolean, same shape.
+        share: in [0, 1].
+        keep_ties: also mark whatever equals the smallest value marked, as a threshold would.
+
+    Returns:
+        Boolean, same shape; false wherever ``mask`` is.
+
+    Example:
+        >>> values, mask = torch.tensor([[0.0, 0.0, 5.0, 0.0, 9.0]]), torch.tensor([[True, True, True, True, False]])
+        >>> masked_topk(values, mask, 0.5)
+        tensor([[ True, False,  True, False, False]])
+        >>> masked_topk(values, mask, 0.5, keep_ties=True)
+        tensor([[ True,  True,  True,  True, False]])
+
+    """
+    ranked = values.where(mask, -torch.inf)
+    order = ranked.argsort(dim=-1, descending=True, stable=True)
+    rank = torch.empty_like(order).scatter_(
+        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    )
+    # 0.29 * 100 is 28.999... in binary, and means 29 tokens.
+    count = (mask.sum(-1, keepdim=True).double() * share + 1e-9).floor().clamp(min=1)
+    kept = (rank < count) & mask
+    if not keep_ties:
+        return kept
+    least = pad(values.where(kept, torch.inf), (0, 1), value=torch.inf).amin(-1, keepdim=True)  # a row may be empty
+    return (ranked >= least) & mask
+
+
+def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> list[Tensor]:
+    """Return the nearest-rank quantiles of ``values`` where ``mask`` is true.
+
+    Sorting, unlike :func:`torch.quantile`, has no limit on the number of values.
+
+    Args:
+        values: any shape.
+        mask: boolean, same shape, true somewhere.
+        quantiles: numbers in [0, 1].
+
+    Example:
+        >>> import torch
+        >>> masked_quantiles(torch.arange(5.0), torch.ones(5, dtype=torch.bool), [0.5, 1.0])
+        [tensor(2.), tensor(4.)]
+
+    """
+    ordered = values[mask].sort().values
+    return [ordered[round(q * (len(ordered) - 1))] for q in quantiles]
+
+
+Normalization = Literal["none", "zscore", "scale", "mad"]
+
+FLAT = 1e-5
+"""Below this deviation, as a share of its mean size, a signal varies by rounding only."""
+
+
+def completion_normalized(values: Tensor, mask: Tensor, normalization: Normalization) -> Tensor:
+    r"""Scale each completion's values by its own deviation.
+
+    ``none``: as they are. ``scale``: :math:`x / \sigma`, population deviation. ``mad``: :math:`x / (1.4826\,
+    \mathrm{MAD})`, robust against outliers, ``scale`` where more than half of the values are equal. ``zscore``:
+    :math:`(x - \bar x) / \sigma`; the centring turns every value below the mean negative. Flat completions stay as they
+    are.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        normalization: which of the four.
+
+    Returns:
+        Shape ``(B, T)``.
+
+    """
+    require_choice("normalized", "normalization", normalization, get_args(Normalization))
+    if normalization == "none":
+        return values
+    flat = FLAT * masked_mean(values.abs(), mask, dim=-1, keepdim=True)
+    scale = masked_var(values, mask, dim=-1, keepdim=True).sqrt()
+    if normalization == "mad":
+        robust = 1.4826 * masked_median((values - masked_median(values, mask)).abs(), mask)
+        scale = robust.where(robust > flat, scale)
+    centre = masked_mean(values, mask, dim=-1, keepdim=True) if normalization == "zscore" else 0.0
+    return ((values - centre) / scale).where(scale > flat, values)

@@ -1,0 +1,68 @@
+"""Right and wrong completions of a group as two sets, each shaped and normalised for itself."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.masked import masked_mean, masked_var
+
+NormSet = Literal["own", "all"]
+"""Over which tokens a shaped reward is standardised: those of its own set, or of both, the other set's being zero."""
+
+
+def shaped_rewards(
+    verdicts: Tensor, entropy: Tensor, mask: Tensor, group_size: int, base: float, bonus: float, floor: float
+) -> tuple[Tensor, Tensor]:
+    r"""Share a bonus for right, and a malus for wrong answers out among the completions alive at the same position.
+
+    .. math:: \tilde r^+_{i,t} = \alpha_1 + \alpha_2 \frac{H_{i,t}}{\sum_{k \in O^+} H_{k,t}}\, d_t, \qquad
+        \tilde r^-_{j,t} = -\alpha_1 - \alpha_2 \frac{1 / H_{j,t}}{\sum_{k \in O^-} 1 / H_{k,t}}\, h_t
+
+    with :math:`d_t` right and :math:`h_t` wrong completions of the group alive at t. Eq. 3 and 5 of Tan et al. (2025,
+    arXiv:2508.04349).
+
+    Args:
+        verdicts: 1 for right, 0 for wrong; any other value is in neither set, shape ``(B,)``.
+        entropy: in nats, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        group_size: G.
+        base: :math:`\alpha_1`.
+        bonus: :math:`\alpha_2`.
+        floor: smallest entropy that is divided by.
+
+    Returns:
+        Shaped rewards of both sets, shape ``(2, P, G, T)`` float64, and where each is defined.
+
+    """
+    alive = mask.view(-1, group_size, mask.shape[-1])
+    verdict = verdicts.view(-1, group_size, 1)
+    members = torch.stack([alive & (verdict == 1), alive & (verdict == 0)])
+    certain = entropy.view(alive.shape).double().clamp(min=floor)
+    weights = torch.stack([certain, 1 / certain]).where(members, 0)
+    share = weights / weights.sum(2, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    sign = weights.new_tensor([1.0, -1.0]).view(2, 1, 1, 1)
+    return (sign * (base + bonus * share * members.sum(2, keepdim=True))).where(members, 0), members
+
+
+def outcome_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Tensor:
+    """Standardise each set inside its group and put both into one tensor.
+
+    Over its own set, a binary outcome disappears: each set has mean zero, and half of the tokens of right answers get
+    negative credit. With the other set's tokens counted at zero, signs survive as long as both sets are large.
+
+    Args:
+        shaped: as :func:`shaped_rewards` returns it, shape ``(2, P, G, T)``.
+        members: likewise, bool.
+        norm_set: which tokens count.
+
+    Returns:
+        Shape ``(P * G, T)`` float64; zero in neither set, and where nothing varies.
+
+    """
+    counted = members if norm_set == "own" else members.any(0, keepdim=True).expand(members.shape)
+    values, where = shaped.flatten(2), counted.flatten(2)
+    deviation = masked_var(values, where, dim=-1, keepdim=True).sqrt()
+    standard = (values - masked_mean(values, where, dim=-1, keepdim=True)) / deviation
+    kept = standard.where(members.flatten(2) & (deviation > 1e-9), 0)
+    return kept.sum(0).view(-1, shaped.shape[-1])

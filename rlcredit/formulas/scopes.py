@@ -1,0 +1,64 @@
+"""The most extreme tokens of a completion, of a group or of a batch."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.distributed import gather_over_processes, sum_over_processes
+from rlcredit.formulas.masked import masked_topk
+
+Scope = Literal["sequence", "group", "batch"]
+"""A token is compared with those of its completion, of its prompt's group, or of the batch on all processes."""
+
+
+def top_share_mask(
+    values: Tensor, mask: Tensor, share: float, scope: Scope, group_size: int, keep_ties: bool = False
+) -> Tensor:
+    """Mark the share of tokens with the largest values inside each scope; see :func:`masked_topk`.
+
+    Args:
+        values: shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        share: in [0, 1].
+        scope: among which tokens.
+        group_size: G; used by the scope ``group`` only.
+        keep_ties: also mark whatever equals the smallest value marked.
+
+    Returns:
+        Boolean, shape ``(B, T)``.
+
+    """
+    require_choice("top_share", "scope", scope, get_args(Scope))
+    if scope == "batch":
+        every, own_part = gather_over_processes(values[mask])
+        kept = masked_topk(every, torch.ones_like(every, dtype=torch.bool), share, keep_ties)
+        return torch.zeros_like(mask).masked_scatter(mask, kept[own_part])
+    rows = scope_count(mask, scope, group_size)
+    return masked_topk(values.reshape(rows, -1), mask.reshape(rows, -1), share, keep_ties).view(mask.shape)
+
+
+def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
+    """How many scopes this process holds."""
+    return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
+
+
+def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) -> Tensor:
+    """Return which share of its scope's tokens is kept, for every token.
+
+    Args:
+        kept: boolean, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+        scope: over which tokens.
+        group_size: G; used by the scope ``group`` only.
+
+    Returns:
+        Shape ``(B, 1)``; one where the scope has no tokens or keeps none.
+
+    """
+    rows = scope_count(mask, scope, group_size)
+    counts = torch.stack([(kept & mask).reshape(rows, -1).sum(-1), mask.reshape(rows, -1).sum(-1)]).float()
+    some, every = sum_over_processes(counts) if scope == "batch" else counts
+    share = (some / every).where(some > 0, 1.0)
+    return share.repeat_interleave(len(mask) // rows)[:, None]

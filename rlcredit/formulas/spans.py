@@ -1,0 +1,121 @@
+"""From phrases in a text to the tokens that spell them."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.masked import masked_mean
+
+Span = tuple[int, int]
+"""First character and the one after the last."""
+
+APOSTROPHE = "['\u2019\u2018\u02bc`]"
+BETWEEN_WORDS = r"(?:[\s,*\-\u2010-\u2015\u2026]|\.{2,}+)++"
+"""White space, commas, hyphens, emphasis and dots of hesitation may stand between the words of a phrase.
+
+Possessive quantifiers: separators never backtrack, however many dots a completion ends in.
+"""
+
+
+@lru_cache(maxsize=64)
+def _compile_phrase_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """Match, without consuming it, the longest phrase that begins at a word."""
+    longest_first = sorted(phrases, key=lambda phrase: -len(phrase))
+    words = [[re.escape(word).replace("'", APOSTROPHE) for word in phrase.split()] for phrase in longest_first]
+    return re.compile(rf"(?<!\w)(?=({'|'.join(map(BETWEEN_WORDS.join, words))})(?!\w))", re.IGNORECASE)
+
+
+def phrase_spans(text: str, phrases: Iterable[str]) -> list[Span]:
+    r"""Find phrases as whole words, in any case, whatever separates them.
+
+    Straight and curly apostrophes are one; commas, hyphens, dots and line breaks may stand where a phrase has a space.
+
+    Args:
+        text: of a completion.
+        phrases: words separated by spaces, apostrophes straight.
+
+    Returns:
+        Spans in order; those that overlap are joined.
+
+    Example:
+        >>> phrase_spans("Wait, let me\nthink. That\u2019s it.", ["wait let me", "let me think", "that's it"])
+        [(0, 18), (20, 29)]
+
+    """
+    spans: list[Span] = []
+    for match in _compile_phrase_pattern(phrases).finditer(text) if (phrases := tuple(phrases)) else ():
+        start, end = match.span(1)
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
+    """Mark the tokens of which a character lies inside a span.
+
+    A token without text, such as the first bytes of a curly apostrophe, is marked between two characters of a span, but
+    not before or after it.
+
+    Args:
+        tokens: decoded pieces; joined, they are the text.
+        spans: of the text; they may overlap.
+
+    Returns:
+        Boolean, shape ``(len(tokens),)``.
+
+    Example:
+        >>> mask_from_spans(["So", " no", "tice", " that", " 4"], [(3, 14)])
+        tensor([False,  True,  True,  True, False])
+
+    """
+    ends = list(accumulate(map(len, tokens)))
+    starts = [0, *ends[:-1]]
+    marked = torch.zeros(len(tokens), dtype=torch.bool)
+    for start, end in spans:
+        marked[bisect_right(ends, start) : bisect_left(starts, end)] = True
+    return marked
+
+
+def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable[Span]], mask: Tensor) -> Tensor:
+    """Apply :func:`mask_from_spans` to a batch.
+
+    Args:
+        rows: decoded pieces of each completion.
+        spans: of each completion.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
+
+    """
+    marked = torch.zeros(mask.shape, dtype=torch.bool)
+    for row, tokens, row_spans in zip(marked, rows, spans, strict=True):
+        row[: len(tokens)] = mask_from_spans(tokens, row_spans)
+    return marked.to(mask.device) & mask
+
+
+def phrase_plan_mask(rows: Sequence[Sequence[str]], phrases: Iterable[str], mask: Tensor) -> Tensor:
+    """Mark the tokens of a batch that spell one of some phrases; shapes as in :func:`plan_mask_from_spans`."""
+    phrases = tuple(phrases)
+    return plan_mask_from_spans(rows, [phrase_spans("".join(tokens), phrases) for tokens in rows], mask)
+
+
+def plan_coverage(plan_mask: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    """Return the share of tokens that are planning, and the share of completions that hold any.
+
+    Args:
+        plan_mask: true on planning tokens, shape ``(B, T)``.
+        mask: true on sampled tokens, shape ``(B, T)``.
+
+    """
+    return {
+        "coverage": masked_mean(plan_mask.float(), mask),
+        "planning_completions": (plan_mask & mask).any(-1).float().mean(),
+    }

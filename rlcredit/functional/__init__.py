@@ -1,1 +1,0 @@
-"""Ground floor: tensors in, tensors out; imports torch and nothing else."""

@@ -1,1 +1,0 @@
-"""Looking before measuring: what a prompt is, and what a policy answers, token by token."""

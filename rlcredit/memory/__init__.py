@@ -1,1 +1,0 @@
-"""How much memory a policy takes, by calculation: from the sizes in its configuration, before a weight is read."""

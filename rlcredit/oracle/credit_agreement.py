@@ -1,0 +1,154 @@
+"""How well a signal finds true credit, and how far the credit in a ledger agrees with it."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.oracle.credit_estimate import TrueCredit
+from rlcredit.statistics.adjusted_p import benjamini_hochberg_adjusted_p
+
+
+def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
+    """Return Spearman's correlation; zero where one of the two does not vary.
+
+    Args:
+        first: shape ``(N,)``.
+        second: shape ``(N,)``.
+
+    Example:
+        >>> import torch
+        >>> signal_rank_correlation(torch.tensor([1.0, 2.0, 9.0]), torch.tensor([0.3, 0.2, 0.1]))
+        -1.0
+
+    """
+    from scipy import stats  # noqa: PLC0415
+
+    ranks = [stats.rankdata(values.double().numpy()) for values in (first, second)]
+    if min(np.ptp(r) for r in ranks) == 0:
+        return 0.0
+    return round(float(np.corrcoef(*ranks)[0, 1]), 12)
+
+
+def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
+    """Return the chance that a positive scores higher than a negative, ties counting half; one half without either.
+
+    Args:
+        scores: shape ``(N,)``.
+        positive: shape ``(N,)`` bool.
+
+    Example:
+        >>> import torch
+        >>> roc_area_under_curve(torch.tensor([0.9, 0.1, 0.1]), torch.tensor([True, True, False]))
+        0.75
+
+    """
+    from scipy import stats  # noqa: PLC0415
+
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives:
+        return 0.5
+    ranks = stats.rankdata(scores.double().numpy())
+    return float((ranks[positive.numpy()].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
+    """Return which part of the mass lies on the share of positions with the highest scores.
+
+    Positions with equal scores at the edge count in part, as if drawn by lot: a score that is constant captures
+    ``share`` of the mass.
+
+    Args:
+        mass: non-negative, shape ``(N,)``.
+        scores: shape ``(N,)``.
+        share: in [0, 1].
+
+    Example:
+        >>> import torch
+        >>> captured_mass(torch.tensor([3.0, 1.0, 0.0, 0.0]), torch.tensor([0.9, 0.2, 0.2, 0.1]), share=0.5)
+        0.875
+
+    """
+    weights, values = mass.double().numpy(), scores.double().numpy()
+    if weights.sum() == 0:
+        return 0.0
+    count = share * len(values)
+    edge = np.sort(values)[::-1][min(len(values) - 1, int(np.ceil(count)) - 1)] if count > 0 else np.inf
+    above, tied = values > edge, values == edge
+    tied_share = (count - above.sum()) / tied.sum() if tied.any() else 0.0
+    return float((weights[above].sum() + tied_share * weights[tied].sum()) / weights.sum())
+
+
+FALSE_DISCOVERIES = 0.05
+
+
+def credit_fork_mask(truth: TrueCredit) -> Tensor:
+    """Mark the tokens that have credit: exact sign tests, false discoveries held to 5 %, shape ``(N, T)`` bool."""
+    significant = torch.zeros_like(truth.mask)
+    significant[truth.mask] = torch.from_numpy(
+        benjamini_hochberg_adjusted_p(truth.p[truth.mask].numpy()) <= FALSE_DISCOVERIES
+    )
+    return significant
+
+
+def measure_credit_detection(truth: TrueCredit, scores: Tensor) -> dict[str, float]:
+    """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``.
+
+    Estimates are noisy where the policy is uncertain, so their size would make any measure of uncertainty look good;
+    the square of credit without its noise does not, see ``test_noise_is_not_taken_for_credit``.
+    """
+    size, square = scores[truth.mask].abs(), truth.square[truth.mask]
+    return {
+        "auc": roc_area_under_curve(size, credit_fork_mask(truth)[truth.mask]),
+        "rank": signal_rank_correlation(size, square),
+        "mass_10": captured_mass(square, size, 0.1),
+        "mass_20": captured_mass(square, size, 0.2),
+    }
+
+
+def measure_credit_cosines(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+    """Return how far advantages agree with true credit, over all tokens and over deviations in completions."""
+
+    def cosine(a: Tensor, b: Tensor) -> float:
+        product = a.norm() * b.norm()
+        return float(a @ b / product) if product > 0 else 0.0
+
+    vectors = [values.double().where(truth.mask, 0) for values in (advantages, truth.credit)]
+    centred = [values - masked_mean(values, truth.mask, dim=-1, keepdim=True) for values in vectors]
+    return {
+        "cosine": cosine(*(values[truth.mask] for values in vectors)),
+        "cosine_within": cosine(*(values[truth.mask] for values in centred)),
+    }
+
+
+def measure_wrong_signs(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+    """Return the share of the forks whose advantage has the sign opposite to their true credit, and its two parts.
+
+    What EP-GRPO (Yu et al., 2026, arXiv:2605.04960) says of uniform credit, measured against truth instead of a proxy:
+    good tokens of wrong answers are punished, bad tokens of right answers rewarded. Forks without advantage count as
+    agreeing; without any fork there is no share, and none is returned.
+    """
+    where = credit_fork_mask(truth)
+    if not where.any():
+        return {}
+    credit, advantages = truth.credit[where], advantages[where]
+    punished, rewarded = (credit > 0) & (advantages < 0), (credit < 0) & (advantages > 0)
+    shares = {"opposite": punished | rewarded, "good_punished": punished, "bad_rewarded": rewarded}
+    return {name: share.double().mean().item() for name, share in shares.items()}
+
+
+def measure_token_information(truth: TrueCredit, entropy: Tensor, bins: int = 4) -> dict[str, float]:
+    """Return the mean information about the verdict beside the mean entropy, in nats, over all tokens and by entropy.
+
+    Args:
+        truth: of some completions.
+        entropy: of their tokens, shape ``(N, T)``.
+        bins: of equally many tokens each, from the lowest entropy to the highest.
+
+    """
+    values, said = entropy[truth.mask].double(), truth.information[truth.mask]
+    found = {"information": said.mean().item(), "entropy": values.mean().item()}
+    for place, part in enumerate(values.argsort(stable=True).chunk(bins), start=1):
+        found |= {f"information_{place}_of_{bins}": said[part].mean().item()}
+        found |= {f"entropy_{place}_of_{bins}": values[part].mean().item()}
+    return found

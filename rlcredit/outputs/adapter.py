@@ -1,0 +1,123 @@
+"""The trained adapter in PEFT's format, with a model card that says what it was made from and how it is loaded."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+from safetensors import SafetensorError
+
+from rlcredit.base.exit_status import StorageUnavailable
+from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.outputs.run_identity import RunIdentity
+from rlcredit.policy.model_loading import find_embedded_policy
+from rlcredit.record.artifacts import find_run_folder, publish_file
+from rlcredit.training.module import PolicyModule
+
+NAME = "README.md"
+
+SHOWN = ("stack", "loss", "task", "optimizer", "completions", "max_tokens", "temperature")
+"""Parameters of a run that the card names."""
+
+CARD = """---
+{header}
+---
+
+# {name}
+
+A LoRA adapter trained with rlcredit by reinforcement learning with verifiable rewards.
+
+| | |
+|---|---|
+{rows}
+
+The tokenizer beside it is the base model's, with the padding that training used.
+
+```python
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+folder = "path/of/this/folder"
+model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained({base!r}), folder)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+```
+
+The policy that was trained is the one sampled at temperature {temperature}, without top-p or top-k.
+
+Licence: an adapter changes weights of its base model, whose licence says how both may be used.
+"""
+
+
+def render_adapter_card(
+    name: str, path: str, location: str, step: int, parameters: Mapping[str, Any], versions: Mapping[str, str]
+) -> str:
+    """Return the card in Markdown.
+
+    Args:
+        name: of the run.
+        path: of the base model, as configured.
+        location: where its weights lie.
+        step: optimizer steps taken.
+        parameters: of the run.
+        versions: of the code.
+
+    """
+    header = ["library_name: peft", "tags: [lora, reinforcement-learning, rlcredit]"]
+    if not find_embedded_policy(path) and not Path(path).exists():  # of a hub
+        header.insert(1, f"base_model: {path}")
+    base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
+    made = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
+    facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in SHOWN}, "made with": made}
+    rows = "\n".join(f"| {key} | {str(value).replace('|', chr(92) + '|')} |" for key, value in facts.items())
+    return CARD.format(
+        header="\n".join(header), name=name, rows=rows, base=location, temperature=parameters.get("temperature")
+    )
+
+
+class SaveAdapter(Callback):
+    """Write the adapter at the end of training, its tokenizer and a card; ``PeftModel.from_pretrained`` reads it.
+
+    Args:
+        identity: of the run.
+
+    """
+
+    def __init__(self, identity: RunIdentity) -> None:
+        self.identity = identity
+
+    @rank_zero_only
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Save, whole or not at all.
+
+        Raises:
+            NoStorage: the disk does not take it.
+
+        """
+        assert isinstance(pl_module, PolicyModule)
+        path = find_run_folder(trainer).adapter
+        unfinished = path.with_name(f"{path.name}.part")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            policy = pl_module.policy
+            policy.save_adapter(unfinished)
+            policy.save_tokenizer(unfinished)
+            described = (
+                policy.path,
+                policy.location,
+                trainer.global_step,
+                self.identity.parameters,
+                read_code_versions(),
+            )
+            (unfinished / NAME).write_text(render_adapter_card(self.identity.name, *described), encoding="utf-8")
+            shutil.rmtree(path, ignore_errors=True)
+            os.replace(unfinished, path)
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise StorageUnavailable(
+                f"The adapter cannot be written to {path} ({error}). Make room, then continue with "
+                "--ckpt_path last, which writes it."
+            ) from error
+        publish_file(trainer, path, "adapter")

@@ -1,0 +1,215 @@
+"""Checkpoints: written between two steps, whole or not at all, the one before kept."""
+
+import copy
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.base.exit_status import StorageUnavailable
+from rlcredit.base.files import sync_folder, write_durably
+from rlcredit.run_folder.checkpoint_files import find_checkpoint_damage, write_sealed_checkpoint
+from rlcredit.run_folder.layout import LAST
+from rlcredit.training.module import PolicyModule
+
+
+class DurableCheckpoints(TorchCheckpointIO):
+    """Write a checkpoint under another name, wait until the disk has it, and rename it; check it before it is read."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        """Save.
+
+        Raises:
+            NoStorage: the disk does not take it; the checkpoints before it are as they were.
+
+        """
+        try:
+            write_durably(Path(path), lambda file: write_sealed_checkpoint(checkpoint, file))
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+            _raise_hidden_signal(error)
+            raise StorageUnavailable(
+                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of losing "
+                "what it learns. Make room, then continue with --ckpt_path last."
+            ) from error
+
+    def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Load what is intact.
+
+        Raises:
+            ValueError: it is damaged.
+
+        """
+        if problem := find_checkpoint_damage(Path(path)):
+            raise ValueError(f"{path} is damaged: {problem}.")
+        return super().load_checkpoint(path, *arguments, **named)
+
+
+class Checkpoints(ModelCheckpoint):
+    """Save between two steps, when everything of the step before has been recorded and evaluated.
+
+    Lightning saves before the metrics of a step are logged and before the evaluation that follows it; a run continued
+    from there would lack both. The checkpoint that was newest before is kept. ``last.ckpt`` is another name of the
+    newest one. Arguments as for Lightning's ModelCheckpoint.
+    """
+
+    def __init__(
+        self,
+        dirpath: str | None = None,
+        filename: str | None = "{step}",
+        monitor: str | None = "step",
+        mode: str = "max",
+        save_top_k: int = 2,
+        save_last: bool = True,
+        every_n_train_steps: int | None = 20,
+        enable_version_counter: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            dirpath,
+            filename,
+            monitor=monitor,
+            mode=mode,
+            save_top_k=save_top_k,
+            save_last="link" if save_last else False,
+            every_n_train_steps=every_n_train_steps,
+            enable_version_counter=enable_version_counter,
+            **kwargs,
+        )
+        self._due = self._deciding = False
+        self._loops: dict[str, Any] | None = None
+        self._owed_at: int | None = None
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Register to save between any two steps."""
+        super().setup(trainer, pl_module, stage)
+        if stage == "fit":
+            cast("PolicyModule", pl_module).between_steps.insert(0, lambda: self.save_if_due(trainer))
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Find out whether a checkpoint is due after this step, and remember where Lightning's loops are."""
+        self._loops = copy.deepcopy(trainer._checkpoint_connector._get_loops_state_dict())
+        with self._only_deciding():
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Find out whether a checkpoint is due after this evaluation."""
+        with self._only_deciding():
+            super().on_validation_end(trainer, pl_module)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Find out whether a checkpoint is due after this pass over the prompts."""
+        with self._only_deciding():
+            super().on_train_epoch_end(trainer, pl_module)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Save the end of the run, whatever the interval."""
+        if trainer.global_step:
+            self.save_once(trainer)
+
+    def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Remember where Lightning's loops were, and at which step an evaluation was owed."""
+        self._loops, self._last_global_step_saved = copy.deepcopy(checkpoint["loops"]), checkpoint["global_step"]
+        self._owed_at = checkpoint["global_step"] if checkpoint.get("evaluation_owed") else None
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Set the path of ``last.ckpt``, which the first checkpoint lacks: it was written before it had this name."""
+        super().load_state_dict(state_dict)
+        if self.save_last and self._saved_here:
+            self.last_model_path = str(Path(self.best_model_path).with_name(LAST))
+
+    @property
+    def _saved_here(self) -> bool:
+        return bool(self.best_model_path) and Path(self.best_model_path).parent == Path(str(self.dirpath))
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Save once more if only the last evaluation was missing, and let ``last.ckpt`` name the newest checkpoint."""
+        if self._owed_at is not None and self._owed_at == trainer.global_step:
+            self.current_score = self.best_model_score  # which Lightning does not restore
+            self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
+        last = Path(str(self.dirpath)) / LAST
+        if self.save_last and self._saved_here and not _is_same_file(last, self.best_model_path):
+            self._link_checkpoint(trainer, self.best_model_path, str(last))
+
+    def save_if_due(self, trainer: Trainer) -> None:
+        """Save if the step before asked for it."""
+        if self._due:
+            self.save_once(trainer)
+
+    def save_once(self, trainer: Trainer) -> None:
+        """Save the state after the last step, once."""
+        self._due = False
+        self._owed_at = None
+        if self._loops is None or self._last_global_step_saved == trainer.global_step:
+            return
+        candidates = self._monitor_candidates(trainer)
+        super()._save_topk_checkpoint(trainer, candidates)
+        super()._save_last_checkpoint(trainer, candidates)
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Store Lightning's loops as they were right after the step: from there it goes on with the next."""
+        if self._loops is not None:
+            checkpoint["loops"] = self._loops
+        checkpoint["evaluation_owed"] = pl_module.evaluating
+
+    @contextmanager
+    def _only_deciding(self) -> Iterator[None]:
+        self._deciding = True
+        try:
+            yield
+        finally:
+            self._deciding = False
+
+    def _save_topk_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
+        if self._deciding:
+            self._due = True
+        else:
+            super()._save_topk_checkpoint(trainer, monitor_candidates)
+
+    def _save_last_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
+        if not self._deciding:
+            super()._save_last_checkpoint(trainer, monitor_candidates)
+
+    def _should_remove_checkpoint(self, trainer: Trainer, previous: str, current: str) -> bool:
+        """Keep two; Lightning alone would never remove the checkpoint that the run was continued from."""
+        return previous != current and Path(str(self.dirpath)).absolute() in Path(previous).absolute().parents
+
+    @staticmethod
+    @rank_zero_only
+    def _link_checkpoint(trainer: Trainer, filepath: str, linkpath: str) -> None:
+        """Give the newest checkpoint its second name, in one moment."""
+        named, unfinished = Path(linkpath), Path(f"{linkpath}.part")
+        unfinished.unlink(missing_ok=True)
+        try:
+            os.link(filepath, unfinished)
+        except OSError:  # some file systems have no hard links
+            shutil.copyfile(filepath, unfinished)
+        os.replace(unfinished, named)
+        unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
+        sync_folder(named.parent)
+
+
+def _is_same_file(path: Path, other: str) -> bool:
+    return path.exists() and path.samefile(other)
+
+
+def _raise_hidden_signal(error: BaseException) -> None:
+    """Raise the signal that torch has turned into an error while it was writing."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if not isinstance(error, Exception):
+            raise error
+
+
+def _describe_cause(error: BaseException) -> str:
+    while error.__context__ is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error).splitlines()[0]

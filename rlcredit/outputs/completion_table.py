@@ -1,0 +1,56 @@
+"""A table of completions with the credit of every token."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.credit.rollout import Rollout
+from rlcredit.record.artifacts import find_run_folder, is_picture_due, publish_table
+from rlcredit.training.module import PolicyModule
+
+
+class CompletionTable(Callback):
+    """Write prompt, completion, reward and per-token advantage of some rollouts.
+
+    Args:
+        every_n_steps: how often.
+        rows: completions per table, taken evenly from the batch.
+
+    """
+
+    def __init__(self, every_n_steps: int = 20, rows: int = 16) -> None:
+        if every_n_steps < 1 or rows < 1:
+            raise ValueError(f"CompletionTable expects positive numbers, got {every_n_steps} and {rows}.")
+        self.every_n_steps, self.rows = every_n_steps, rows
+
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Write the table of this step; by now the credit is what the update used."""
+        if not is_picture_due(trainer, batch, self.every_n_steps):
+            return
+        assert isinstance(pl_module, PolicyModule)
+        records = list(self.records(batch, pl_module))
+        here = find_run_folder(trainer)
+        publish_table(trainer, here.completions_file(batch.step).relative_to(here.path).as_posix(), records)
+
+    def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
+        """Yield one record per completion chosen."""
+        policy = module.policy
+        rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
+        for row in rows[: self.rows]:
+            credit = rollout.advantages[row][rollout.mask[row]].tolist()
+            prompt = rollout.prompt_ids[row]
+            prompt = prompt[policy.prompt_mask(prompt)]
+            yield {
+                "step": rollout.step,
+                "prompt": policy.tokenizer.decode(prompt, skip_special_tokens=True).strip(),
+                "completion": "".join(rollout.tokens[row]),
+                "reward": rollout.rewards[row].item(),
+                "credit": " ".join(f"{piece}[{a:+.2f}]" for piece, a in zip(rollout.tokens[row], credit, strict=True)),
+                "tokens": rollout.tokens[row],
+                "advantages": [round(advantage, 6) for advantage in credit],
+            }

@@ -1,0 +1,138 @@
+"""Signals: a run that is told to stop saves a checkpoint, and its exit status names the signal."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, cast
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from rlcredit.base.exit_status import EngineUnavailable, signal_exit_status
+from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
+from rlcredit.outputs.checkpoints import Checkpoints
+from rlcredit.training.module import PolicyModule
+
+GRACE = 20.0
+"""Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
+
+HEEDED = tuple(signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"))
+
+
+class SignalInterrupt(BaseException):
+    """A signal has told the run to stop; no ``except Exception`` catches this.
+
+    Args:
+        number: of the signal.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.status = signal_exit_status(number)
+
+
+class SignalHandler:
+    """Turns the first signal into an :class:`SignalInterrupt` at the next place where nothing is half done.
+
+    While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
+    second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
+    """
+
+    def __init__(self) -> None:
+        self.caught: int | None = None
+        self.training: Trainer | None = None
+
+    @contextmanager
+    def handle_signals(self) -> Iterator[None]:
+        """Take the signals over while a command runs, and give them back."""
+        before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
+        self.caught = self.training = None
+        self.install_handlers()
+        try:
+            yield
+        finally:
+            self.stop_timer()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def install_handlers(self) -> None:
+        """Take the signals over, except those that the process was told to ignore (``nohup``)."""
+        for number in HEEDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._handle)
+        signal.signal(signal.SIGALRM, self._expire)
+
+    def stop_timer(self) -> None:
+        """Stop the timer: what is left to do has time limits of its own."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is None:
+            self.caught = number
+            signal.setitimer(signal.ITIMER_REAL, GRACE)
+            if not self._at_once:
+                return
+        raise SignalInterrupt(number)
+
+    def _expire(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is not None:
+            raise SignalInterrupt(self.caught)
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether nothing is half done; several processes have to agree first."""
+        return self.training is None or not (self.training.lightning_module.midstep or has_other_processes())
+
+
+class GracefulStop(Callback):
+    """Stop a run that has been asked to, with a checkpoint of its last whole step.
+
+    Args:
+        signals: that ask.
+        checkpoints: of the run.
+
+    """
+
+    def __init__(self, signals: SignalHandler, checkpoints: Checkpoints) -> None:
+        self.signals, self.checkpoints = signals, checkpoints
+        self.agreed = False
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Register to check for signals between any two steps."""
+        if stage == "fit":
+            cast("PolicyModule", pl_module).between_steps.append(lambda: self._stop_if_asked(trainer))
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the signals back from Lightning, whose handler of SIGTERM ends a run with status 0."""
+        self.signals.training = trainer
+        self.signals.install_handlers()
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take the signals back also in the evaluation before training."""
+        self.signals.install_handlers()
+
+    def on_validation_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Stop between two batches of questions; several processes do not have the same number of them."""
+        if self.signals.caught is not None and not has_other_processes():
+            raise SignalInterrupt(self.signals.caught)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Save the last whole step, and whether its evaluation is still owed."""
+        inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
+        alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
+        if isinstance(exception, SignalInterrupt | EngineUnavailable) and not (pl_module.midstep or inside or alone):
+            self.signals.stop_timer()  # a checkpoint that has been begun is finished
+            self.checkpoints.save_once(trainer)
+
+    def _stop_if_asked(self, trainer: Trainer) -> None:
+        if trainer.global_step % cast("PolicyModule", trainer.lightning_module).updates_per_rollout:
+            return
+        received = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
+        if sum_over_processes(received):  # by any process
+            self.agreed = True
+            cast("PolicyModule", trainer.lightning_module).midstep = False
+            raise SignalInterrupt(self.signals.caught or signal.SIGTERM)

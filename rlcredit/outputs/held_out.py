@@ -1,0 +1,159 @@
+"""The held-out evaluation of a run: also after the last step, every verdict in a file, the result on top of MLflow's page."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch.distributed as dist
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.formulas.distributed import has_other_processes
+from rlcredit.record.artifacts import find_run_folder, publish_tags, publish_text
+from rlcredit.tasks.example import Example
+from rlcredit.tasks.held_out_sets import HeldOutSet
+
+
+def _hash_questions(examples: Sequence[Example]) -> str:
+    questions = [(example.question, example.reference) for example in examples]
+    return hashlib.sha256(json.dumps(questions).encode()).hexdigest()
+
+
+class HeldOutVerdicts(Callback):
+    """Write after every validation which samples of which question were right, and what was logged of it.
+
+    ``right[i][j]`` is 1 if sample j of question ``numbers[i]`` was right. The mean of all rows is ``val/pass_at_1``.
+    ``questions_sha256`` identifies questions and answers. Of further held-out sets the same three stand under ``sets``,
+    by name.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[int, list[int]]] = []
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Begin with no question."""
+        self.rows = [{} for _ in _list_held_out_sets(trainer)]
+
+    def on_validation_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Keep the verdicts of a batch."""
+        self.rows[dataloader_idx].update(zip(batch.numbers, outputs["right"].int().tolist(), strict=True))
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Write the questions of all processes, in the order of their numbers."""
+        if trainer.sanity_checking:
+            return
+        rows = self._of_all_processes()
+        if not trainer.is_global_zero:
+            return
+        logged = trainer.callback_metrics.items()
+        verdicts = {
+            each.name: _collect_set_verdicts(each, of)
+            for each, of in zip(_list_held_out_sets(trainer), rows, strict=True)
+        }
+        outcome = {
+            "step": trainer.global_step,
+            "metrics": {name: float(value) for name, value in logged if name.startswith("val/")},
+            **verdicts.pop("", {"numbers": [], "questions_sha256": _hash_questions([]), "right": []}),
+            **({"sets": verdicts} if verdicts else {}),
+        }
+        here = find_run_folder(trainer)
+        name = here.evaluation_file(trainer.global_step).relative_to(here.path).as_posix()
+        publish_text(trainer, name, json.dumps(outcome))
+
+    def _of_all_processes(self) -> list[dict[int, list[int]]]:
+        if not has_other_processes():
+            return self.rows
+        parts: list[list[dict[int, list[int]]]] = [[] for _ in range(dist.get_world_size())]
+        dist.all_gather_object(parts, self.rows)
+        return [{number: row for part in shares for number, row in part.items()} for shares in zip(*parts, strict=True)]
+
+
+def _list_held_out_sets(trainer: Trainer) -> list[HeldOutSet]:
+    return trainer.datamodule.held_out_sets  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _collect_set_verdicts(asked: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:
+    """Return the questions of one set in the order of their numbers."""
+    ordered = dict(sorted(rows.items()))
+    digest = _hash_questions(asked.task.held_out_set)
+    return {"numbers": list(ordered), "questions_sha256": digest, "right": list(ordered.values())}
+
+
+DESCRIPTION = "mlflow.note.content"
+"""The tag that MLflow shows as the description of a run."""
+
+Evaluation = tuple[int, Mapping[str, float]]
+"""A step, and what was logged of the evaluation after it."""
+
+
+class HeldOutSummary(Callback):
+    """Tag the run after every evaluation with its held-out result and describe it by the first and the last of them.
+
+    Below ``HeldOut``, from whose files it takes the first one. Tags are columns of MLflow's table of runs:
+    ``held_out.pass_at_1``, ``held_out.step``.
+    """
+
+    @rank_zero_only
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Replace tags and description."""
+        if trainer.sanity_checking:
+            return
+        logged = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
+        folder, latest = find_run_folder(trainer), (trainer.global_step, logged)
+        earlier = [step for step in folder.evaluated_steps() if step < trainer.global_step]
+        first = [(step, json.loads(folder.evaluation_file(step).read_text("utf-8"))["metrics"]) for step in earlier[:1]]
+        publish_tags(
+            trainer,
+            {
+                "held_out.step": str(latest[0]),
+                **_make_held_out_tags(logged),
+                DESCRIPTION: render_held_out_table([*first, latest]),
+            },
+        )
+
+
+def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
+    """Return a table of held-out results in Markdown, an evaluation a line.
+
+    Example:
+        >>> print(render_held_out_table([(0, {"val/pass_at_1": 0.4697, "val/loss": 1.0}), (100, {"val/pass_at_1": 0.97})]))
+        | held out after | pass_at_1 |
+        |---|---|
+        | 0 steps | 0.470 |
+        | 100 steps | 0.970 |
+
+    """
+    names = [name for name in evaluations[-1][1] if "pass_at_" in name]
+    lines = [["held out after", *(name.removeprefix("val/") for name in names)], ["---"] * (1 + len(names))]
+    for step, logged in evaluations:
+        lines.append([f"{step} steps", *(f"{logged[name]:.3f}" if name in logged else "" for name in names)])
+    return "\n".join(f"|{'|'.join(cells)}|" if set(cells) == {"---"} else f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _make_held_out_tags(logged: Mapping[str, float]) -> dict[str, str]:
+    named = {name.removeprefix("val/").replace("/", "."): value for name, value in logged.items() if "pass_at_" in name}
+    return {f"held_out.{name}": f"{value:.4f}" for name, value in named.items()}
+
+
+class FinalEvaluation(Callback):
+    """Have held-out questions asked after the last step.
+
+    Lightning evaluates once more when a trainer is told to stop; the last step is where it would stop anyway. Where the
+    interval falls on it there is one evaluation, not two.
+    """
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Tell the trainer to stop after the last step."""
+        if trainer.global_step == trainer.max_steps:
+            trainer.should_stop = True

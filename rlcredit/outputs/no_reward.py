@@ -1,0 +1,99 @@
+"""A word about a run whose first rollouts earn nothing, with a completion to look at."""
+
+from collections import Counter
+from typing import Any, cast
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.base.messages import print_message
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import sum_over_processes
+from rlcredit.training.module import PolicyModule
+from rlcredit.verification.verifiers import Verdict
+
+LOOKED_AT = 64
+"""Completions that are judged again, to find what most of them have in common."""
+
+SHOWN = 700
+"""Characters of a text."""
+
+ADVICE = {
+    Verdict.NO_ANSWER: (
+        "They state no answer in a known format. Ask for one in data.instruction, for example "
+        "'{question} End with #### and the number.', or name the one they use in data.answer_formats."
+    ),
+    Verdict.UNJUDGED: (
+        "Nobody could judge them: answers are in a format that data.answer_formats leaves out, or the verifier fails."
+    ),
+    Verdict.WRONG: (
+        "They state answers, and those are wrong. If the one above is right, the reference or the verifier is not: see "
+        "docs/howto/verifier.md. If not, begin with easier questions, or with more completions of each "
+        "(model.sampling.completions)."
+    ),
+}
+CUT = "Most were cut off before they ended: raise model.sampling.max_tokens."
+
+
+class NoReward(Callback):
+    """Warn once if none of the first rollouts of a run has earned any reward.
+
+    Args:
+        rollouts: how many in a row, from the first step on.
+
+    """
+
+    def __init__(self, rollouts: int = 3) -> None:
+        self.rollouts, self.completions = rollouts, 0
+        self.watching = False
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Watch runs that begin; one that is continued has been watched."""
+        self.watching = trainer.global_step == 0
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Count rollouts without a reward, over all processes; after the update, so that nothing is timed with it."""
+        if not self.watching or batch.update:
+            return
+        module = cast("PolicyModule", pl_module)
+        self.completions += len(batch.mask) * trainer.world_size
+        last = batch.step >= (self.rollouts - 1) * module.updates_per_rollout
+        earned = bool(sum_over_processes(batch.correct.sum()) > 0)
+        self.watching = not (earned or last)
+        if last and not earned:
+            rank_zero_only(print_message)(self.render_warning(batch, module, trainer.datamodule))  # pyright: ignore
+
+    def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
+        """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""
+        rows = range(min(LOOKED_AT, len(rollout.mask)))
+        completions = ["".join(rollout.tokens[row]) for row in rows]
+        examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
+        verdicts = task.judge(module.policy.prepend_thinking_mark(completions), examples)
+        kind, _ = Counter(verdicts).most_common(1)[0]
+        row = verdicts.index(kind)
+        policy = module.policy
+        prompt = rollout.prompt_ids[row]
+        prompt = prompt[policy.prompt_mask(prompt)]
+        cut = (rollout.mask[: len(rows)].sum(-1) >= module.sampling.max_tokens).float().mean() > 0.5
+        shown = {
+            "prompt": policy.tokenizer.decode(prompt),
+            "completion": completions[row],
+            "reference": examples[row].reference,
+            "verdict": kind.value,
+        }
+        lines = [f"  {name + ':':<11} {_shorten_text(text)}" for name, text in shown.items()]
+        return "\n".join(
+            [
+                f"warning: none of the first {self.completions:,} completions has earned a reward, so nothing is "
+                "learnt. One of them:",
+                *lines,
+                CUT if cut and kind is Verdict.NO_ANSWER else ADVICE.get(kind, ""),
+            ]
+        )
+
+
+def _shorten_text(text: str) -> str:
+    half = SHOWN // 2
+    return repr(text) if len(text) <= SHOWN else f"{text[:half]!r} ... {text[-half:]!r}"

@@ -1,0 +1,133 @@
+"""The other processes of a run: one that is killed or stands still ends all, with a message and a status."""
+
+import os
+import re
+import threading
+import time
+from typing import Any
+
+import torch.distributed as dist
+from lightning.fabric.strategies.launchers import subprocess_script
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from rlcredit.base.exit_status import ProcessLost
+from rlcredit.base.messages import print_message
+from rlcredit.formulas.distributed import has_other_processes, rank_and_world_size
+
+SILENCE = 60.0
+"""Seconds without a sign of life after which a process counts as lost; a stopped one gives none, a busy one does."""
+
+BEAT = 2.0
+"""Seconds between two signs."""
+
+LOST = re.compile(r"gloo|nccl|connection (closed|reset|refused)|broken pipe|socket", re.IGNORECASE)
+"""In the text of an error that an exchange with a lost process raises."""
+
+WAY_ON = (
+    "Its own message, if there is one, says why. To go on from the last checkpoint: the same command with "
+    "--ckpt_path last."
+)
+
+
+LEAVE = 20.0
+"""Seconds in which the first process may find out by itself that one it has started has ended."""
+
+
+def end_failed_run(observer: Any) -> None:
+    """End a run one of whose processes has failed; Lightning would kill the first one without a word.
+
+    Args:
+        observer: Lightning's, of the processes that the first one has started.
+
+    """
+    time.sleep(LEAVE)  # an exchange that fails meanwhile names the step
+    for child in observer._child_processes:
+        child.kill()
+    print_message(f"error: Another process of this run has ended. {WAY_ON}")
+    os._exit(ProcessLost.status)
+
+
+class ProcessWatchdog(Callback):
+    """Watch the other processes of a run; one alone has none.
+
+    Each process writes a number that grows into the store by which they have found each other, and reads those of the
+    others, in a thread, so that neither a long step nor a long evaluation is taken for the end of one.
+    """
+
+    def __init__(self) -> None:
+        self.watch: Heartbeat | None = None
+        subprocess_script._ChildProcessObserver._terminate_all = end_failed_run  # pyright: ignore[reportAttributeAccessIssue]
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Begin to watch."""
+        if has_other_processes() and self.watch is None:
+            self.watch = Heartbeat(*rank_and_world_size())
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Tell the others that no sign will follow."""
+        if self.watch is not None:
+            self.watch.stop()
+            self.watch = None
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Turn the error of an exchange into a message.
+
+        Raises:
+            NoCompanion: another process has ended.
+
+        """
+        if self.watch is not None and isinstance(exception, RuntimeError) and LOST.search(str(exception)):
+            self.watch.stop()
+            message = f"Another process of this run has ended after step {trainer.global_step}. {WAY_ON}"
+            if trainer.global_rank:  # the first one says it at its end
+                print_message(f"error: {message}")
+            raise ProcessLost(message) from exception
+
+
+class Heartbeat:
+    """Signs of life, given and looked for in threads of their own.
+
+    Args:
+        rank: of this process.
+        world: how many there are.
+
+    """
+
+    def __init__(self, rank: int, world: int) -> None:
+        self.rank = rank
+        self.ended = threading.Event()
+        self.heard = dict.fromkeys((other for other in range(world) if other != rank), time.monotonic())
+        store: Any = dist.distributed_c10d._get_default_store()
+        self.store = store.clone()  # whoever waits in a store holds up all that use it
+        for work in (self._beat, self._guard):
+            threading.Thread(target=work, name="companions", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        self.ended.set()
+
+    def _beat(self) -> None:
+        """Give signs and hear those of the others; it hangs where the process that keeps the store stands still."""
+        signs: dict[int, bytes] = {}
+        number = 0
+        try:
+            while not self.ended.wait(BEAT):
+                number += 1
+                self.store.set(f"alive/{self.rank}", str(number))
+                for other in self.heard:
+                    if not self.store.check([f"alive/{other}"]):
+                        continue
+                    sign = self.store.get(f"alive/{other}")
+                    if signs.get(other) != sign or sign == b"done":
+                        signs[other], self.heard[other] = sign, time.monotonic()
+            self.store.set(f"alive/{self.rank}", "done")
+        except RuntimeError:
+            return  # the store is gone, with the process that kept it: nothing more is heard
+
+    def _guard(self) -> None:
+        """End this process when another has not been heard for too long: the exchange that it waits in has no end."""
+        while not self.ended.wait(1.0):
+            for other, heard in self.heard.items():
+                if time.monotonic() - heard > SILENCE:
+                    print_message(f"error: Process {other} of this run has given no sign for {SILENCE:.0f} s. {WAY_ON}")
+                    os._exit(ProcessLost.status)

@@ -1,0 +1,59 @@
+"""Where a run stands, in one small file that others may read while it goes on."""
+
+import json
+import statistics
+import time
+from typing import Any, cast
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
+
+from rlcredit.base.files import replace_file
+from rlcredit.record.artifacts import find_run_folder, warn_on_write_error
+from rlcredit.tasks.task import Task
+
+
+class RunStatus(Callback):
+    """Write step, solve rate, the last held-out result and the seconds of steps and validations after each of them.
+
+    A step is timed from the end of the one before to its own end, validations left out, so that sampling, which comes
+    before any hook of a step, is part of it. The first rollout of a process is not timed: it warms up.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.latest: dict[str, Any] = {"solve_rate": None, "held_out": None, "validation_seconds": None}
+        self.last: float | None = None
+        self.validating = 0.0
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Start the clock of the validation."""
+        self.validating = time.perf_counter()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Note what was held out, and take its time out of the step's."""
+        spent = time.perf_counter() - self.validating
+        self.last = None if self.last is None else self.last + spent
+        first = cast("Task", trainer.datamodule).held_out_sets[0]  # pyright: ignore[reportAttributeAccessIssue]
+        held_out = float(trainer.callback_metrics[first.name_metric("pass_at_1")])
+        self.latest.update(held_out=held_out, validation_seconds=spent)
+        self._write(trainer)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Note the step."""
+        now = time.perf_counter()
+        self.seconds += [] if self.last is None else [now - self.last]
+        if self.last is not None or batch.update + 1 == pl_module.updates_per_rollout:
+            self.last = now
+        self.latest["solve_rate"] = float(trainer.callback_metrics["train/solve_rate"])
+        self._write(trainer)
+
+    @rank_zero_only
+    def _write(self, trainer: Trainer) -> None:
+        timed = statistics.fmean(self.seconds) if self.seconds else None
+        status = {"step": trainer.global_step, "steps": trainer.max_steps, "step_seconds": timed, **self.latest}
+        path = find_run_folder(trainer).status
+        with warn_on_write_error(path):
+            replace_file(path, json.dumps(status))  # not synced to the disk: it is of interest only while the run lives

@@ -1,0 +1,35 @@
+"""The resolved configuration, as the run executed it."""
+
+import json
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.cli import SaveConfigCallback
+
+from rlcredit.base.files import write_atomically
+from rlcredit.record.artifacts import find_run_folder, publish_file
+
+
+class SaveConfig(SaveConfigCallback):
+    """Write ``config.yaml`` into the run's folder and its MLflow run, and ``parameters.json`` beside it.
+
+    The stock callback writes to ``trainer.log_dir``; a logger that keeps its runs in a database has none.
+
+    Attributes:
+        parameters: by the instantiated objects, see :func:`rlcredit.cli.explain.collect_run_parameters`.
+
+    """
+
+    parameters: dict[str, Any]
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Save when training starts, not for the validation before it."""
+        if stage == "fit":
+            super().setup(trainer, pl_module, stage)
+
+    def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Dump everything, defaults and nulls included."""
+        folder = find_run_folder(trainer)
+        write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
+        publish_file(trainer, folder.config)
+        write_atomically(folder.parameters, json.dumps(self.parameters, indent=1, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""The policy: a causal language model with a LoRA adapter, its prompts, weights and sizes."""

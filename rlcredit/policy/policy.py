@@ -1,0 +1,417 @@
+"""The policy: a causal language model with a LoRA adapter; no Lightning here."""
+
+import contextlib
+import copy
+import functools
+import inspect
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rlcredit.formulas.uncertainty import scores_from_hidden, tempered_logits
+from rlcredit.policy.model_loading import (
+    TINY,
+    Precision,
+    Quantization,
+    find_embedded_policy,
+    load_frozen_model,
+    load_tokenizer,
+)
+from rlcredit.policy.prompt_format import (
+    PADDING,
+    Conversation,
+    PromptFormat,
+    find_context_length,
+    left_padded_ids,
+    parse_conversation,
+    refuse_long_prompts,
+    refuse_unknown_tokens,
+)
+
+SMALL = 2**15
+"""Weights of a layer for which one product, its gradient included, is faster than three with the adapter's factors."""
+
+
+@dataclass
+class LoRA:
+    """The adapter, the only part that learns. Dropout is zero, the model's own too: sampling and training are one.
+
+    Args:
+        rank: r.
+        alpha: the update is scaled by alpha / r.
+        targets: names of the linear layers that get one, or ``all-linear``.
+
+    """
+
+    rank: int = 16
+    alpha: float = 32
+    targets: str | list[str] = "all-linear"
+
+    def __post_init__(self) -> None:
+        """Refuse a rank that PEFT would refuse later."""
+        if self.rank < 1:
+            raise ValueError(f"LoRA expects rank >= 1, got {self.rank}.")
+
+
+def add_lora_adapter(base: Any, lora: LoRA) -> Any:
+    """Return a model of transformers with a fresh adapter in it.
+
+    Raises:
+        ValueError: PEFT has no adapter for a layer that is named.
+
+    """
+    from peft import LoraConfig, get_peft_model  # noqa: PLC0415
+    from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
+
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,  # pyright: ignore[reportArgumentType]
+        target_modules=lora.targets,
+        lora_dropout=0.0,
+        fan_in_fan_out=any(isinstance(layer, Conv1D) for layer in base.modules()),  # as GPT-2 holds its weights
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(base, config)
+
+
+class TokenScores(NamedTuple):
+    """Log-probability of sampled tokens, and what each was drawn from: its entropy and sum of squared probabilities.
+
+    All ``(B, T)`` float32, in nats.
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
+    sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
+
+
+@dataclass
+class PromptContext:
+    """Prompts, each read once, and the prompt of each completion; gradients go back through each prompt once.
+
+    Attributes:
+        hidden: last hidden state of each prompt, shape ``(P, 1, D)``.
+        cache: keys and values of P prompts, of transformers.
+        mask: false on padding, shape ``(P, L)``.
+        of: the prompt of each completion, shape ``(B,)``.
+
+    """
+
+    hidden: Tensor
+    cache: Any
+    mask: Tensor
+    of: Tensor
+
+    def select_rows(self, chosen: Tensor | slice) -> "PromptContext":
+        """Return the context of some completions."""
+        return PromptContext(self.hidden, self.cache, self.mask, self.of[chosen])
+
+    def expand_cache(self) -> Any:
+        """Return a cache with a row for every completion, and leave this one as it is."""
+        cache = copy.copy(self.cache)
+        cache.layers = [copy.copy(layer) for layer in self.cache.layers]
+        cache.batch_select_indices(self.of)
+        return cache
+
+
+@functools.cache
+def find_cache_argument(transformer: type[nn.Module]) -> str:
+    """Return what a class of transformers calls its cache, as argument and in its output; renamed in 5.24."""
+    parameters = inspect.signature(transformer.forward).parameters
+    return "cache" if "cache" in parameters else "past_key_values"
+
+
+class Policy(nn.Module):
+    """A causal language model with LoRA, scored at a temperature.
+
+    Constructing it costs nothing; :meth:`load` reads the weights.
+
+    Args:
+        path: ``tiny`` for the embedded model, a local folder, or the id of a hub repository (safetensors only).
+        lora: the adapter.
+        dtype: of the frozen weights; the adapter is always float32.
+        quantization: hold the frozen weights in ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes.
+        prompt: how conversations are written for the model; by its chat template if None.
+
+    """
+
+    def __init__(
+        self,
+        path: str = TINY,
+        lora: LoRA | None = None,
+        dtype: Precision = "float32",
+        quantization: Quantization | None = None,
+        prompt: PromptFormat | None = None,
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self.lora = lora or LoRA()
+        self.dtype: Precision = dtype
+        self.quantization: Quantization | None = quantization
+        self.prompt = prompt or PromptFormat()
+        self.lm: Any = None
+        self.tokenizer: Any = None
+
+    @property
+    def location(self) -> str:
+        """Where the weights and the tokenizer lie."""
+        return str(find_embedded_policy(self.path) or os.path.expanduser(self.path))
+
+    def load(self, seed: int = 0) -> None:
+        """Read tokenizer and weights and start a fresh adapter; a second call does nothing.
+
+        Args:
+            seed: of the adapter's initial weights, whatever the state of the global generator.
+
+        Raises:
+            ValueError: the model's logits are not its hidden states times its output embedding.
+            PromptError: its tokenizer cannot write prompts as ``prompt`` says.
+            NotFinite: a weight of the model holds NaN or infinity.
+
+        """
+        if self.lm is not None:
+            return
+        self.tokenizer = load_tokenizer(self.location)
+        self.prompt.refuse_tokenizer(self.tokenizer, self.path)
+        base = load_frozen_model(self.location, self.dtype, self.quantization)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.lm = add_lora_adapter(base, self.lora)
+        self._check_head()
+
+    def _check_head(self) -> None:
+        """The weights of both embeddings are read where they lie: an adapter on one would act in no log-probability.
+
+        Some models cap or scale their logits; scoring from hidden states would then be another distribution.
+        """
+        for embedding in (self.lm.get_input_embeddings(), self.lm.get_output_embeddings()):
+            if hasattr(embedding, "base_layer"):
+                raise ValueError(
+                    f"{self.path}: the adapter is on an embedding ({self.lora.targets}), where it would not act. Name "
+                    "linear layers between the embeddings, or all-linear."
+                )
+        ids = torch.arange(8, device=self.device)[None]
+        with torch.no_grad(), self.evaluation_mode():
+            expected = self.lm(input_ids=ids).logits[0].float()
+            hidden, _ = self.hidden_states(ids, torch.ones_like(ids))
+            actual = tempered_logits(hidden[0], self.head, temperature=1.0)
+        if not torch.allclose(actual, expected, rtol=2e-2, atol=2e-2):
+            raise ValueError(
+                f"{self.path}: logits differ from hidden states times the output embedding by up to "
+                f"{(actual - expected).abs().max():.2g}. Models that cap, scale or bias their logits are not supported."
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the adapter lies."""
+        return next(parameter.device for parameter in self.lm.parameters() if parameter.requires_grad)
+
+    @property
+    def stop_ids(self) -> Tensor:
+        """Tokens that end a completion, on the policy's device."""
+        ends = self.lm.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        return torch.tensor(
+            sorted({end for end in [*ends, self.tokenizer.eos_token_id] if end is not None and end < len(self.head)}),
+            dtype=torch.long,
+            device=self.device,
+        )
+
+    @property
+    def head(self) -> Tensor:
+        """The output embedding, ``(V, D)``."""
+        return self.lm.get_output_embeddings().weight
+
+    def hidden_states(
+        self, ids: Tensor, attention_mask: Tensor, cache: Any = None, use_cache: bool = False
+    ) -> tuple[Tensor, Any]:
+        """Run tokens through the transformer.
+
+        Args:
+            ids: tokens that are not in the cache, or padding, shape ``(B, S)``.
+            attention_mask: false on padding, of cached and new tokens, shape ``(B, L)``.
+            cache: of the tokens before, or None.
+            use_cache: return one that the next tokens can use.
+
+        Returns:
+            Last hidden states, shape ``(B, S, D)``, and the grown cache.
+
+        """
+        positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        transformer = self.lm.get_base_model().base_model
+        name = find_cache_argument(type(transformer))
+        output = transformer(
+            input_ids=ids.clamp(min=0),  # padding has no embedding, and nothing attends to it
+            attention_mask=attention_mask.long(),
+            position_ids=positions,
+            use_cache=use_cache,
+            **{name: cache},
+        )
+        return output.last_hidden_state, output[name] if use_cache else None
+
+    def encode_questions(self, questions: Sequence[str | Conversation]) -> Tensor:
+        """Write questions as :class:`~rlcredit.policy.prompt_format.PromptFormat` says; a text is one turn of the user.
+
+        Returns:
+            Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple of 16 so that
+            few shapes occur.
+
+        Raises:
+            PromptError: the tokenizer cannot write one, or one is longer than the model can read.
+
+        """
+        conversations = [parse_conversation(question) for question in questions]
+        prompts = self.prompt.encode_conversations(self.tokenizer, conversations)
+        if self.lm is not None:
+            refuse_long_prompts(list(map(len, prompts)), find_context_length(self.lm.config), self.path)
+            refuse_unknown_tokens(prompts, self.lm.get_input_embeddings().num_embeddings, self.tokenizer, self.path)
+        return left_padded_ids(prompts, multiple=16)
+
+    def prepend_thinking_mark(self, completions: Sequence[str]) -> list[str]:
+        """Return completions as a verifier reads them: behind the mark of thinking that their prompt has opened.
+
+        A completion that is cut while it thinks has no mark of its own to tell.
+        """
+        mark = self.prompt.find_thinking_mark(self.tokenizer)
+        return [mark + completion for completion in completions]
+
+    def prompt_mask(self, prompt_ids: Tensor) -> Tensor:
+        """Return true on tokens, false on padding; the pad token of the model is a token."""
+        return prompt_ids != PADDING
+
+    def score_prompts(self, prompt_ids: Tensor, completion_ids: Tensor, temperature: float = 1.0) -> TokenScores:
+        """Score completions under the tempered policy, with graph where gradients are enabled.
+
+        Args:
+            prompt_ids: left-padded, shape ``(B, L)``.
+            completion_ids: right-padded, shape ``(B, T)``; scores of padding are meaningless and finite.
+            temperature: T; logits are divided by it.
+
+        Returns:
+            Log-probability of every completion token and entropy of the distribution it was drawn from.
+
+        """
+        return self.score_completions(self.read_prompts(prompt_ids), completion_ids, temperature)
+
+    def read_prompts(self, prompt_ids: Tensor) -> PromptContext:
+        """Read prompts, left-padded, shape ``(B, L)``; one that comes several times is read once."""
+        prompts, of = prompt_ids.unique(dim=0, return_inverse=True)
+        mask = self.prompt_mask(prompts)
+        hidden, cache = self.hidden_states(prompts, mask, use_cache=True)
+        return PromptContext(hidden[:, -1:], cache, mask, of)
+
+    def score_completions(
+        self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
+    ) -> TokenScores:
+        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`logprobs`."""
+        predicting = self.predicting_states(context, completion_ids)
+        scores = scores_from_hidden(
+            predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
+        )
+        return TokenScores(*(score.view(completion_ids.shape) for score in scores))
+
+    def predicting_states(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
+        """Return the hidden states from which each completion token is predicted, shape ``(B, T, D)``."""
+        # Position i predicts token i + 1: the last prompt token predicts the first completion token.
+        first, inputs = context.hidden[context.of], completion_ids[:, :-1]
+        if not inputs.shape[1]:
+            return first
+        mask = torch.cat([context.mask[context.of], torch.ones_like(inputs, dtype=torch.bool)], -1)
+        hidden, _ = self.hidden_states(inputs, mask, context.expand_cache(), use_cache=True)
+        return torch.cat([first, hidden], 1)
+
+    def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
+        """Decode token by token; a character split over tokens appears whole at the last of them.
+
+        Returns:
+            One list of strings per row; joined, they are its text without special tokens.
+
+        """
+        from tokenizers.decoders import DecodeStream  # noqa: PLC0415
+
+        backend, rows = self.tokenizer.backend_tokenizer, []
+        for ids, length in zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True):
+            stream = DecodeStream(skip_special_tokens=True)
+            rows.append([stream.step(backend, token) or "" for token in ids[:length]])
+        return rows
+
+    def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
+        """Decode row by row: what :meth:`pieces` returns, joined, several times faster."""
+        rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
+        texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
+        # Where a character is not whole, pieces leave it out.
+        odd = [row for row, text in enumerate(texts) if "\ufffd" in text]
+        for row, pieces in zip(odd, self.decode_pieces(completion_ids[odd], mask[odd]), strict=True):
+            texts[row] = "".join(pieces)
+        return texts
+
+    @contextlib.contextmanager
+    def evaluation_mode(self) -> Iterator[None]:
+        """Evaluate in eval mode and restore the mode after."""
+        training = self.lm.training
+        self.lm.eval()
+        try:
+            yield
+        finally:
+            self.lm.train(training)
+
+    @contextlib.contextmanager
+    def merge_adapter(self, largest: int | None = None) -> Iterator[None]:
+        """Act with the adapter added into the weights: the same policy but for rounding, in fewer operations.
+
+        Where gradients are enabled, they go through the sums. The weights come back bit for bit, for nothing is
+        subtracted: the sums lie beside them, in as much memory as the adapted weights take.
+
+        Args:
+            largest: layers of more weights than this stay as they are; all are merged if None.
+
+        Raises:
+            ValueError: weights that are not float32; rounded to their precision, the sums would be another policy.
+
+        """
+        from peft.tuners.lora import LoraLayer  # noqa: PLC0415
+
+        adapted: list[Any] = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
+        layers = [layer for layer in adapted if not largest or layer.get_base_layer().weight.numel() <= largest]
+        bases = [layer.get_base_layer() for layer in layers]
+        originals = [base.weight for base in bases]
+        if odd := {weight.dtype for weight in originals} - {torch.float32}:
+            raise ValueError(
+                f"An adapter is merged into float32 weights only, got {odd.pop()}. Sample without merging."
+            )
+        try:
+            for layer, base, weight in zip(layers, bases, originals, strict=True):
+                base._parameters["weight"] = weight + layer.get_delta_weight("default")  # has a graph: no Parameter
+                layer.merged_adapters.append("default")
+            yield
+        finally:
+            for layer, base, weight in zip(layers, bases, originals, strict=True):
+                base._parameters["weight"] = weight
+                layer.merged_adapters.clear()
+
+    def merge_for_gradients(self) -> contextlib.AbstractContextManager[None]:
+        """Compute what a gradient goes through in as few operations as sizes and precision allow."""
+        rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
+        return contextlib.nullcontext() if rounded else self.merge_adapter(SMALL)
+
+    @contextlib.contextmanager
+    def disable_adapter(self) -> Iterator[None]:
+        """Act as the frozen reference policy."""
+        with self.lm.disable_adapter():
+            yield
+
+    def save_tokenizer(self, folder: str | Path) -> None:
+        """Save the tokenizer as it was read; the one in use would be saved with the padding of its last batch."""
+        load_tokenizer(self.location).save_pretrained(str(folder))
+
+    def save_adapter(self, folder: str | Path) -> None:
+        """Save the adapter in PEFT's format, for ``PeftModel.from_pretrained``."""
+        for config in self.lm.peft_config.values():
+            if isinstance(config.target_modules, set):
+                config.target_modules = sorted(config.target_modules)  # a set has another order in every process
+        self.lm.save_pretrained(str(folder), safe_serialization=True)

@@ -1,0 +1,110 @@
+"""What is known about the sizes of a policy without reading its weights, and without a network."""
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from rlcredit.config import strict_yaml
+from rlcredit.policy.architecture import DecoderArchitecture, LinearShape, parse_architecture
+from rlcredit.policy.model_loading import load_model_config
+
+
+def build_meta_model(location: str) -> tuple[Any, nn.Module]:
+    """Return the configuration of a model and the model on the meta device; no weight is read.
+
+    Args:
+        location: a folder or the id of a hub repository.
+
+    """
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    config = load_model_config(location)
+    with torch.device("meta"):
+        return config, AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+
+
+def find_linear_layers(model: nn.Module) -> dict[str, LinearShape]:
+    """Return what PEFT counts as linear layers, by name, all but the head; GPT-2's have their weights transposed."""
+    from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
+
+    layers: dict[str, LinearShape] = {}
+    head = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
+    for name, layer in model.named_modules():
+        if layer is head:
+            continue
+        if isinstance(layer, nn.Linear):
+            layers[name] = LinearShape(layer.in_features, layer.out_features, layer.bias is not None)
+        elif isinstance(layer, Conv1D):
+            layers[name] = LinearShape(*layer.weight.shape, bias=True)
+    return layers
+
+
+HUB = Path(__file__).parent / "hub.yaml"
+HEADER = 10**8
+"""Bytes of the longest header that safetensors allows."""
+
+
+class PolicySizes(NamedTuple):
+    """How many weights a policy has, and its architecture where that is one that can be calculated with."""
+
+    parameters: int
+    architecture: DecoderArchitecture | None
+
+
+def find_policy_sizes(location: str) -> PolicySizes | None:
+    """Return the sizes of a policy; None if nothing is known.
+
+    A folder says them in its ``config.json``, or else in the headers of its weights; the id of a hub repository is
+    looked up among what has been downloaded, and then in ``hub.yaml``.
+
+    Args:
+        location: a folder or the id of a hub repository.
+
+    """
+    folder = Path(location)
+    if folder.is_dir():
+        described = parse_architecture(_read_json_mapping(folder / "config.json"))
+        if described is not None:
+            return PolicySizes(described.parameters, described)
+        weights = [_count_weights(file) for file in folder.glob("*.safetensors")]
+        return PolicySizes(sum(weights), None) if weights and all(weights) else None
+    described = parse_architecture(_read_downloaded_config(location) or _read_listed_config(location))
+    return described and PolicySizes(described.parameters, described)
+
+
+def _read_downloaded_config(repository: str) -> dict[str, Any]:
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
+
+    try:
+        file = try_to_load_from_cache(repository, "config.json")
+    except ValueError:  # no name that a repository can have
+        return {}
+    return _read_json_mapping(Path(file)) if isinstance(file, str) else {}
+
+
+def _read_listed_config(repository: str) -> dict[str, Any]:
+    return strict_yaml.read_yaml(HUB).get(repository, {})
+
+
+def _read_json_mapping(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _count_weights(file: Path) -> int:
+    """Return how many weights a file of safetensors holds; 0 if it cannot be read as one."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(min(length, HEADER)))
+        return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    except (OSError, ValueError, struct.error, KeyError, TypeError, AttributeError):
+        return 0

@@ -1,0 +1,242 @@
+"""How a conversation is written for a model: by its chat template, or as raw text for a base model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor
+
+from rlcredit.base.exit_status import RunStopped
+
+PADDING = -1
+"""Stands on the left of shorter prompts. It is no token of any model, whose own pad token may also begin a prompt."""
+
+ROLES = ("system", "user", "assistant")
+
+THINKING = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+}
+"""Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
+
+
+class ChatMessage(TypedDict):
+    """What one side says."""
+
+    role: str
+    content: str
+
+
+Conversation = list[ChatMessage]
+"""Turns in their order; the last one is the user's."""
+
+
+class PromptError(RunStopped, ValueError):
+    """A conversation that cannot be written for this model; the message names the option."""
+
+
+def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
+    """Return a question as turns; a text is one turn of the user.
+
+    Args:
+        question: a text, or turns; keys whose value is null, as tables write those of other turns, count as absent.
+        where: for error messages.
+
+    Raises:
+        ValueError: an entry is no turn, or the last one is not the user's.
+
+    Example:
+        >>> parse_conversation("4 + 3 =")
+        [{'role': 'user', 'content': '4 + 3 ='}]
+
+    """
+    if isinstance(question, str):
+        return [ChatMessage(role="user", content=question)]
+    said = list(question)
+    for turn in said:
+        known = isinstance(turn, Mapping) and {key for key in turn if turn[key] is not None} == {"role", "content"}
+        if not known or turn["role"] not in ROLES or not isinstance(turn["content"], str):
+            raise ValueError(f"{where}: a turn is {{role: {' | '.join(ROLES)}, content: text}}, got {turn!r:.200}.")
+    if not said or said[-1]["role"] != "user":
+        raise ValueError(f"{where}: the last turn must be the user's, for the policy answers it.")
+    return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in said]
+
+
+@dataclass
+class PromptFormat:
+    """How conversations are written for the model.
+
+    Args:
+        chat: by the tokenizer's chat template, which decides about special tokens. If false, as raw text for a base
+            model: system prompt, examples and question as blocks with an empty line between them, each answer behind
+            its question; the tokenizer adds the special tokens that it adds to any text.
+        thinking: given to the template as ``enable_thinking``; the template's own default if None.
+
+    """
+
+    chat: bool = True
+    thinking: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an option of templates where none is used."""
+        if self.thinking is not None and not self.chat:
+            raise ValueError(
+                "model.policy.prompt.thinking is an option of chat templates, and chat is false. Drop one."
+            )
+
+    def __str__(self) -> str:
+        """Say what is not the default, to be put behind other things.
+
+        Example:
+            >>> str(PromptFormat()), str(PromptFormat(chat=False)), str(PromptFormat(thinking=False))
+            ('', ', raw text', ', thinking off')
+
+        """
+        if not self.chat:
+            return ", raw text"
+        return "" if self.thinking is None else f", thinking {'on' if self.thinking else 'off'}"
+
+    def refuse_tokenizer(self, tokenizer: Any, name: str) -> None:
+        """Refuse a tokenizer that cannot write prompts in this way.
+
+        Args:
+            tokenizer: of the model.
+            name: of the model, for the message.
+
+        Raises:
+            PromptError: it has no chat template, or one that knows no thinking.
+
+        """
+        if not self.chat:
+            return
+        if not tokenizer.chat_template:
+            raise PromptError(
+                f"{name} has no chat template, as base models have none. Set model.policy.prompt.chat to false to "
+                "write its prompts as raw text, or name a model that was trained to chat."
+            )
+        if self.thinking is not None and "enable_thinking" not in tokenizer.get_chat_template():
+            raise PromptError(
+                f"model.policy.prompt.thinking is {str(self.thinking).lower()}, but the chat template of {name} knows "
+                "no `enable_thinking`. Leave it null."
+            )
+
+    def find_thinking_mark(self, tokenizer: Any) -> str:
+        """Return the mark of thinking that prompts end with, so that completions begin in the middle of it.
+
+        Args:
+            tokenizer: Tokenizer of the model.
+
+        Returns:
+            One of :data:`THINKING`, or nothing.
+
+        """
+        if not self.chat:
+            return ""
+        prompt = self.render_conversations(tokenizer, [parse_conversation("4 + 3 =")])[0].rstrip()
+        return next((mark for mark in THINKING if prompt.endswith(mark)), "")
+
+    def render_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[str]:
+        """Return each conversation as the text that is tokenized, special tokens of a template included.
+
+        Args:
+            tokenizer: of the model.
+            conversations: P of them.
+
+        Raises:
+            PromptError: the template refuses a conversation, or there is none.
+
+        """
+        if not self.chat:
+            return ["\n\n".join(filter(None, _render_raw_blocks(conversation))) for conversation in conversations]
+        self.refuse_tokenizer(tokenizer, tokenizer.name_or_path)
+        options = {} if self.thinking is None else {"enable_thinking": self.thinking}
+        try:
+            return tokenizer.apply_chat_template(conversations, add_generation_prompt=True, tokenize=False, **options)
+        except Exception as error:  # noqa: BLE001  (a template is a program of others)
+            cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            raise PromptError(
+                f"The chat template of {tokenizer.name_or_path} refuses a conversation: {cause}. Some know no "
+                "system prompt (data.init_args.system), some want the turns of user and assistant to alternate."
+            ) from None
+
+    def encode_conversations(self, tokenizer: Any, conversations: Sequence[Conversation]) -> list[list[int]]:
+        """Return the token ids of each conversation."""
+        # A template has written its own special tokens; what is too long is refused in our own words.
+        texts = self.render_conversations(tokenizer, conversations)
+        return tokenizer(texts, add_special_tokens=not self.chat, verbose=False)["input_ids"]
+
+
+def left_padded_ids(prompts: Sequence[Sequence[int]], multiple: int = 1) -> Tensor:
+    """Return prompts with :data:`PADDING` on the left, shape ``(P, L)``, L a multiple of ``multiple``.
+
+    Example:
+        >>> left_padded_ids([[7, 8, 9], [0]])
+        tensor([[ 7,  8,  9],
+                [-1, -1,  0]])
+
+    """
+    width = max(map(len, prompts))
+    width += -width % multiple
+    return torch.tensor([[PADDING] * (width - len(prompt)) + list(prompt) for prompt in prompts])
+
+
+def refuse_unknown_tokens(prompts: Sequence[Sequence[int]], rows: int, tokenizer: Any, name: str) -> None:
+    """Refuse prompts with a token that a model has no embedding for.
+
+    Args:
+        prompts: Token ids.
+        rows: Number of embeddings of the model.
+        tokenizer: Tokenizer of the model.
+        name: Name of the model, for the message.
+
+    Raises:
+        PromptError: with the token.
+
+    """
+    beyond = [token for prompt in prompts for token in prompt if token >= rows]
+    if beyond:
+        token = tokenizer.convert_ids_to_tokens(beyond[0])
+        raise PromptError(f"a prompt has the token {token!r}, for which {name} has no embedding. Leave it out.")
+
+
+def find_context_length(config: Any) -> int | None:
+    """Return how many tokens a model can read, prompt and completion together; None if it names no limit."""
+    return getattr(config.get_text_config(), "max_position_embeddings", None)
+
+
+def refuse_long_prompts(lengths: Sequence[int], context: int | None, name: str) -> None:
+    """Refuse prompts that leave no room for an answer.
+
+    Args:
+        lengths: of prompts, in tokens.
+        context: of the model, in tokens; None if it has no limit.
+        name: of the model, for the message.
+
+    Raises:
+        PromptError: with the length of the longest.
+
+    """
+    if context is not None and max(lengths) >= context:
+        raise PromptError(
+            f"a prompt has {max(lengths):,} tokens, and {name} reads {context:,}, its answer included. Leave out long "
+            "questions, or shorten data.init_args.instruction, system or shots."
+        )
+
+
+def _render_raw_blocks(conversation: Conversation) -> Iterator[str]:
+    """Yield the blocks of a raw text; an answer stands behind its question, one space between them."""
+    block = ""
+    for turn in conversation:
+        if turn["role"] == "assistant":
+            space = "" if not block or block[-1].isspace() or turn["content"][:1].isspace() else " "
+            block += space + turn["content"]
+        else:
+            yield block
+            block = turn["content"]
+    yield block

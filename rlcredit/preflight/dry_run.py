@@ -1,0 +1,94 @@
+"""Whether a configuration could run at all: optimizer, schedule and memory, tried before anything is opened."""
+
+import re
+
+import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Trainer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from rlcredit.config.error_messages import describe_exception, find_root_cause
+from rlcredit.policy.memory import read_machine_memory
+from rlcredit.tasks import Task
+from rlcredit.training.module import PolicyModule
+
+REFUSALS = (
+    *(ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, AssertionError),
+    *(ImportError, OSError, MisconfigurationException),
+)
+"""What constructors raise, ours and others', when they are given values that they cannot use."""
+
+TOKEN = 29
+"""Bytes that every token of a batch takes: number, noise, mask and three statistics."""
+
+TRIED = 1000
+"""Steps of a schedule that are tried, at most."""
+
+
+def explain_refusal(error: Exception) -> str:
+    """Return the message of an error; an error of an unexpected type is named with its place.
+
+    Example:
+        >>> explain_refusal(ValueError("limit must be positive.")), explain_refusal(KeyError("x"))
+        ('limit must be positive.', "KeyError: 'x'")
+
+    """
+    told = (ValueError, OSError, MisconfigurationException)
+    first = find_root_cause(error)
+    named = re.search(r"Problem with given class_path '([\w.]+)'", str(error))  # by a parser that makes objects
+    if named and not isinstance(first, told):
+        return f"`{named[1]}` raises {describe_exception(first)}."
+    return str(error) if isinstance(error, told) else describe_exception(first)
+
+
+def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) -> None:
+    """Refuse an optimizer that cannot step, and batches that memory cannot hold.
+
+    Args:
+        trainer: nothing of it has begun.
+        module: not loaded.
+        task: not loaded.
+
+    Raises:
+        ValueError: with the place and the repair.
+
+    """
+    _refuse_failing_optimizer(trainer, module)
+    rows = {
+        "sampling": task.prompts_per_step * module.rounds * module.sampling.completions,
+        "validation": max(
+            each.task.validation_batch * each.choose_sampling(module.validation).completions
+            for each in task.held_out_sets
+        ),
+    }
+    memory = read_machine_memory()
+    for name, number in rows.items():
+        tokens = number * getattr(module, name).max_tokens
+        if tokens * TOKEN > memory:
+            raise ValueError(
+                f"model.{name}.max_tokens: {number:,} completions of {getattr(module, name).max_tokens:,} tokens take "
+                f"{tokens * TOKEN / 2**30:,.0f} GiB before any model runs; this machine has {memory / 2**30:,.0f}. "
+                "Lower it, the completions, or the prompts."
+            )
+
+
+def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
+    """Let the optimizer and its schedule take steps with one weight."""
+    weight = torch.nn.Parameter(torch.zeros(1))
+    weight.grad = torch.zeros(1)
+    device = trainer.strategy.root_device.type
+    key = "model.optimizer"
+    try:
+        optimizer = module.optimizer([weight])
+        key = "model.scheduler"
+        scheduler = module.scheduler(optimizer) if module.scheduler else None
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError("ReduceLROnPlateau follows a metric, and is stepped without one. Use another.")
+        for _ in range(min(max(trainer.max_steps, 1), TRIED) if device == "cpu" else 0):
+            key = "model.optimizer"
+            optimizer.step(lambda: 0.0)
+            key = "model.scheduler"
+            if scheduler:
+                scheduler.step()
+    except REFUSALS as error:
+        raise ValueError(f"{key}: {explain_refusal(error)}") from None  # the key is part of what is said

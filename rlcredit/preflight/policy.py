@@ -1,0 +1,194 @@
+"""Whether a policy can be loaded and which layers of it get an adapter, found out without reading its weights."""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config.resource_limits import find_resource_excess
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.policy.adapters import CONFIG, MERGE
+from rlcredit.policy.architecture import LinearShape
+from rlcredit.policy.memory import TRAINED, read_machine_memory
+from rlcredit.policy.model_loading import load_model_config, load_tokenizer
+from rlcredit.policy.policy import LoRA, Policy, add_lora_adapter
+from rlcredit.policy.policy_sizes import build_meta_model, find_linear_layers
+from rlcredit.policy.prompt_format import parse_conversation
+from rlcredit.preflight.weights import (
+    refuse_modified_logits,
+    refuse_non_causal_model,
+    refuse_unfit_tokenizer,
+    refuse_unknown_model_type,
+    refuse_unreadable_weights,
+)
+
+EMBEDDINGS = ("lm_head", "model.embed_tokens")
+"""What the two embeddings are called in models of the Llama, Qwen2 and Qwen3 families."""
+
+READING, WRITING = 20.0, 5.0
+"""Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
+
+
+class LoRATargetError(ValueError):
+    """An adapter for what cannot have one.
+
+    Attributes:
+        cause: what is wrong with the targets.
+        repair: of a configuration that names them.
+
+    """
+
+    def __init__(self, cause: str, repair: str) -> None:
+        super().__init__(f"model.policy.lora.targets: {cause} {repair}")
+        self.cause, self.repair = cause, repair
+
+
+def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
+    """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
+
+    Args:
+        policy: not loaded.
+        adapter: folder of the adapter whose settings the policy has taken over; None if it has its own.
+
+    Raises:
+        ValueError: there is none, it would be read as another policy, or no layer of it can get the adapter; with the
+            repair.
+
+    """
+    from transformers import PreTrainedConfig  # noqa: PLC0415
+
+    refuse_unreadable_weights(policy)
+    with _explain_load_errors(policy):
+        described, _ = PreTrainedConfig.get_config_dict(policy.location)
+    refuse_unknown_model_type(policy, described)
+    with _explain_load_errors(policy):
+        config = load_model_config(policy.location)
+    refuse_non_causal_model(policy, config)
+    if Path(policy.location).is_dir():  # a download takes as long as it takes
+        refuse_costly_files(policy, "Its tokenizer.json", READING, lambda: load_tokenizer(policy.location))
+    with _explain_load_errors(policy):
+        tokenizer = load_tokenizer(policy.location)
+        _, model = build_meta_model(policy.location)
+    policy.prompt.refuse_tokenizer(tokenizer, policy.path)
+    asked = [parse_conversation("1 + 1 =")]
+    refuse_costly_files(
+        policy, "Its chat template", WRITING, lambda: policy.prompt.encode_conversations(tokenizer, asked)
+    )
+    if len(set(policy.prompt.render_conversations(tokenizer, [*asked, parse_conversation("2 + 3 =")]))) == 1:
+        raise ValueError(
+            f"model.policy.path: the chat template of {shorten_name(policy.path)!r} leaves out the question, so that all "
+            "prompts are the same. Repair that file, take it from where the model was published, or set "
+            "model.policy.prompt.chat to false."
+        )
+    refuse_unfit_tokenizer(policy, tokenizer, model)
+    refuse_modified_logits(policy, config, model)
+    layers = find_linear_layers(model)
+    try:
+        select_lora_layers(policy, layers, [name for name, _ in model.named_modules() if name and name not in layers])
+    except LoRATargetError as error:
+        if adapter is None:
+            raise
+        raise ValueError(f"{shorten_name(adapter / CONFIG)}: target_modules: {error.cause} {MERGE}") from None
+    try:
+        add_lora_adapter(model, policy.lora)
+    except ValueError as error:  # PEFT knows of models some of whose layers are no layers to their own code
+        raise ValueError(f"model.policy.lora.targets: {' '.join(str(error).split())}") from None
+
+
+@contextlib.contextmanager
+def _explain_load_errors(policy: Policy) -> Iterator[None]:
+    """Turn what transformers raises into one sentence about the path."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  (transformers raises anything, and `tokenizers` Exception itself)
+        cause = " ".join(str(error).split()) or type(error).__name__
+        if Path(policy.location).is_dir():
+            what = "is a folder whose tokenizer and model cannot be made out"
+        else:
+            what = "is not `tiny`, no folder with a tokenizer and a model, no hub id in reach"
+        raise ValueError(f"model.policy.path: {shorten_name(policy.path)!r} {what}: {cause}") from None
+
+
+def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
+    """Refuse a policy whose files make a library loop, or take all memory.
+
+    Args:
+        policy: whose files they are.
+        what: is likely to do so, for the message.
+        seconds: of processor time that it may take.
+        attempt: what the file is used for.
+
+    Raises:
+        ValueError: it takes too much.
+
+    """
+    if excess := find_resource_excess(attempt, seconds):
+        raise ValueError(
+            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at fault: "
+            "repair that file, or take it from where the model was published. Without a template, "
+            "model.policy.prompt.chat must be false."
+        )
+
+
+def select_lora_layers(
+    policy: Policy, layers: dict[str, LinearShape], others: Sequence[str] = EMBEDDINGS
+) -> dict[str, LinearShape]:
+    """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
+
+    Args:
+        policy: not loaded.
+        layers: that can get an adapter, by name.
+        others: names of parts that cannot.
+
+    Raises:
+        TargetError: with the names that exist.
+        ValueError: the rank is too high.
+
+    """
+    chosen = _match_lora_targets(layers, others, policy.lora)
+    weights = sum(policy.lora.rank * (layer.in_features + layer.out_features) for layer in chosen.values())
+    memory = read_machine_memory()
+    if weights * TRAINED > memory:
+        raise ValueError(
+            f"model.policy.lora.rank: an adapter of rank {policy.lora.rank:,} takes {weights * TRAINED / 2**30:,.0f} "
+            f"GiB with its gradients and moments; this machine has {memory / 2**30:,.0f}. Lower it."
+        )
+    return chosen
+
+
+def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], lora: LoRA) -> dict[str, LinearShape]:
+    """Return the layers that PEFT would choose.
+
+    Raises:
+        TargetError: it would find none, or others than linear layers; with the names that exist.
+
+    """
+    ends = sorted({name.rpartition(".")[2] for name in layers})
+    repair = f"There are {', '.join(ends)}; `all-linear` means all of them."
+    if lora.targets == "all-linear":
+        return layers
+    if odd := [name for name in others if _is_targeted(lora.targets, name, repair)]:
+        raise LoRATargetError(
+            f"{lora.targets!r} names {odd[0]}. Only linear layers between the embeddings can learn: the weights of "
+            "both embeddings are read where they lie, and an adapter on one would act in no log-probability.",
+            repair,
+        )
+    if isinstance(lora.targets, list):
+        for target in lora.targets:
+            if not any(f".{name}".endswith(f".{target}") for name in layers):
+                raise LoRATargetError(f"no linear layer is called {target!r}.", repair)
+    chosen = {name: layer for name, layer in layers.items() if _is_targeted(lora.targets, name, repair)}
+    if not chosen:
+        raise LoRATargetError(f"{lora.targets!r} names no linear layer.", repair)
+    return chosen
+
+
+def _is_targeted(targets: str | list[str], name: str, repair: str) -> bool:
+    """Tell whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
+    if not isinstance(targets, str):
+        return any(f".{name}".endswith(f".{target}") for target in targets)
+    try:
+        return re.fullmatch(targets, name) is not None
+    except re.error as error:
+        raise LoRATargetError(f"{targets!r} is no pattern ({error}).", repair) from None

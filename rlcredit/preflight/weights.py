@@ -1,0 +1,277 @@
+"""What would fail, or be another policy, when the weights are read: found out without reading them."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.policy.policy import Policy
+
+SCALES = ("logits_scaling", "logit_scale", "lm_head_multiplier")
+"""Under which names models keep a factor of their logits: Granite, Cohere, Falcon-H1."""
+
+CAPS = ("final_logit_softcapping", "logits_soft_cap")
+"""Under which names models keep a bound of their logits: Gemma, RecurrentGemma."""
+
+
+SENSES = ("vision", "audio", "image", "video", "speech", "vq")
+"""How the parts of a configuration begin that are for something else than text."""
+
+CAUSAL = ("ForCausalLM", "LMHeadModel")
+"""How the classes are called that continue a text."""
+
+ADAPTER, WEIGHTS = "adapter_config.json", "model.safetensors"
+
+UNTRACED = (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError, LookupError)
+"""What models raise that look at numbers, or use kernels, that there are none of without weights."""
+
+HERE = ("policies/", "./", "../", "/", "~")
+"""With what a path begins that is meant to be a folder; the id of a hub repository has one slash and none of these."""
+
+MADE_BY = {
+    "policies/smollm2": "python scripts/fetch_smollm2.py --out policies/smollm2",
+    "policies/long_chains": "python scripts/pretrain_tiny.py --out policies/long_chains --start rlcredit/tiny "
+    "--terms 2 12 --steps 3000 --lr 1e-3",
+}
+"""Commands that make the folders which shipped configurations name."""
+
+
+def explain_missing_folder(policy: Policy) -> str | None:
+    """Return what is missing where a path is meant to be a folder and is none; None for all others."""
+    local = policy.path.startswith(HERE) or policy.path.count("/") > 1
+    if not local or Path(policy.location).exists():
+        return None
+    command = MADE_BY.get(policy.path)
+    repair = f"Make it: {command}" if command else "Name a folder that exists, or the id of a hub repository."
+    return f"there is no folder {shorten_name(policy.path)!r} here. {repair}"
+
+
+def refuse_unreadable_weights(policy: Policy) -> None:
+    """Refuse a folder that is not there, holds no model, or has weights in a format that is not read.
+
+    Pickles run code, and GGUF is no format for training.
+
+    Raises:
+        ValueError: with the command that makes it, or another format of it.
+
+    """
+    if missing := explain_missing_folder(policy):
+        raise ValueError(f"model.policy.path: {missing}")
+    folder = Path(policy.location)
+    if (folder / ADAPTER).is_file():
+        raise ValueError(
+            f"model.policy.path: {shorten_name(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base model; "
+            "`sample`, `evaluate` and `export` take the folder as --adapter."
+        )
+    if folder.is_dir() and not any(folder.glob("*.safetensors")):
+        if any(folder.glob("*.bin")):
+            load = f"AutoModelForCausalLM.from_pretrained('{folder}', dtype='auto', use_safetensors=False)"
+            command = f"from transformers import AutoModelForCausalLM; {load}.save_pretrained('{folder}')"
+            raise ValueError(
+                f"model.policy.path: {shorten_name(policy.path)!r} has its weights as .bin files, which may run code when "
+                f'read; only safetensors are. If you trust them, save them as such: python -c "{command}"'
+            )
+        for file in folder.glob("*.gguf"):
+            raise ValueError(_explain_gguf_weights(policy, file))
+    if folder.is_file() and folder.suffix == ".gguf":
+        raise ValueError(_explain_gguf_weights(policy, folder))
+    if folder.is_dir():
+        _refuse_incomplete_folder(policy, folder)
+
+
+def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
+    """Refuse a folder that lacks its configuration or files of its weights, or holds only the beginning of one."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+    index, files = folder / f"{WEIGHTS}.index.json", [WEIGHTS]
+    if index.is_file() and not (folder / WEIGHTS).is_file():
+        try:
+            files = sorted(map(str, set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            raise ValueError(
+                f"model.policy.path: {shorten_name(index)} cannot be read as an index of weights."
+            ) from None
+    missing = next((file for file in ("config.json", *files) if not (folder / file).is_file()), None)
+    if missing:
+        raise ValueError(
+            f"model.policy.path: {shorten_name(policy.path)!r} holds no whole model, {shorten_name(missing)} is missing. Name a "
+            "folder that `save_pretrained` has written, with its tokenizer."
+        )
+    for file in files:
+        try:
+            with safe_open(folder / file, framework="pt"):  # reads the table of contents alone
+                pass
+        except SafetensorError as error:
+            raise ValueError(
+                f"model.policy.path: {shorten_name(file)} of {shorten_name(policy.path)!r} is damaged, or no whole file "
+                f"({shorten_name(str(error))}). Copy or download it again."
+            ) from None
+
+
+def _explain_gguf_weights(policy: Policy, file: Path) -> str:
+    return (
+        f"model.policy.path: {shorten_name(policy.path)!r} has its weights as GGUF. Make a folder of them and name that: "
+        f"python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
+    )
+
+
+def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> None:
+    """Refuse a ``config.json`` of something that transformers does not know, or that is for more than text.
+
+    Args:
+        policy: not loaded.
+        described: what the file holds.
+
+    Raises:
+        ValueError: with what it is.
+
+    """
+    from transformers import CONFIG_MAPPING, __version__  # noqa: PLC0415
+
+    if not isinstance(described, Mapping):
+        raise ValueError(
+            f"model.policy.path: config.json of {shorten_name(policy.path)!r} holds no mapping of settings."
+        )
+    kind = str(described.get("model_type"))
+    senses = sorted(key for key in described if key.startswith(SENSES) and key.endswith("_config"))
+    if senses:
+        raise ValueError(
+            _explain_wrong_model(policy, f"reads more than text ({', '.join(senses)}), and only text models")
+        )
+    if kind not in CONFIG_MAPPING:
+        raise ValueError(
+            f"model.policy.path: {shorten_name(policy.path)!r} is of model_type {shorten_name(kind)!r}, which transformers "
+            f"{__version__} does not know, and code that comes with a model is not run. Name another model, or install "
+            "a version that has it."
+        )
+
+
+def refuse_non_causal_model(policy: Policy, config: Any) -> None:
+    """Refuse what is no causal language model of text alone.
+
+    Args:
+        policy: not loaded.
+        config: of transformers.
+
+    Raises:
+        ValueError: with what it is.
+
+    """
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING  # noqa: PLC0415
+
+    kind, architectures = config.model_type, config.architectures or []
+    if config.is_encoder_decoder:
+        raise ValueError(_explain_wrong_model(policy, f"is an encoder and a decoder ({kind}), and only decoders"))
+    if config.get_text_config() is not config:
+        raise ValueError(_explain_wrong_model(policy, f"reads more than text ({kind}), and only text models"))
+    bidirectional = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+    if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ValueError(_explain_wrong_model(policy, f"does not continue texts ({kind}), and only models that do so"))
+    if architectures and not any(str(each).endswith(CAUSAL) for each in architectures):
+        held = shorten_name(str(architectures[0]))
+        raise ValueError(
+            _explain_wrong_model(policy, f"is saved as {held}, and only what is saved as {' or '.join(CAUSAL)}")
+        )
+
+
+def _explain_wrong_model(policy: Policy, what: str) -> str:
+    return (
+        f"model.policy.path: {shorten_name(policy.path)!r} {what} can be trained. Name one of the "
+        "Llama, Qwen2 or Qwen3 families."
+    )
+
+
+_OF_OTHER_MEDIA = re.compile(r"^<.*(?:image|audio|video|vision).*>$")
+"""Tokens that stand for no text. Text models that are cut out of larger ones have them, and no embedding for them."""
+
+
+def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
+    """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
+
+    Args:
+        policy: not loaded.
+        tokenizer: of the policy.
+        model: without weights.
+
+    Raises:
+        ValueError: with the first of these tokens, and the command that makes room for them.
+
+    """
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"model.policy.path: {shorten_name(policy.path)!r} has a tokenizer of Python code ({type(tokenizer).__name__}); "
+            "completions are decoded token by token, which takes a tokenizer.json. Save one with it."
+        )
+    if not tokenizer("4 + 3 =", add_special_tokens=False)["input_ids"]:
+        raise ValueError(
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} writes no token for a text; a tokenizer.json "
+            "is missing. Copy that of the model there."
+        )
+    rows = model.get_input_embeddings().num_embeddings
+    beyond = {
+        number: token
+        for token, number in tokenizer.get_vocab().items()
+        if number >= rows and not _OF_OTHER_MEDIA.search(token)
+    }
+    if beyond:
+        load = f"m = AutoModelForCausalLM.from_pretrained('{policy.location}', dtype='auto')"
+        save = f"m.resize_token_embeddings({max(beyond) + 1}); m.save_pretrained('NEW')"
+        raise ValueError(
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} is larger than its model: of its tokens "
+            f"{len(beyond):,} lie beyond the {rows:,} that have an embedding, {shorten_name(beyond[min(beyond)])!r} first. "
+            "Use the tokenizer that the model was trained with, or write a model with more rows and copy the tokenizer "
+            f'to it: python -c "from transformers import AutoModelForCausalLM; {load}; {save}"'
+        )
+
+
+def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
+    """Refuse a model whose logits are not its hidden states times its output embedding.
+
+    Args:
+        policy: not loaded.
+        config: of transformers.
+        model: built from it, without weights.
+
+    Raises:
+        ValueError: with what they are scaled or capped by.
+
+    """
+    text, head = config.get_text_config(), model.get_output_embeddings()
+    odd = {name: getattr(text, name, None) for name in (*SCALES, *CAPS)}
+    found = [
+        f"{name} is {value:g}" for name, value in odd.items() if value is not None and (value != 1 or name in CAPS)
+    ]
+    if getattr(head, "bias", None) is not None:
+        found.append("its output embedding has a bias")
+    if not found and not any(odd[name] is not None for name in SCALES) and _has_modified_logits(model):
+        found.append("what it returns is not what its output embedding gives")
+    if found:
+        raise ValueError(
+            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). Scores "
+            "are taken from hidden states times the output embedding, which would be another policy. Use a model "
+            "without, as those of the Llama, Qwen2 and Qwen3 families."
+        )
+
+
+def _has_modified_logits(model: nn.Module) -> bool:
+    """Tell whether a model does anything to what its output embedding gives; no number is computed.
+
+    What cannot be traced without weights passes: :meth:`~rlcredit.policy.policy.Policy.load` compares numbers.
+    """
+    given: list[Tensor] = []
+    head: nn.Module = model.get_output_embeddings()  # pyright: ignore[reportCallIssue]
+    hook = head.register_forward_hook(lambda _, __, output: given.append(output))
+    try:
+        # In float32, so that a model that returns its logits in float32 returns the very same.
+        with torch.no_grad():
+            logits = model.float().eval()(input_ids=torch.zeros(1, 2, dtype=torch.long, device="meta")).logits
+    except UNTRACED:
+        return False
+    finally:
+        hook.remove()
+    return logits is not given[-1]

@@ -1,0 +1,75 @@
+"""A client of MLflow that neither waits nor writes, and its database, made atomically."""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlcredit.base.files import lock_file, sync_folder
+
+LIMITS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER": "false",  # it is obeyed to the second, and a second may be an hour
+}
+"""A tracker that does not answer is tried again by the delivery of the record, which has more patience."""
+
+
+def connect_to_mlflow(address: str) -> Any:
+    """Return a client of the tracker at an address; nothing is asked yet."""
+    for name, value in LIMITS.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient  # noqa: PLC0415
+
+    # Once it is imported: it sets its own level. What it logs are tracebacks of errors that it raises as well.
+    logging.getLogger("mlflow").setLevel(logging.CRITICAL)
+    return MlflowClient(address)
+
+
+SQLITE = "sqlite:///"
+PATIENCE = 60.0
+"""Seconds to wait for another process that makes the same database."""
+
+
+def make_mlflow_database(address: str) -> None:
+    """Make the file of an SQLite database with all its tables, unless it is there; other addresses need nothing.
+
+    Raises:
+        TimeoutError: another process has been making it for too long.
+
+    """
+    path = Path(address.removeprefix(SQLITE))
+    if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
+        return
+    with _wait_for_lock(path.with_name(f".{path.name}.making")):
+        if not path.exists():
+            unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+            unfinished.unlink(missing_ok=True)
+            _create_tables(f"{SQLITE}{unfinished}")
+            os.replace(unfinished, path)
+            sync_folder(path.parent)
+
+
+def _create_tables(address: str) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # noqa: PLC0415
+
+    SqlAlchemyStore(address, "./mlruns")._dispose_engine()
+
+
+@contextlib.contextmanager
+def _wait_for_lock(lock: Path) -> Iterator[None]:
+    deadline = time.monotonic() + PATIENCE
+    with contextlib.ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(lock_file(lock))
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"another process holds {lock}") from None
+                time.sleep(0.1)
+        yield
+        lock.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""A record from elsewhere: whether its lines are lines of a record, and what it names lies in its own folder."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config.json_shapes import Shape, find_shape_mismatch
+from rlcredit.run_folder.layout import RunFolder
+
+TEXT_OR_NULL = (str, type(None))
+
+ENTRIES: dict[str, Shape] = {
+    "metrics": {"step": int, "time": int, "metrics": {str: float}},
+    "parameters": {"parameters": {str: str}},
+    "tags": {"tags": {str: str}},
+    "file": {"file": str, "to": TEXT_OR_NULL},
+    "table": {"table": str},
+}
+"""Lines of a record, by the key that tells them apart."""
+
+
+def refuse_invalid_record(folder: RunFolder) -> None:
+    """Refuse a record that names what is not in its folder, before any of it is sent.
+
+    Args:
+        folder: of the run; anybody may have written what is in it.
+
+    Raises:
+        ValueError: names the file, the line and the field.
+
+    """
+    for path in (folder.tracking, folder.record, folder.lock):
+        _refuse_outside_path(path, folder.path, str(path))
+    for number, entry in enumerate(_read_record_lines(folder.record), start=1):
+        place = f"{folder.record}, line {number}"
+        kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
+        if kind is None:
+            raise ValueError(f"{place}: no line of a record has {_shorten_repr(entry)}. {REPAIR}")
+        if problem := find_shape_mismatch(entry, ENTRIES[kind]):
+            raise ValueError(f"{place}: {problem}. {REPAIR}")
+        for key in {"file", "table", "to"} & entry.keys():
+            _refuse_outside_name(entry[key], folder.path, f"{place}: {key}")
+        if kind == "table":
+            _refuse_invalid_table(folder.path / entry["table"])
+
+
+REPAIR = "Deliver a folder as its run has left it."
+
+
+def _read_record_lines(path: Path) -> Iterator[Any]:
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return  # which a run that was killed has begun
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                raise ValueError(f"{path}, line {number}: not JSON. {REPAIR}") from None
+
+
+def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
+    """Refuse a name that leads out of a folder, by itself or by a link on the way or below."""
+    if name is None:
+        return
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
+        raise ValueError(f"{place} is {_shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
+    whole = folder / path
+    below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
+    for each in (whole, *below):
+        _refuse_outside_path(each, folder, place)
+
+
+def _refuse_outside_path(path: Path, folder: Path, place: str) -> None:
+    """Refuse what a link leads out of a folder, and what is neither a file nor a folder."""
+    if not os.path.lexists(path):
+        return
+    real = path.resolve()
+    if not real.is_relative_to(folder.resolve()):
+        raise ValueError(f"{place} names {path}, a link that leads out of the folder. {REPAIR}")
+    if not (real.is_file() or real.is_dir()):
+        raise ValueError(f"{place} names {path}, which is no file. {REPAIR}")
+
+
+def _refuse_invalid_table(path: Path) -> None:
+    if not path.is_file():
+        return
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path}: not JSON. {REPAIR}") from None
+    columns = list(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
+    if columns is None or any(not isinstance(row, dict) or list(row) != columns for row in rows):
+        raise ValueError(f"{path}: no table of rows with the same columns. {REPAIR}")
+
+
+def _shorten_repr(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]} .."

@@ -1,0 +1,178 @@
+"""A condition against a baseline: paired differences, tests corrected for their campaign, a verdict in words."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlcredit.campaign.declaration import ALPHA
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.collapse import collapsed_run_mask
+from rlcredit.statistics.conclusion import state_conclusion
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
+from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
+from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
+from rlcredit.statistics.t_test import TTest, paired_t_test
+
+Row = NDArray[np.float64]
+
+FEWEST = fewest_sign_flip_pairs(ALPHA)
+"""Pairs below which no test reaches the level, nor an interval for new questions the 95 % it is called."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ConditionComparison:
+    """What paired runs say of a condition and its baseline, after the last step.
+
+    Args:
+        family: the question it belongs to.
+        baseline: name of the baseline.
+        condition: name of the other.
+        seeds: of the pairs, n of them.
+        differences: of the primary metric, condition minus baseline, shape ``(n,)``.
+        verdict: in words; "open" or "not compared" with the reason where there is none.
+        test: paired t, None below two pairs.
+        sign_flip: two-sided p of the sign-flip test, None where there is no verdict: an earlier look would be no test.
+        p: of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
+            compares; likewise.
+        p_equivalence: of a difference beyond the margin, likewise; one where runs collapsed.
+        collapses: how many runs of the condition collapsed, and how many of the baseline.
+        general: interval for new seeds and new questions alike, None below six pairs or questions.
+        effect: Hedges' g of the differences, None below three pairs and where they do not spread.
+        improves: how often a run of the condition beats one of the baseline.
+        area: difference of areas under the learning curve, None below two pairs.
+
+    """
+
+    family: str
+    baseline: str
+    condition: str
+    seeds: tuple[int, ...]
+    differences: Row
+    verdict: str
+    test: TTest | None = None
+    sign_flip: float | None = None
+    p: float | None = None
+    p_equivalence: float | None = None
+    collapses: tuple[int, int] = (0, 0)
+    general: Interval | None = None
+    effect: StandardizedEffect | None = None
+    improves: float | None = None
+    area: TTest | None = None
+
+
+def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
+    """Compare what was declared to be compared, family by family.
+
+    All are corrected together, whichever family they belong to. One that lacks pairs counts as if its p were one: what
+    is decided beside it stays decided when they come.
+    """
+    families = evidence.declaration.comparison_families.items()
+    compared = [
+        _compare_condition(evidence, name, family.baseline, condition)
+        for name, family in families
+        for condition in family.conditions
+    ]
+    margin = evidence.declaration.effect
+    ps = [_comparison_p(comparison) for comparison in compared]
+    p_equivalences = [_comparison_equivalence_p(comparison, margin) for comparison in compared]
+    waits = any(comparison.verdict.startswith("open") for comparison in compared)
+    corrected = zip(compared, holm_adjusted_p(ps).tolist(), holm_adjusted_p(p_equivalences).tolist(), strict=True)
+    return [
+        comparison
+        if comparison.verdict
+        else _conclude_comparison(comparison, margin, p, p_equivalence, len(compared), waits)
+        for comparison, p, p_equivalence in corrected
+    ]
+
+
+def _comparison_p(comparison: ConditionComparison) -> float:
+    """Return p of no difference; one where there is nothing to test."""
+    if comparison.verdict or comparison.test is None:
+        return 1.0
+    return sign_flip_p(comparison.differences) if any(comparison.collapses) else comparison.test.p
+
+
+def _comparison_equivalence_p(comparison: ConditionComparison, margin: float) -> float:
+    untested = comparison.verdict or comparison.test is None or any(comparison.collapses)
+    return 1.0 if untested else equivalence_test(comparison.test, margin).p  # pyright: ignore[reportArgumentType]
+
+
+def _conclude_comparison(
+    comparison: ConditionComparison, margin: float, p: float, p_equivalence: float, number: int, waits: bool
+) -> ConditionComparison:
+    """Say what corrected p-values decide."""
+    words = state_conclusion(comparison.differences, margin, p=p, p_equivalence=p_equivalence, family=number)
+    if words.startswith("undecided") and any(comparison.collapses):
+        of, (runs, base) = len(comparison.seeds), comparison.collapses
+        words = f"undecided: {runs} of {of} runs collapsed, {base} of the baseline's"
+    if words.startswith("undecided") and waits:
+        words = "open: other comparisons of the campaign lack pairs"
+    ps = {"p": p, "p_equivalence": p_equivalence, "sign_flip": sign_flip_p(comparison.differences)}
+    return dataclasses.replace(comparison, verdict=words, **ps)
+
+
+def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
+    """Compare two conditions; the verdict is left empty if it only waits for the family."""
+    declaration = evidence.declaration
+    if reasons := evidence.list_metric_differences(condition, baseline):
+        return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
+    pairs = list(evidence.iterate_pairs(condition, baseline))
+    if any(arm.question_key != base.question_key for arm, base in pairs):
+        return ConditionComparison(
+            family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
+        )
+    wanted, words = len(declaration.seeds), ""
+    if len(pairs) < wanted:
+        words = f"open: {len(pairs)} of {wanted} pairs"
+    elif wanted < FEWEST:
+        words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
+    elif evidence.ledger.content.get("seeds_added"):
+        words = "undecided: seeds were added to an exploratory campaign, which is no test"
+    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
+    seeds = tuple(arm.seed for arm, _ in pairs)
+    return ConditionComparison(
+        family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
+    )
+
+
+def _summarise_pairs(
+    evidence: CampaignEvidence, pairs: Sequence[tuple[FinishedRun, FinishedRun]], differences: Row
+) -> dict[str, Any]:
+    """Return the numbers that so many pairs allow, whether or not all declared pairs are there."""
+    numbers: dict[str, Any] = {}
+    if not pairs:
+        return numbers
+    steps, primary = evidence.declaration.steps, evidence.declaration.primary
+    arm, base = ([pair[side] for pair in pairs] for side in (0, 1))
+    ends = [[run.metrics[steps][primary] for run in runs] for runs in (arm, base)]
+    numbers["improves"] = probability_of_improvement(*ends)
+    if len(pairs) >= 2:
+        area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
+        numbers |= {"test": paired_t_test(differences), "area": paired_t_test(area)}
+    numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
+    if len(pairs) >= 3 and np.ptp(differences) > 0:
+        numbers["effect"] = paired_hedges_g(differences)
+    outcomes = evidence.question_outcomes(arm, primary) - evidence.question_outcomes(base, primary)
+    if min(outcomes.shape[:2]) >= FEWEST:
+        numbers["general"] = hierarchical_interval(outcomes)
+    return numbers
+
+
+def measure_curve_area(run: FinishedRun, metric: str) -> float:
+    """Return the area under a held-out curve of a run, in the unit of the curve."""
+    curve = run.curve(metric)
+    return float(learning_curve_area(list(curve), list(curve.values())))
+
+
+def _subtract_paired_runs(
+    pairs: Sequence[tuple[FinishedRun, FinishedRun]], value: Callable[[FinishedRun], float]
+) -> Row:
+    """Return differences; shares of questions that are equal differ by nothing, not by a rounding."""
+    return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64).round(12)

@@ -1,0 +1,143 @@
+"""Each condition by itself: how good its policies are, how sure that is, and where its variance comes from."""
+
+import dataclasses
+
+import numpy as np
+
+from rlcredit.report.condition_comparison import FEWEST, measure_curve_area
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
+from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
+from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.run_aggregates import interquartile_mean
+from rlcredit.statistics.t_test import t_test
+from rlcredit.statistics.variance_components import VarianceComponents, variance_components
+
+FACTORS = ("step", "prompt", "arm", "run")
+
+
+def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponents]:
+    """Split the variance of a question's share of right samples, over all steps and after the last one.
+
+    Runs are nested in arms, questions are common to all. Only seeds that are finished in every condition count, so that
+    the table is balanced; nothing is returned for fewer than two of them, or if conditions are measured otherwise.
+
+    """
+    declaration = evidence.declaration
+    seeds = [
+        seed for seed in declaration.seeds if all((name, seed) in evidence.runs for name in declaration.conditions)
+    ]
+    arms = [[evidence.runs[name, seed] for seed in seeds] for name in declaration.conditions]
+    alike = not any(evidence.list_metric_differences(name, declaration.baseline) for name in declaration.conditions)
+    if len(seeds) < 2 or not alike or len({run.question_key for arm in arms for run in arm}) > 1:
+        return {}
+    steps = list(arms[0][0].right)
+    table = np.stack([[[run.right[step].mean(-1) for run in arm] for arm in arms] for step in steps])
+    named = {"all evaluations": table, f"after step {declaration.steps}": table[-1:]}
+    return {name: _decompose_table(part) for name, part in named.items()}
+
+
+def _decompose_table(table: np.ndarray) -> VarianceComponents:
+    """Decompose an array of shape ``(steps, arms, runs, questions)``; what has one level only is no factor."""
+    step, arm, run, prompt = np.indices(table.shape).reshape(4, -1)
+    labels = dict(zip(FACTORS, (step, prompt, arm, arm * table.shape[2] + run), strict=True))
+    levels = {"step": table.shape[0], "arm": table.shape[1]}
+    factors = {name: codes for name, codes in labels.items() if levels.get(name, 2) > 1}
+    return variance_components(table.ravel(), factors)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanEstimate:
+    """A mean over runs and its interval.
+
+    Args:
+        mean: over runs.
+        interval: None for a single run, and where runs do not differ but all samples are neither right nor wrong.
+
+    """
+
+    mean: float
+    interval: Interval | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ConditionSummary:
+    """A condition after the last step.
+
+    Args:
+        condition: its name.
+        runs: how many are reported.
+        collapsed: how many of them ended far below the others.
+        pass_at_1: for new seeds and questions, or below six runs for new seeds only.
+        pass_at_k: likewise.
+        iqm: interquartile mean of pass@1 over runs.
+        deviation: of pass@1 between runs, None for a single one.
+        area: under the learning curve of the primary metric, for new seeds.
+
+    """
+
+    condition: str
+    runs: int
+    collapsed: int
+    pass_at_1: MeanEstimate
+    pass_at_k: MeanEstimate
+    iqm: float
+    deviation: float | None
+    area: MeanEstimate
+
+
+def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
+    """Summarise every condition that has runs."""
+    named = {condition: evidence.runs_of(condition) for condition in evidence.declaration.conditions}
+    return [_summarise_condition(evidence, condition, runs) for condition, runs in named.items() if runs]
+
+
+def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
+    right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
+    return ConditionSummary(
+        condition,
+        len(runs),
+        int(collapsed_run_mask(right).sum()),
+        _estimate_over_questions(evidence, runs, "val/pass_at_1"),
+        _estimate_over_questions(evidence, runs, "val/pass_at_k"),
+        interquartile_mean(right),
+        float(right.std(ddof=1)) if len(runs) > 1 else None,
+        estimate_over_runs([measure_curve_area(run, evidence.declaration.primary) for run in runs]),
+    )
+
+
+def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun], metric: str) -> MeanEstimate:
+    outcomes = evidence.question_outcomes(runs, metric)
+    if outcomes.min() == outcomes.max():
+        return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
+    if min(outcomes.shape[:2]) < FEWEST:
+        return estimate_over_runs(outcomes.mean((1, 2)).tolist())
+    return MeanEstimate(float(outcomes.mean()), hierarchical_interval(outcomes))
+
+
+def unanimous_interval(share: float, questions: int) -> Interval:
+    """Return Clopper and Pearson's interval where every sample of so many questions is right, or every one wrong.
+
+    Samples of a question, and runs, are taken for one: how much they would add is not known where none differ.
+
+    Example:
+        >>> unanimous_interval(1.0, questions=512)
+        Interval(low=0.992..., high=1.0, level=0.95)
+
+    """
+    limit = clopper_pearson_limit(0, questions, 0.975)
+    return Interval(1 - limit, 1.0, 0.95) if share else Interval(0.0, limit, 0.95)
+
+
+def estimate_over_runs(values: list[float]) -> MeanEstimate:
+    """Return the mean of one number per run with Student's interval.
+
+    Example:
+        >>> estimate_over_runs([0.5]), round(estimate_over_runs([0.5, 0.7]).mean, 2)
+        (Estimate(mean=0.5, interval=None), 0.6)
+
+    """
+    mean, runs = float(np.mean(values)), len(values)
+    if np.ptp(values) == 0:
+        return MeanEstimate(mean, None)
+    return MeanEstimate(mean, t_test(mean, float(np.std(values, ddof=1)) / runs**0.5, runs - 1).interval)

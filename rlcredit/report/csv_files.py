@@ -1,0 +1,84 @@
+"""Every number of a report, unrounded, as CSV."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlcredit.base.files import render_csv
+from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.condition_summary import ConditionSummary
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.training_curves import Curve
+from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.variance_components import VarianceComponents
+
+
+def render_csv_files(
+    evidence: CampaignEvidence,
+    compared: Sequence[ConditionComparison],
+    summarised: Sequence[ConditionSummary],
+    variances: Mapping[str, VarianceComponents],
+    curves: Mapping[tuple[str, int], Mapping[str, Curve]],
+) -> dict[str, str]:
+    """Return every number of a report, unrounded, by the names of files."""
+    runs = [
+        {"condition": run.condition, "seed": run.seed, "step": step, **metrics}
+        for run in evidence.runs.values()
+        for step, metrics in run.metrics.items()
+    ]
+    training = [
+        {"condition": condition, "seed": seed, "step": step, "metric": metric, "value": value}
+        for (condition, seed), metrics in curves.items()
+        for metric, curve in metrics.items()
+        for step, value in curve.items()
+    ]
+    shares = [
+        {"of": name, "factor": factor, "variance": variance, "share": components.shares[factor]}
+        for name, components in variances.items()
+        for factor, variance in components.variances.items()
+    ]
+    tables = {
+        "runs.csv": runs,
+        "comparisons.csv": [_flatten_comparison(comparison) for comparison in compared],
+        "conditions.csv": [_flatten_summary(summary) for summary in summarised],
+        "variance.csv": shares,
+        "training.csv": training,
+    }
+    return {name: render_csv(records) for name, records in tables.items() if records}
+
+
+def _flatten_comparison(comparison: ConditionComparison) -> dict[str, Any]:
+    test, area, effect, general = comparison.test, comparison.area, comparison.effect, comparison.general
+    return {
+        "family": comparison.family,
+        "baseline": comparison.baseline,
+        "condition": comparison.condition,
+        "pairs": len(comparison.seeds),
+        "collapsed": comparison.collapses[0],
+        "baseline_collapsed": comparison.collapses[1],
+        "difference": comparison.differences.mean() if len(comparison.seeds) else None,
+        **_flatten_interval("", test.interval if test else None),
+        **_flatten_interval("new_questions_", general),
+        "t": test.statistic if test else None,
+        "p_holm": comparison.p,
+        "p_sign_flip": comparison.sign_flip,
+        "p_equivalence_holm": comparison.p_equivalence,
+        "hedges_g": effect.g if effect else None,
+        **_flatten_interval("hedges_g_", effect.interval if effect else None),
+        "probability_of_improvement": comparison.improves,
+        "area_difference": area.difference if area else None,
+        **_flatten_interval("area_", area.interval if area else None),
+        "verdict": comparison.verdict,
+    }
+
+
+def _flatten_summary(summary: ConditionSummary) -> dict[str, Any]:
+    estimates = {"pass_at_1": summary.pass_at_1, "pass_at_k": summary.pass_at_k, "area": summary.area}
+    plain: dict[str, Any] = {"condition": summary.condition, "runs": summary.runs, "collapsed": summary.collapsed}
+    for name, estimate in estimates.items():
+        plain |= {name: estimate.mean, **_flatten_interval(f"{name}_", estimate.interval)}
+    return {**plain, "interquartile_mean": summary.iqm, "deviation_between_runs": summary.deviation}
+
+
+def _flatten_interval(prefix: str, interval: Interval | None) -> dict[str, float | None]:
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return {f"{prefix}low": low, f"{prefix}high": high}

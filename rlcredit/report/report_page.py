@@ -1,0 +1,165 @@
+"""One page that needs nothing else, the same in Markdown, and the numbers and pictures behind both."""
+
+import base64
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from rlcredit.base.files import write_atomically
+from rlcredit.base.text_escaping import escape_markdown
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.report import report_tables
+from rlcredit.report.condition_comparison import ConditionComparison, compare_conditions
+from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
+from rlcredit.report.csv_files import render_csv_files
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.pictures import draw_family_pictures, label_metric
+from rlcredit.report.report_tables import ReportTable
+from rlcredit.report.training_curves import Curve
+
+REACH = 6
+"""The strip beside a verdict shows differences up to this many margins."""
+
+
+_WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png")
+"""What the files of a report are called."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilySection:
+    """A family on the page.
+
+    Args:
+        name: the question.
+        baseline: its baseline.
+        found: its comparisons.
+        table: of them.
+        pictures: file names by what they show.
+
+    """
+
+    name: str
+    baseline: str
+    found: Sequence[ConditionComparison]
+    table: ReportTable
+    pictures: Mapping[str, str]
+
+
+def refuse_foreign_files(out: Path) -> None:
+    """Refuse a folder with anything in it that no report writes.
+
+    Raises:
+        ValueError: with what that is.
+
+    """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out: {shorten_name(out)} is a file. Name a new folder.")
+    there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+    if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
+        raise ValueError(
+            f"--out: {shorten_name(out)} holds something else, {shorten_name(others[0])}. Name a new folder."
+        )
+
+
+def write_report(
+    evidence: CampaignEvidence, curves: Mapping[tuple[str, int], Mapping[str, Curve]], out: Path
+) -> list[ConditionComparison]:
+    """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
+
+    Args:
+        evidence: of the campaign.
+        curves: of training, by condition and seed; may be empty.
+        out: made if need be; tables and pictures of an earlier report are removed.
+
+    Raises:
+        ValueError: it holds something else, or cannot be written to.
+
+    """
+    refuse_foreign_files(out)
+    out.mkdir(parents=True, exist_ok=True)
+    for earlier in [*out.glob("*.csv"), *out.glob("family*.png")]:
+        earlier.unlink()
+    compared, summarised, variances = (
+        compare_conditions(evidence),
+        summarise_conditions(evidence),
+        decompose_variance(evidence),
+    )
+    for name, text in render_csv_files(evidence, compared, summarised, variances, curves).items():
+        write_atomically(out / name, text)
+    sections = []
+    for number, (name, family) in enumerate(evidence.declaration.comparison_families.items(), start=1):
+        members = [comparison for comparison in compared if comparison.family == name]
+        drawn = draw_family_pictures(evidence, family, members, curves, out, f"family{number}")
+        sections.append(
+            FamilySection(name, family.baseline, members, report_tables.make_comparison_table(members), drawn)
+        )
+    content = {
+        "declaration": evidence.declaration,
+        "sha256": evidence.declaration.sha256[:12],
+        "metric": next(iter(evidence.measures.values())),
+        "definitions": _group_metric_definitions(evidence),
+        "comparisons": len(compared),
+        "metric_label": label_metric(evidence.declaration.primary),
+        "reach": REACH * evidence.declaration.effect,
+        "finished": len(evidence.runs),
+        "declared": evidence.declared_count,
+        "sections": sections,
+        "summary": report_tables.make_summary_table(evidence, summarised),
+        "variance": report_tables.make_variance_table(variances),
+        "seeds": report_tables.make_seed_table(evidence),
+        "configs": report_tables.make_config_table(evidence),
+        "refused": evidence.refused,
+        "traced": bool(curves),
+        "environment": _collect_run_versions(evidence),
+        "shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
+        "questions": next((len(run.questions[1]) for run in evidence.runs.values()), None),
+    }
+    for name in ("report.html", "report.md"):
+        write_atomically(out / name, _render_template(name, content, out))
+    return compared
+
+
+def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
+    """Return every definition of the primary metric, and the conditions it holds for."""
+    conditions: dict[str, list[str]] = {}
+    for name, metric in evidence.measures.items():
+        conditions.setdefault(" ".join(f"{key}={value}" for key, value in metric.settings.items()), []).append(name)
+    return list(conditions.items())
+
+
+def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
+    """Return versions and source of all runs; several, where they are not the same."""
+    versions: dict[str, set[str]] = {}
+    for run in evidence.runs.values():
+        for name, value in run.entry["versions"].items():
+            versions.setdefault(name.removeprefix("version."), set()).add(str(value))
+    return {name: ", ".join(sorted(values)) for name, values in versions.items()}
+
+
+def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
+    def data(file: str) -> str:
+        return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
+
+    def cells(row: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+    def place(difference: float) -> float:
+        reach = REACH * content["declaration"].effect
+        return round(50 + 50 * max(-1.0, min(1.0, difference / reach)), 2)
+
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    if name.endswith(".md"):
+        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
+    return templates.get_template(name).render(
+        content, data=data, cells=cells, place=place, signed=report_tables.format_signed_points
+    )

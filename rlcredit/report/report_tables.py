@@ -1,0 +1,193 @@
+"""The tables of a report, for people: rounded, in percentage points where they are differences."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from rlcredit.campaign.config_differences import flatten_config, hash_config
+from rlcredit.campaign.run_spec import name_run
+from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
+from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.statistics.collapse import clopper_pearson_limit
+from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.variance_components import VarianceComponents
+
+NONE = "-"
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportTable:
+    """Rows of texts under named columns.
+
+    Args:
+        columns: their heads.
+        rows: one text per column each.
+
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def format_signed_points(value: float) -> str:
+    """Write a difference of proportions in percentage points.
+
+    Example:
+        >>> format_signed_points(0.0123), format_signed_points(-0.004), format_signed_points(0.0)
+        ('+1.23', '-0.40', '0.00')
+
+    """
+    text = f"{abs(100 * value):.2f}"
+    return text if float(text) == 0 else f"{'+' if value > 0 else '-'}{text}"
+
+
+def format_p_value(p: float | None) -> str:
+    """Write a p-value.
+
+    Example:
+        >>> format_p_value(0.0312), format_p_value(0.00001), format_p_value(None)
+        ('0.031', '<0.001', '-')
+
+    """
+    if p is None:
+        return NONE
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def format_difference_interval(interval: Interval | None) -> str:
+    """Write an interval of differences; pairs that are all alike have none, however sure it looks."""
+    if interval is None:
+        return NONE
+    return (
+        f"{format_signed_points(interval.low)} to {format_signed_points(interval.high)}"
+        if interval.high - interval.low > 1e-9
+        else "all alike"
+    )
+
+
+def _format_estimate(estimate: MeanEstimate) -> str:
+    """Write a share and its interval, cut off at 0 and 1, which Student's interval may exceed."""
+    if estimate.interval is None:
+        return f"{estimate.mean:.3f}"
+    low, high = (min(1.0, max(0.0, end)) for end in estimate.interval[:2])
+    return f"{estimate.mean:.3f} ({low:.3f} to {high:.3f})"
+
+
+def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTable:
+    """Show what decides a verdict; differences in percentage points."""
+    columns = (
+        "condition",
+        "pairs",
+        "difference",
+        "95 %",
+        "new questions too",
+        "p (Holm)",
+        "sign flip",
+        "equivalence",
+        "g",
+        "wins",
+        "area",
+    )
+    rows = [
+        (
+            comparison.condition,
+            str(len(comparison.seeds)),
+            format_signed_points(comparison.differences.mean()) if len(comparison.seeds) else NONE,
+            format_difference_interval(comparison.test.interval if comparison.test else None),
+            format_difference_interval(comparison.general),
+            format_p_value(comparison.p),
+            format_p_value(comparison.sign_flip),
+            format_p_value(comparison.p_equivalence),
+            f"{comparison.effect.g:.2f}" if comparison.effect else NONE,
+            f"{comparison.improves:.0%}" if comparison.improves is not None else NONE,
+            f"{format_signed_points(comparison.area.difference)} ({format_difference_interval(comparison.area.interval)})"
+            if comparison.area
+            else NONE,
+        )
+        for comparison in compared
+    ]
+    return ReportTable(columns, rows)
+
+
+def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> ReportTable:
+    """Show every condition by itself."""
+    ks = sorted({evidence.pass_k(summary.condition) for summary in summaries})
+    columns = (
+        "condition",
+        "runs",
+        "collapsed",
+        "pass@1",
+        f"pass@{' or '.join(map(str, ks))}",
+        "middle half",
+        "between runs",
+        "area",
+    )
+    rows = [
+        (
+            summary.condition,
+            str(summary.runs),
+            f"{summary.collapsed} (< {clopper_pearson_limit(summary.collapsed, summary.runs):.0%})",
+            _format_estimate(summary.pass_at_1),
+            _format_estimate(summary.pass_at_k),
+            f"{summary.iqm:.3f}",
+            f"{summary.deviation:.3f}" if summary.deviation is not None else NONE,
+            _format_estimate(summary.area),
+        )
+        for summary in summaries
+    ]
+    return ReportTable(columns, rows)
+
+
+def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> ReportTable:
+    """Show the share of every factor; a dash where it is none."""
+    factors = list(dict.fromkeys(factor for components in decompositions.values() for factor in components.variances))
+    rows = [
+        (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
+        for name, components in decompositions.items()
+    ]
+    return ReportTable(("of", *factors), rows)
+
+
+def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
+    """Show the primary metric of every run after the last step, or why there is none."""
+    declaration = evidence.declaration
+
+    def value(condition: str, seed: int) -> str:
+        name = name_run(condition, seed)
+        if run := evidence.runs.get((condition, seed)):
+            return f"{run.metrics[declaration.steps][declaration.primary]:.4f}"
+        return "refused" if name in evidence.refused else evidence.absent[name]
+
+    rows = [(name, *(value(name, seed) for seed in declaration.seeds)) for name in declaration.conditions]
+    return ReportTable(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
+
+
+def make_config_table(evidence: CampaignEvidence) -> ReportTable:
+    """Show what identifies the executed configuration of every condition, and the sources that ran it."""
+    rows = []
+    for name in evidence.declaration.conditions:
+        runs = evidence.runs_of(name)
+        commits = sorted({shorten_commit(run.entry["versions"]["git_commit"]) for run in runs})
+        minutes = sum(run.entry["seconds"] for run in runs) / 60
+        rows.append(
+            (name, str(len(runs)), _hash_condition_config(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}")
+        )
+    return ReportTable(("condition", "runs", "configuration", "source", "minutes"), rows)
+
+
+def _hash_condition_config(evidence: CampaignEvidence, condition: str) -> str:
+    """Hash the configuration of a condition, which its runs have executed, without what differs between runs."""
+    leaves = flatten_config(evidence.ledger.content["configs"][condition])
+    own = ("seed_everything", "threads", "trainer.default_root_dir")
+    return hash_config({name: value for name, value in leaves.items() if name not in own})[:12]
+
+
+def shorten_commit(commit: str) -> str:
+    """Shorten a commit, and keep the mark of a tree that was edited since.
+
+    Example:
+        >>> shorten_commit("760a1acd0f5e1c0b9a-dirty"), shorten_commit("unknown")
+        ('760a1acd0f5e-dirty', 'unknown')
+
+    """
+    return commit[:12] + ("-dirty" if commit.endswith("-dirty") else "")

@@ -1,0 +1,104 @@
+"""Accuracy of k completions: pass@k and maj@k."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def pass_at_k(completions: int, correct: ArrayLike, k: int) -> NDArray[np.float64]:
+    r"""Estimate the chance that at least one of k completions is right, from n of which c were.
+
+    .. math:: 1 - \binom{n-c}{k} \Big/ \binom{n}{k} = 1 - \prod_{i=n-c+1}^{n} \left(1 - \frac{k}{i}\right)
+
+    Args:
+        completions: n, at least k.
+        correct: c per question, any shape.
+        k: how many may be tried.
+
+    Returns:
+        One estimate per question, the shape of ``correct``; pass@1 is c / n.
+
+    Raises:
+        ValueError: fewer completions than k.
+
+    Example:
+        >>> pass_at_k(8, [2, 0], k=4).round(6).tolist()
+        [0.785714, 0.0]
+
+    """
+    if not 1 <= k <= completions:
+        raise ValueError(f"pass@{k} needs at least {k} completions per question, got {completions}.")
+    wrong = completions - np.asarray(correct, dtype=np.float64)[..., None]
+    factors = np.arange(1, completions + 1)
+    return 1 - np.where(factors > wrong, 1 - k / factors, 1.0).clip(min=0).prod(-1)
+
+
+EXACT = 50
+"""Completions up to which floats count subsets exactly; beyond, Python's integers do, several times slower."""
+
+
+@lru_cache(maxsize=100_000)
+def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) -> float:
+    r"""Return the chance that the vote of k of n completions is right.
+
+    The mean over all subsets of k completions, counted, not drawn, and over ties, of which each answer wins an equal
+    share:
+
+    .. math::
+        \binom{n}{k}^{-1} \sum_{S : |S| = k}
+        \frac{1[c_S \ge 1,\; c_S \ge \max_j w_{S,j}]}{1 + |\{j : w_{S,j} = c_S\}|}
+
+    with c the votes for the right answer in a subset and w those for wrong answers. maj@1 is the share of completions
+    that are right, and maj@n is one vote of all.
+
+    Args:
+        right: completions with the right answer.
+        wrong: completions with each wrong answer, a tuple of numbers of at least 1.
+        completions: n; those that are neither have no answer, and vote for nothing.
+        k: how many vote.
+
+    Raises:
+        ValueError: fewer completions than k, or more votes than completions.
+
+    Example:
+        >>> majority_at_k(2, (2,), completions=4, k=4), majority_at_k(1, (), completions=4, k=4)  # a tie; three mute
+        (0.5, 1.0)
+
+    """
+    if not 1 <= k <= completions:
+        raise ValueError(f"maj@{k} needs at least {k} completions per question, got {completions}.")
+    mute = completions - right - sum(wrong)
+    if mute < 0:
+        raise ValueError(f"There are {right + sum(wrong)} votes, but {completions} completions.")
+    won = sum(
+        comb(right, votes) * _winning_vote_ways(wrong, mute, votes, k - votes) for votes in range(1, min(right, k) + 1)
+    )
+    return float(won / comb(completions, k))
+
+
+def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, others: int) -> float:
+    """Count the ways in which so many others vote that no answer gets more votes; of t equals, a way counts 1 / t.
+
+    Args:
+        wrong: completions with each wrong answer.
+        mute: completions without an answer.
+        votes: for the right answer.
+        others: how many completions of those with another answer, or none, take part.
+
+    """
+    # ways[t, m]: with t answers level with the right one, and m completions taking part.
+    most = min(len(wrong), others // votes)
+    kind = np.float64 if mute + sum(wrong) <= EXACT else np.object_
+    ways: NDArray[Any] = np.zeros((most + 1, others + 1), dtype=kind)
+    ways[0, : mute + 1] = [comb(mute, number) for number in range(min(mute, others) + 1)]
+    for size in wrong:
+        added = np.zeros_like(ways)
+        for number in range(min(size, votes, others) + 1):
+            level, chosen = int(number == votes), comb(size, number)
+            added[level:, number:] += chosen * ways[: len(ways) - level, : others + 1 - number]
+        ways = added
+    return sum(count / (1 + level) for level, count in enumerate(ways[:, others]))

@@ -1,0 +1,183 @@
+"""Records in files of JSON, JSON lines and CSV that anybody may have written."""
+
+import codecs
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+LARGEST = 2**28
+"""Bytes of a line, and of a file that is one list, which are read at once."""
+
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How files of UTF-16 begin, as spreadsheets and PowerShell write them."""
+
+_START = 2**16
+"""Bytes that are looked at to find out what a file is."""
+
+Located = Iterator[tuple[str, dict[str, Any]]]
+"""Records, each with the place it is from, as messages name it."""
+
+
+def read_json_lines(path: Path) -> Located:
+    """Yield the object of every line that is not empty.
+
+    Raises:
+        ValueError: names file and line.
+
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(_split_lines(file, path), start=1):
+            where = f"{path}, line {number}"
+            if len(line) > LARGEST:
+                raise ValueError(f"{where}: longer than {LARGEST:,} bytes. Leave out a column that is not needed.")
+            if line.strip():
+                yield where, _require_mapping(_parse_json(line, where), where)
+
+
+def read_json_records(path: Path) -> Located:
+    """Yield the objects of a file that is one list, or has one object in every line.
+
+    Raises:
+        ValueError: names file and entry.
+
+    """
+    with path.open("rb") as file:
+        start = _strip_byte_order_mark(file.read(_START), path)
+    if start.lstrip().startswith(b"["):
+        yield from _read_json_list(path)
+        return
+    try:
+        yield from read_json_lines(path)
+    except ValueError:
+        _refuse_one_object(path)
+        raise
+
+
+def _read_json_list(path: Path) -> Located:
+    with path.open("rb") as file:
+        content = _strip_byte_order_mark(file.read(LARGEST + 1), path)
+    if len(content) > LARGEST:
+        raise ValueError(f"{path}: longer than {LARGEST:,} bytes. Write one object per line, and call it .jsonl.")
+    for number, entry in enumerate(_parse_json(content, str(path)), start=1):
+        where = f"{path}, entry {number}"
+        yield where, _require_mapping(entry, where)
+
+
+def _split_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Yield lines however they end: with a line feed, a carriage return, or both."""
+    start = True
+    while line := file.readline(LARGEST + 1):
+        line = _strip_byte_order_mark(line, path) if start else line
+        start = False
+        yield from line.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")
+
+
+def _strip_byte_order_mark(start: bytes, path: Path) -> bytes:
+    """Return the start of a file without its byte order mark."""
+    if start.startswith(WIDE):
+        raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+    return start.removeprefix(codecs.BOM_UTF8)
+
+
+def _refuse_one_object(path: Path) -> None:
+    """Refuse a file that is one object over several lines."""
+    with path.open("rb") as file:
+        content = _strip_byte_order_mark(file.read(LARGEST), path)
+    try:
+        whole = _parse_json(content, str(path))
+    except ValueError:
+        return
+    if isinstance(whole, dict):
+        raise ValueError(
+            f"{path}: one object with the fields {sorted(whole)[:20]}, where a list of objects is expected, or one "
+            "object per line. With pandas, say to_json(orient='records')."
+        )
+
+
+def _require_mapping(record: Any, where: str) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise ValueError(f"{where}: expected an object with a question and an answer, got {type(record).__name__}.")
+    return record
+
+
+def _parse_json(text: bytes, where: str) -> Any:
+    """Parse JSON, numbers that are not finite included; refuse repeated keys."""
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_build_unique_object, parse_int=_parse_integer)
+    except json.JSONDecodeError as error:
+        place = f"at column {error.colno}" if error.lineno == 1 else f"at line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{where}: not JSON ({error.msg} {place}).") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
+    except RecursionError:
+        raise ValueError(f"{where}: nested too deep. Write it flatter.") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
+        raise ValueError(f"field `{repeated[0]}` occurs twice. Remove one.")
+    return dict(pairs)
+
+
+def _parse_integer(digits: str) -> int | str:
+    """Return a whole number; as the text that it is, where it has more digits than Python reads."""
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
+
+
+DELIMITERS = ",;\t"
+"""What may separate values: the one that occurs most often in the first line does."""
+
+
+def read_csv_records(path: Path) -> Located:
+    """Yield every row under the header; what is read are texts, so that 007 and 1/2 stay what they are.
+
+    Raises:
+        ValueError: names file and line.
+
+    """
+    with path.open("rb") as file:
+        if file.read(2) in WIDE:
+            raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+        file.seek(0)
+        content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        limit = csv.field_size_limit(LARGEST)
+        try:
+            yield from _read_delimited_rows(content, path)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not UTF-8 ({error.reason}). Save the file as UTF-8.") from None
+        finally:
+            csv.field_size_limit(limit)
+
+
+def _read_delimited_rows(content: io.TextIOWrapper, path: Path) -> Located:
+    delimiter = max(DELIMITERS, key=content.readline(LARGEST).count)
+    content.seek(0)
+    reader = csv.reader(content, delimiter=delimiter, strict=True)
+    try:
+        yield from _read_rows_under_header(reader, path)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: not CSV ({error}).") from None
+
+
+def _read_rows_under_header(reader: Any, path: Path) -> Located:
+    header = [name.strip() for name in next(reader, [])]
+    if repeated := [name for name, count in Counter(header).items() if count > 1]:
+        raise ValueError(f"{path}, line 1: the column `{repeated[0]}` occurs twice. Rename or remove one.")
+    for row in reader:
+        where = f"{path}, line {reader.line_num}"
+        if row and len(row) != len(header):
+            raise ValueError(
+                f"{where}: {len(row)} values under a header of {len(header)}. Put a text that holds a "
+                f'{ {",": "comma", ";": "semicolon"}.get(reader.dialect.delimiter, "tab") } into "quotation marks".'
+            )
+        if row:
+            yield where, dict(zip(header, row, strict=True))

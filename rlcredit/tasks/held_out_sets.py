@@ -1,0 +1,73 @@
+"""A set of held-out questions: what its metrics are called, and which noise its answers are drawn by."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlcredit.decoding.sampling import Sampling
+
+if TYPE_CHECKING:
+    from rlcredit.tasks.task import PromptBatch, Task
+
+FAR_APART = 2**40
+"""How far the names of the noise of two sets lie apart."""
+
+
+class HeldOutSet(NamedTuple):
+    """Held-out questions that are asked together.
+
+    Attributes:
+        name: in metrics; empty for the questions of the training task itself.
+        number: 0 for those, then in the order in which the configuration names the others; it names the noise.
+        task: that asks and judges.
+
+    """
+
+    name: str
+    number: int
+    task: "Task"
+
+    def name_metric(self, quantity: str) -> str:
+        """Return the name of a metric.
+
+        Example:
+            >>> HeldOutSet("", 0, None).metric("entropy"), HeldOutSet("aime", 1, None).metric("entropy")
+            ('val/entropy', 'val/aime/entropy')
+
+        """
+        return f"val/{self.name}/{quantity}" if self.name else f"val/{quantity}"
+
+    def choose_sampling(self, usual: Sampling) -> Sampling:
+        """Return how its questions are answered; only their completions may be other than usual."""
+        completions = self.task.held_out_completions
+        return usual if completions is None else replace(usual, completions=completions)
+
+    def choose_k(self, usual: int, completions: int) -> int:
+        """Return k of its pass@k.
+
+        Args:
+            usual: of the model.
+            completions: as many as are usually drawn.
+
+        Raises:
+            ValueError: more than its completions.
+
+        """
+        k, drawn = self.task.held_out_k or usual, self.task.held_out_completions or completions
+        if k > drawn:
+            which = f"of the held-out set {self.name!r}" if self.name else "of the task"
+            raise ValueError(f"data.held_out_k {which} is {k}, but only {drawn} completions are drawn. Lower it.")
+        return k
+
+    def count_answers(self, usual: int) -> int | None:
+        """Return how many answers one evaluation of it takes; None where all of its questions are asked.
+
+        Args:
+            usual: completions of a question, where the set has no number of its own.
+
+        """
+        size = self.task.validation_size
+        return None if size is None else size * (self.task.held_out_completions or usual)
+
+    def shift_noise_numbers(self, prompts: "PromptBatch") -> "PromptBatch":
+        """Return a batch under the numbers by which its noise is drawn: no two sets share any."""
+        return replace(prompts, numbers=[number + self.number * FAR_APART for number in prompts.numbers])

@@ -1,0 +1,188 @@
+"""Records from wherever they lie: a file, a folder, or a repository on the hub."""
+
+import os
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.tasks import file_records
+from rlcredit.tasks.file_records import Located
+
+FILES = {
+    ".jsonl": file_records.read_json_records,
+    ".ndjson": file_records.read_json_records,
+    ".json": file_records.read_json_records,
+    ".csv": file_records.read_csv_records,
+    ".tsv": file_records.read_csv_records,
+}
+"""How files of text are read, by their suffixes."""
+
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""How files are called that must be unpacked before they are read."""
+
+BATCH = 1000
+"""Rows that are turned into Python's own types at a time."""
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
+"""What `datasets` raises, beside its own errors, where a folder or repository holds nothing that it can read."""
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_END = object()
+
+
+def _read_parquet_records(path: Path) -> Located:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    row = 0
+    try:
+        with path.open("rb") as file:
+            for batch in pq.ParquetFile(file).iter_batches(BATCH):
+                for record in batch.to_pylist():
+                    yield f"{path}, row {row}", record
+                    row += 1
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{shorten_name(path)} is no Parquet file that can be read ({_take_first_line(error)[:-1]})."
+        ) from None
+
+
+FORMS = {**FILES, ".parquet": _read_parquet_records}
+"""How any file is read."""
+
+
+class RecordSource(NamedTuple):
+    """Where records are.
+
+    Attributes:
+        path: a file (JSONL, JSON, CSV, TSV, Parquet), a folder (saved by ``save_to_disk``, or of data files), or a
+            repository on the hub.
+        split: of it; the only one if None. A file is one split, ``train``.
+        name: configuration inside a folder or repository; of several, records are taken in turn.
+        revision: of a repository.
+        form: of a file, as a suffix; its own if None.
+
+    """
+
+    path: str
+    split: str | None = None
+    name: str | Sequence[str] | None = None
+    revision: str | None = None
+    form: str | None = None
+
+    @property
+    def suffix(self) -> str:
+        """The form of a file; of a folder or repository, nothing that is known."""
+        return (self.form or Path(self.path).suffix).lower()
+
+    @property
+    def is_text_file(self) -> bool:
+        """Whether it is a file of text, which somebody may mend."""
+        return self.suffix in FILES
+
+    @property
+    def is_perhaps_on_hub(self) -> bool:
+        """Whether it may lie on the hub: nothing of its name lies here, and no file is called so."""
+        return self.suffix not in FORMS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
+
+    def __str__(self) -> str:
+        """Name it in messages."""
+        return (
+            shorten_name(self.path)
+            if self.split is None or self.suffix in FORMS
+            else f"{shorten_name(self.path)}, {self.split}"
+        )
+
+    def read_records(self) -> Located:
+        """Yield records, each with its place.
+
+        Raises:
+            ValueError: there are none; with what there is instead.
+
+        """
+        path = Path(self.path)
+        if self.suffix in FORMS:
+            if self.split not in (None, "train"):
+                raise ValueError(
+                    f"data: {shorten_name(path)} is one file, whose only split is `train`, not `{self.split}`. A file of "
+                    "held-out questions goes into data.init_args.validation."
+                )
+            if self.name is not None:
+                raise ValueError(f"data.init_args.name: {shorten_name(path)} is one file and has no configurations.")
+            try:
+                yield from FORMS[self.suffix](path)
+            except OSError as error:
+                raise ValueError(f"data: {shorten_name(path)} cannot be read ({error.strerror or error}).") from None
+        else:
+            names = [self.name] if self.name is None or isinstance(self.name, str) else self.name
+            yield from _interleave_records([self._read_dataset_rows(name) for name in names])
+
+    def _read_dataset_rows(self, name: str | None) -> Located:
+        called = self.path if name is None else f"{self.path}, {name}"
+        dataset = _load_split(self, name)
+        split = getattr(dataset, "split", None) or self.split
+        row = 0
+        for batch in dataset.with_format("arrow").iter(batch_size=BATCH):
+            for record in batch.to_pylist():
+                yield f"{called}, split {split}, row {row}", record
+                row += 1
+
+
+def _interleave_records(parts: Sequence[Located]) -> Located:
+    for row in zip_longest(*parts, fillvalue=_END):
+        yield from (located for located in row if located is not _END)  # pyright: ignore[reportReturnType]
+
+
+def _load_split(source: RecordSource, name: str | None) -> Any:
+    """Return one split as `datasets` has it.
+
+    Raises:
+        ValueError: in one sentence, with what was not found.
+
+    """
+    from datasets import DatasetDict  # noqa: PLC0415
+    from datasets.exceptions import DatasetsError  # noqa: PLC0415
+
+    folder = Path(source.path)
+    local = os.path.isdir(folder)  # false also for a name that no file can have
+    if os.path.isfile(folder):
+        way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
+        raise ValueError(
+            f"data: {shorten_name(source.path)} is a file whose form is not known by its name. {way} that are read end in "
+            f"{', '.join(FORMS)}."
+        )
+    if not local and not _HUB_ID.fullmatch(source.path):
+        raise ValueError(f"data: there is no file or folder {shorten_name(source.path)}.")
+    try:
+        loaded = _load_dataset(str(folder.resolve()) if local else source.path, name, source)
+    except (*UNREADABLE, DatasetsError) as error:
+        place = "folder" if local else "hub id (there is no such file or folder)"
+        raise ValueError(
+            f"data: the {place} {shorten_name(source.path)} cannot be read: {_take_first_line(error)}"
+        ) from None
+    splits = dict(loaded) if isinstance(loaded, DatasetDict) else {str(loaded.split or source.split): loaded}
+    if source.split is None and len(splits) == 1:
+        return next(iter(splits.values()))
+    if source.split is None or source.split not in splits:
+        asked = "Name one split of" if source.split is None else f"There is no split `{source.split}` in"
+        raise ValueError(
+            f"data: {asked} {shorten_name(source.path)}: it has {', '.join(f'`{split}`' for split in splits)}."
+        )
+    return splits[source.split]
+
+
+def _load_dataset(path: str, name: str | None, source: RecordSource) -> Any:
+    from datasets import load_dataset, load_from_disk  # noqa: PLC0415
+
+    if any((Path(path) / mark).is_file() for mark in ("state.json", "dataset_dict.json")):
+        return load_from_disk(path)
+    return load_dataset(path, name, split=source.split, revision=source.revision)
+
+
+def _take_first_line(error: Exception) -> str:
+    """Return the first line of what a library says, as a sentence."""
+    text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"{text.rstrip('.')}."

@@ -1,0 +1,177 @@
+"""The text of a question and of an answer, whatever type a column has."""
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from rlcredit.policy.prompt_format import Conversation, parse_conversation
+
+USUAL = {
+    "question": ("question", "prompt", "problem"),
+    "answer": ("answer", "final_answer", "ground_truth"),
+}
+"""Names of columns that are found without being named."""
+
+LISTED = 20
+"""Columns that a message lists, at most."""
+
+_QUOTED = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""")
+_QUOTED_LIST = re.compile(rf"\s*\[\s*(?:{_QUOTED.pattern})(?:[\s,]+(?:{_QUOTED.pattern}))*\s*,?\s*\]\s*")
+_ESCAPED = re.compile(r"""\\(?:([\\'"/])|u([\da-fA-F]{4})|[nrt](?![a-zA-Z]))""")
+"""What lists of Python and JSON escape; of `\\nu` and `\\frac` the backslash is meant."""
+
+
+def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], where: str) -> str:
+    """Return the column of the question or the answer.
+
+    Args:
+        role: ``question`` or ``answer``.
+        wanted: the name that the configuration gives; a point leads into a mapping. One of :data:`USUAL` if None.
+        record: the first one.
+        where: it is from.
+
+    Raises:
+        ValueError: there is none, or more than one that could be meant; with the columns that were found.
+
+    Example:
+        >>> find_role_column("answer", None, {"problem": "1+1", "answer": 2}, "x.csv, line 2")
+        'answer'
+
+    """
+    found = [name for name in ([wanted] if wanted else USUAL[role]) if has_column(record, name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(
+            f"{where}: the {role} may be in `{'` or `'.join(found)}`. Name the column in data.init_args.{role}."
+        )
+    missing = f"column `{wanted}` is missing" if wanted else f"no column is called `{'`, `'.join(USUAL[role])}`"
+    raise ValueError(
+        f"{where}: {missing}; found {list_columns(record)}. Name the column of the {role} in data.init_args.{role}."
+    )
+
+
+def read_column(record: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a column; nothing where a record lacks it.
+
+    Example:
+        >>> read_column({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
+        '34'
+
+    """
+    if name in record:
+        return record[name]
+    first, point, rest = name.partition(".")
+    inside = record.get(first)
+    return read_column(inside, rest) if point and isinstance(inside, Mapping) else None
+
+
+def has_column(record: Mapping[str, Any], name: str) -> bool:
+    """Whether a record has a column."""
+    first, point, rest = name.partition(".")
+    inside = record.get(first)
+    return name in record or (bool(point) and isinstance(inside, Mapping) and has_column(inside, rest))
+
+
+def is_within_column(inner: str, outer: str) -> bool:
+    """Whether a column is another one, or lies inside it.
+
+    Example:
+        >>> is_within_column("reward_model.ground_truth", "reward_model"), is_within_column("answer", "answers")
+        (True, False)
+
+    """
+    return inner == outer or inner.startswith(f"{outer}.")
+
+
+def list_columns(record: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a record, as messages list them."""
+    return sorted(map(str, record))[:LISTED]
+
+
+def read_question(content: Any, where: str) -> str | Conversation | None:
+    """Return a question; nothing if there is none.
+
+    Args:
+        content: a text or a number, or turns of a conversation; a single one, the user's, is a text.
+        where: it is from, for messages.
+
+    Raises:
+        ValueError: a turn is malformed, or the last one is not the user's.
+
+    Example:
+        >>> read_question([{"role": "user", "content": "1+1?"}], "row 0"), read_question(" ", "row 0"), read_question(7, "row 0")
+        ('1+1?', None, '7')
+
+    """
+    if not isinstance(content, list):
+        return read_answer_text(content)
+    conversation = parse_conversation(content, where)
+    if not all(turn["content"].strip() for turn in conversation):
+        return None
+    return conversation[0]["content"] if len(conversation) == 1 else conversation
+
+
+def read_answer_text(content: Any) -> str | None:
+    """Return the text of one answer; nothing if it has none.
+
+    Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent.
+
+    Example:
+        >>> read_answer_text(42.0), read_answer_text(1e-05), read_answer_text(float("nan")), read_answer_text(True)
+        ('42', '0.00001', None, None)
+
+    """
+    if isinstance(content, str):
+        return content if content.strip() else None
+    if isinstance(content, bool):
+        return None
+    if isinstance(content, int):
+        return str(content)
+    if isinstance(content, float | Decimal):
+        return _write_decimal(content) if math.isfinite(content) else None
+    return None
+
+
+def read_answer_list(content: Any) -> list[Any] | None:
+    """Return the entries of a list; nothing if it is none.
+
+    A text that is a list of quoted texts, as tables of text write lists, is that list.
+
+    Example:
+        >>> read_answer_list(["0.5", "1/2"]), read_answer_list("['0.5', '1/2']"), read_answer_list("[0, 1]"), read_answer_list("0.5")
+        (['0.5', '1/2'], ['0.5', '1/2'], None, None)
+
+    """
+    if isinstance(content, list | tuple):
+        return list(content)
+    if isinstance(content, str) and _QUOTED_LIST.fullmatch(content):
+        return [_ESCAPED.sub(_unescape_character, entry[0][1:-1]) for entry in _QUOTED.finditer(content)]
+    return None
+
+
+def _unescape_character(escaped: re.Match[str]) -> str:
+    character, code = escaped.groups()
+    return character or (chr(int(code, 16)) if code else "\n")
+
+
+def find_type_fault(content: Any) -> str:
+    """Return why a value can be no answer, whatever it holds; nothing for texts, numbers, lists and what is missing."""
+    if isinstance(content, Mapping):
+        return f"is an object with the fields {list_columns(content)}. Name one with a point in data.init_args.answer"
+    if isinstance(content, bool):
+        return f"is the truth value {str(content).lower()}. Write it as the text that a completion should state"
+    if isinstance(content, str | int | float | Decimal | None):
+        return ""
+    if isinstance(content, list | tuple):
+        nested = next((part for part in content if isinstance(part, list | tuple)), None)
+        fault = next(filter(None, map(find_type_fault, content)), "")
+        return f"lists the list {nested!r:.80}. Write each entry as a text or a number" if nested is not None else fault
+    return f"is of type {type(content).__name__}, {content!r:.80}. Write it as a text or a number"
+
+
+def _write_decimal(number: float | Decimal) -> str:
+    written = f"{Decimal(str(number)):f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written

@@ -1,0 +1,304 @@
+"""What a task is: questions, answers, their order, and who judges."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from lightning.pytorch import LightningDataModule
+from lightning.pytorch.utilities import rank_zero_only
+from torch.utils.data import DataLoader
+
+from rlcredit.base.messages import print_message, warn_once
+from rlcredit.config.values import validate_folder_name
+from rlcredit.policy.prompt_format import Conversation
+from rlcredit.tasks.example import Example, Shot, build_conversation
+from rlcredit.tasks.held_out_sets import HeldOutSet
+from rlcredit.tasks.held_out_split import separate_alike_questions
+from rlcredit.tasks.prompt_order import PromptOrder
+from rlcredit.tasks.reference_checks import find_reference_faults, suggest_reference_remedy, write_reference_warning
+from rlcredit.verification.answer_formats import FORMATS, AnswerFormat
+from rlcredit.verification.user_verifier import UserVerifier
+from rlcredit.verification.verifiers import MathVerifier, Verdict, require_known_formats, require_sandbox
+
+
+@dataclass
+class PromptBatch:
+    """A batch of questions.
+
+    Attributes:
+        numbers: of the examples in their set; they name the sampling noise.
+        questions: what the policy is asked, P conversations.
+        examples: the same P examples, for the verifier.
+
+    """
+
+    numbers: list[int]
+    questions: list[Conversation]
+    examples: list[Example]
+
+    def slice_batch(self, start: int, size: int) -> "PromptBatch":
+        """Return some neighbours."""
+        chosen = slice(start, start + size)
+        return PromptBatch(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
+
+
+def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict on a completion, given those by each answer that is accepted.
+
+    Example:
+        >>> pick_best_verdict([Verdict.WRONG, Verdict.RIGHT]), pick_best_verdict([Verdict.UNJUDGED, Verdict.WRONG])
+        (<Verdict.RIGHT: 'right'>, <Verdict.UNJUDGED: 'could not judge'>)
+
+    """
+    return next((best for best in (Verdict.RIGHT, Verdict.UNJUDGED) if best in verdicts), verdicts[0])
+
+
+def require_positive(name: str, value: int) -> None:
+    """Refuse a number below one, by the name it has in a configuration."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}.")
+
+
+class Task(LightningDataModule):
+    """Questions for training and, disjoint from them, questions held out.
+
+    Args:
+        prompts_per_step: P, over all processes.
+        validation_size: held-out questions used; all of them if None; only those of ``held_out`` if 0.
+        validation_batch: questions answered at a time in validation, per process.
+        instruction: what the policy reads; ``{question}`` stands for the question.
+        seed: of the order; the questions themselves do not depend on it.
+        unsafe_scorers: let verifiers evaluate answers even where the system cannot lock the processes that do. Where it
+            can (Linux), they are always locked.
+        verify_budget: processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
+            answers share them, and what has had its share is wrong unless its reference alone takes as long; see
+            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
+        answer_formats: in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
+            ``phrase``, ``hashes``, ``label``, and ``number`` and ``whole``, which count only where they are named; see
+            :func:`~rlcredit.verification.answer_formats.find_final_answer`. An answer in another of the first five is not judged,
+            and shows in ``train/unjudged``; a completion without any shows in ``train/no_answer``.
+        tolerance: how far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
+        verifier: dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
+            class whose objects are called so, that judges instead, formats and tolerance left to it; see
+            :class:`~rlcredit.verification.user_verifier.UserVerifier`. The task's own if None.
+        held_out: further held-out questions: names, and the task files that they are from. Each set is asked and judged
+            as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
+        held_out_completions: per held-out question of this task; ``model.validation.completions`` if None.
+        held_out_k: k of the ``pass_at_k`` of its held-out questions; ``model.pass_k`` if None.
+        system: system prompt; what the chat template does without one if None.
+        shots: questions with their answers, shown before every question.
+
+    """
+
+    def __init__(
+        self,
+        prompts_per_step: int = 8,
+        validation_size: int | None = 512,
+        validation_batch: int = 64,
+        instruction: str = "{question}",
+        seed: int = 0,
+        unsafe_scorers: bool = False,
+        verify_budget: float = 10.0,
+        answer_formats: tuple[AnswerFormat, ...] = FORMATS,
+        held_out: dict[str, str] | None = None,
+        held_out_completions: int | None = None,
+        held_out_k: int | None = None,
+        system: str | None = None,
+        shots: tuple[Shot, ...] = (),
+        tolerance: float = 0.0,
+        verifier: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.refuse_instruction(instruction)
+        require_positive("data.prompts_per_step", prompts_per_step)
+        require_positive("data.validation_batch", validation_batch)
+        if validation_size or not held_out:
+            require_positive("data.validation_size", 1 if validation_size is None else validation_size)
+        for name, number in {"held_out_completions": held_out_completions, "held_out_k": held_out_k}.items():
+            require_positive(f"data.{name}", 1 if number is None else number)
+        self.prompts_per_step = prompts_per_step
+        self.validation_size = validation_size
+        self.validation_batch = validation_batch
+        self.instruction, self.system, self.shots = instruction, system, list(shots)
+        self.seed = seed
+        if not verify_budget > 0:
+            raise ValueError(f"data.verify_budget must be positive, got {verify_budget} seconds.")
+        self.unsafe_scorers, self.verify_budget = unsafe_scorers, verify_budget
+        self.answer_formats = require_known_formats(answer_formats)
+        self.tolerance = tolerance
+        self.verifier = MathVerifier(
+            budget=verify_budget, unsafe=unsafe_scorers, formats=self.answer_formats, tolerance=tolerance
+        )
+        self.own = None if verifier is None else UserVerifier(verifier, verify_budget, unsafe_scorers)
+        self.train_set: list[Example] = []
+        self.held_out_set: list[Example] = []
+        self.held_out, self.held_out_completions, self.held_out_k = held_out, held_out_completions, held_out_k
+        self.others = {name: self._read_other_task(name, path) for name, path in (held_out or {}).items()}
+
+    @abstractmethod
+    def examples(self) -> tuple[list[Example], list[Example]]:
+        """Return training and held-out examples, disjoint by question."""
+
+    def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
+        """Judge each completion against its example; right is what equals one of the accepted answers."""
+        cases = [
+            (completion, answer, example.metadata)
+            for completion, example in zip(completions, examples, strict=True)
+            for answer in example.accepted_answers
+        ]
+        if self.own is not None:
+            verdicts = self.own.judge(cases)
+        else:
+            verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
+        of_each = iter(verdicts)
+        return [pick_best_verdict(list(islice(of_each, len(example.accepted_answers)))) for example in examples]
+
+    def refuse_instruction(self, instruction: str) -> None:
+        """Refuse an instruction without a place for the question."""
+        if "{question}" not in instruction:
+            raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
+
+    def locate_example(self, example: Example) -> str:
+        """Return where a question is from, as messages name it."""
+        return f"the question {example.text!r:.60}"
+
+    def suggest_shortening(self, characters: int, left_out: int) -> str:
+        """Return what to do about questions that are too long for a policy.
+
+        Args:
+            characters: of the longest question that is not.
+            left_out: questions that are longer than that.
+
+        """
+        return "Leave out long questions, or shorten data.init_args.instruction, system or shots."
+
+    @property
+    def has_training(self) -> bool:
+        """Whether it has questions to train on."""
+        return True
+
+    def start_verifier(self) -> None:
+        """Start what judges, in the background, so that no step waits for its imports; nothing by default."""
+
+    def held_out_examples(self) -> list[Example]:
+        """Return the held-out examples alone; a task that can read them without the others does."""
+        return self.examples()[1]
+
+    def _read_other_task(self, name: str, path: str) -> "Task":
+        """Return the task whose held-out questions are asked under a name."""
+        from rlcredit.tasks.task_files import read_task  # noqa: PLC0415 (it reads tasks, of which this is the base)
+
+        validate_folder_name("data.held_out", name)
+        try:
+            return read_task(path, unsafe_scorers=self.unsafe_scorers, held_out=None)
+        except ValueError as error:
+            raise ValueError(f"data.held_out.{name}: {error}") from None
+
+    @property
+    def held_out_sets(self) -> list[HeldOutSet]:
+        """What is asked in validation, one data loader each: its own questions, if it has any, and those of others."""
+        sets = [HeldOutSet(name, number, task) for number, (name, task) in enumerate({"": self, **self.others}.items())]
+        return sets[1:] if self.validation_size == 0 else sets
+
+    def setup(self, stage: str = "fit") -> None:
+        """Read the examples, once; a malformed one fails here, before any weight is loaded.
+
+        Args:
+            stage: ``fit``; in any other only held-out questions are read.
+
+        Raises:
+            ValueError: the task has nothing to train on, no question that is held out, or a verifier that this system
+                cannot lock in.
+
+        """
+        before = len(self.train_set) + len(self.held_out_set)
+        if stage == "fit" and not self.train_set:
+            self.train_set, self.held_out_set = self.examples()
+            if not self.train_set:
+                raise ValueError(
+                    "data: all questions of this task are held out, so that nothing can be trained on them. Name it in "
+                    "data.init_args.held_out of another task, or use `rlcredit validate`."
+                )
+            PromptOrder(len(self.train_set), self.prompts_per_step, self.seed, step=lambda: 0)
+        elif not self.held_out_set and self.validation_size != 0:
+            self.held_out_set = self.held_out_examples()
+        if self.validation_size == 0:
+            self.held_out_set = []
+        for example in (*self.train_set, *self.held_out_set):
+            if not isinstance(example.question, str):
+                self.build_conversation(example)
+        if self.own is not None and (known := self.train_set or self.held_out_set):
+            self.own.start(known[0].answer, known[0].metadata)
+        if self.own is None and type(self).judge is Task.judge:
+            require_sandbox("math-verify, which compares answers that are no numbers,", self.unsafe_scorers)
+        if len(self.train_set) + len(self.held_out_set) > before:
+            self.check_references()
+        for name, task in self.others.items():
+            task.setup("validate")
+            self._warn_of_trained(name, task)
+
+    def _warn_of_trained(self, name: str, other: "Task") -> None:
+        """Warn of training questions that a further held-out set asks too."""
+        _, asked = separate_alike_questions(self.train_set, other.held_out_set)
+        if asked:
+            rank_zero_only(warn_once)(
+                f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
+                f"them in other spaces, case or punctuation, first: {self.locate_example(asked[0])}. It measures memory in part."
+            )
+
+    def check_references(self) -> None:
+        """Warn of references that are not right against themselves; what judges in its own way is not asked."""
+        if self.own is None and type(self).judge is Task.judge:
+            examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
+            faults = list(find_reference_faults(examples, answer_format, self.judge))
+            if faults:
+                warning = write_reference_warning(faults, len(examples), answer_format, self.locate_example)
+                rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
+
+    def build_conversation(self, example: Example) -> Conversation:
+        """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""
+        return build_conversation(example.question, self.instruction, self.system, self.shots)
+
+    def train_dataloader(self) -> DataLoader[PromptBatch]:
+        """Yield the prompts of every step, continued at the trainer's global step.
+
+        As many times P as the module may ask for one rollout, and again for each of its updates.
+        """
+        assert self.trainer is not None
+        self.start_verifier()
+        trainer, module = self.trainer, self.trainer.lightning_module
+        rounds, repeats = int(module.rounds), int(module.updates_per_rollout)  # pyright: ignore[reportArgumentType]
+        order = PromptOrder(
+            len(self.train_set),
+            self.prompts_per_step * rounds,
+            self.seed,
+            step=lambda: trainer.global_step,
+            repeats=repeats,
+            rank=trainer.global_rank,
+            world=trainer.world_size,
+        )
+        return DataLoader(self._number_examples(self.train_set), batch_sampler=order, collate_fn=self._collate_prompts)  # pyright: ignore[reportArgumentType]
+
+    def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
+        """Yield the held-out questions, every process its share; of several sets, one loader each."""
+        loaders = [self._held_out_loader(each.task) for each in self.held_out_sets]
+        return loaders[0] if len(loaders) == 1 else loaders
+
+    def _held_out_loader(self, task: "Task") -> DataLoader[PromptBatch]:
+        assert self.trainer is not None
+        task.start_verifier()
+        share = task._number_examples(task.held_out_set)[self.trainer.global_rank :: self.trainer.world_size]
+        return DataLoader(share, batch_size=task.validation_batch, collate_fn=task._collate_prompts)  # pyright: ignore[reportArgumentType]
+
+    def held_out_prompts(self, start: int, size: int) -> PromptBatch:
+        """Return some neighbours of the held-out questions, by their numbers in validation."""
+        return self._collate_prompts(self._number_examples(self.held_out_set)[start : start + size])
+
+    @staticmethod
+    def _number_examples(examples: list[Example]) -> list[tuple[int, Example]]:
+        return list(enumerate(examples))
+
+    def _collate_prompts(self, batch: list[tuple[int, Example]]) -> PromptBatch:
+        numbers, examples = (list(column) for column in zip(*batch, strict=True))
+        return PromptBatch(numbers, [self.build_conversation(example) for example in examples], examples)

@@ -1,0 +1,137 @@
+"""The gradient that other credit would have on the batch at hand, and the step that the optimizer would make of it."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.distributed import rank_and_world_size, sum_over_processes
+from rlcredit.formulas.gradient_vectors import Vector
+from rlcredit.training.module import PolicyModule
+
+
+def compute_credit_gradients(
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+) -> list[Vector]:
+    """Return the gradient of the loss under each of several ledgers: one forward pass, one backward pass each.
+
+    Nothing is stepped, accumulated or kept: the run goes on as it would without.
+
+    Args:
+        trainer: for its precision.
+        module: with the loss and the weights.
+        rollout: the mini-batch.
+        credits: advantages, each ``(B, T)``.
+
+    Returns:
+        Float32 gradients by weight, averaged over all processes as data-parallel training does.
+
+    """
+    world = rank_and_world_size()[1]
+    own = _compute_local_gradients(trainer, module, rollout, credits)
+    return [{name: sum_over_processes(part) / world for name, part in gradient.items()} for gradient in own]
+
+
+def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
+    """Return the share of each prompt of this process in its gradient; the shares add up to the whole.
+
+    One forward and one backward pass per prompt, over its completions only. What a loss adds without credit, such as a
+    penalty, is taken off. Arguments as for :func:`compute_credit_gradients`.
+    """
+    prompt = torch.arange(len(credit), device=credit.device) // rollout.group_size
+    shares = [credit.where((prompt == number)[:, None], 0) for number in prompt.unique().tolist()]
+    if not module.loss.every_row:
+        return [_compute_local_gradients(trainer, module, rollout, [share])[0] for share in shares]
+    *with_credit, without = _compute_local_gradients(trainer, module, rollout, [*shares, torch.zeros_like(credit)])
+    return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
+
+
+def _compute_local_gradients(
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+) -> list[dict[str, Tensor]]:
+    """Of this process alone."""
+    weights = module.learned
+    union, results = copy.copy(rollout), []
+    union.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
+    with torch.enable_grad(), trainer.precision_plugin.forward_context():
+        scores = module(union)
+        for index, credit in enumerate(credits):
+            arguments, facts = module.judged_inputs(rollout, scores, credit)
+            loss = module.loss(*arguments, **facts)
+            more_follow = index + 1 < len(credits)
+            parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
+            results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})
+    return results
+
+
+class AdamStep(NamedTuple):
+    """What Adam makes of a gradient: preconditioned alone, and the whole change of the weights."""
+
+    preconditioned: Vector
+    change: Vector
+
+
+def predict_optimizer_steps(trainer: Trainer, module: PolicyModule, vectors: Sequence[Vector]) -> list[AdamStep]:
+    """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam.
+
+    Nor are its variants ``amsgrad`` and ``maximize`` predicted.
+    """
+    optimizer = trainer.optimizers[0]
+    if not isinstance(optimizer, torch.optim.Adam):
+        return []
+    if any(group["amsgrad"] or group["maximize"] for group in optimizer.param_groups):
+        return []
+    names = {weight: name for name, weight in module.named_parameters()}
+    return [predict_adam_step(optimizer, clip_gradient(trainer, gradient), names) for gradient in vectors]
+
+
+def predict_adam_step(
+    optimizer: torch.optim.Adam, gradient: Vector, names: Mapping[torch.nn.Parameter, str]
+) -> AdamStep:
+    r"""Predict Adam's next step from its moments as they are, without taking it.
+
+    .. math:: \frac{g}{\sqrt{\hat v'} + \epsilon} \qquad\text{and}\qquad
+        -\eta \Bigl(\frac{\hat m'}{\sqrt{\hat v'} + \epsilon} + \lambda \theta\Bigr)
+
+    with :math:`m', v'` the moments after this gradient. The step shares its momentum with every other step from here;
+    the preconditioned gradient is the part that is new.
+
+    Args:
+        optimizer: Adam or AdamW, possibly before its first step.
+        gradient: as the optimizer will see it, clipped.
+        names: of the weights.
+
+    """
+    preconditioned, change = {}, {}
+    for group in optimizer.param_groups:
+        (beta1, beta2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        decoupled = group.get("decoupled_weight_decay", isinstance(optimizer, torch.optim.AdamW))
+        for weight in group["params"]:
+            name, state = names[weight], optimizer.state.get(weight, {})
+            g = gradient[name].to(weight.dtype)
+            if not decoupled:
+                g = g + decay * weight.detach()
+            step = float(state["step"]) + 1 if state else 1.0
+            m = beta1 * state["exp_avg"] + (1 - beta1) * g if state else (1 - beta1) * g
+            v = beta2 * state["exp_avg_sq"] + (1 - beta2) * g * g if state else (1 - beta2) * g * g
+            scale = (v / (1 - beta2**step)).sqrt() + group["eps"]
+            preconditioned[name] = g / scale
+            shrink = decay * weight.detach() if decoupled else 0.0
+            change[name] = -lr * (m / (1 - beta1**step) / scale + shrink)
+    return AdamStep(preconditioned, change)
+
+
+def clip_gradient(trainer: Trainer, gradient: Vector) -> Vector:
+    """Return the gradient as the trainer's clipping leaves it."""
+    limit = trainer.gradient_clip_val
+    if not limit:
+        return gradient
+    if trainer.gradient_clip_algorithm == "value":
+        return {name: part.clamp(-limit, limit) for name, part in gradient.items()}
+    norm = torch.nn.utils.get_total_norm(list(gradient.values()))
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+    return {name: part * factor for name, part in gradient.items()}

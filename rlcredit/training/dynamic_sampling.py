@@ -1,0 +1,65 @@
+"""Dynamic sampling: ask further prompts until enough groups are informative."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rlcredit.credit.rollout import Rollout, concatenate_rollouts
+from rlcredit.formulas.distributed import sum_over_processes
+
+
+@dataclass
+class DynamicSampling:
+    """Replace groups in which all completions are right, or all wrong, by those of further prompts.
+
+    DAPO (Yu et al., 2025, arXiv:2503.14476). Every step draws ``rounds * prompts_per_step`` prompts from the shuffled
+    set and asks ``prompts_per_step`` of them at a time until enough groups are informative; the rest is passed over.
+    Groups that teach nothing fill what is missing after the last round, so that a batch has one size: those with a
+    verdict first.
+
+    Args:
+        rounds: how often a step asks at most; 1 is plain sampling. DAPO uses 10.
+
+    """
+
+    rounds: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse a step that never asks."""
+        if self.rounds < 1:
+            raise ValueError(f"DynamicSampling expects rounds >= 1, got {self.rounds}.")
+
+
+def informative_groups(rollout: Rollout) -> Tensor:
+    """Return which groups hold right and wrong answers, shape ``(P,)`` bool."""
+    groups = rollout.verdicts.view(-1, rollout.group_size)
+    return (groups == 1).any(-1) & (groups == 0).any(-1)
+
+
+def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
+    """Take rounds until this process, like all others, has enough informative groups.
+
+    Args:
+        rounds: rollouts of ``prompts`` groups each, sampled when asked for.
+        prompts: groups wanted.
+
+    Returns:
+        A rollout of as many groups, in the order they were sampled; and how many rounds it took and which share of all
+        groups sampled was informative.
+
+    """
+    sampled = []
+    for rollout in rounds:
+        sampled.append(rollout)
+        missing = prompts - sum(int(informative_groups(part).sum()) for part in sampled)
+        if sum_over_processes(torch.tensor(max(0, missing), device=rollout.mask.device)) == 0:
+            break
+    combined = concatenate_rollouts(sampled)
+    useful = informative_groups(combined)
+    judged = combined.judged.view(-1, combined.group_size).any(-1)
+    chosen = (useful.int() + judged.int()).argsort(descending=True, stable=True)[:prompts].sort().values
+    rows = chosen[:, None] * combined.group_size + torch.arange(combined.group_size, device=chosen.device)
+    metrics = {"sampling_rounds": float(len(sampled)), "informative_groups": useful.float().mean().item()}
+    return combined.select_rows(rows.flatten()), metrics

@@ -1,0 +1,59 @@
+"""What costly probes share: they remember the ledger at their place and measure before the backward pass."""
+
+from collections.abc import Mapping
+
+from lightning.pytorch import LightningModule, Trainer
+from torch import Tensor
+
+from rlcredit.credit.rollout import Rollout
+from rlcredit.record.artifacts import is_measurement_due, log_occasional_metrics
+from rlcredit.training.module import PolicyModule
+
+
+class PeriodicMeasurement:
+    """Mixin for a probe that measures every ``every_n_steps`` steps, in the first update of a rollout.
+
+    Metrics are logged under ``probe/<Class>/<quantity>`` at the steps at which they are measured, and kept in ``last``.
+    """
+
+    label: str
+    every_n_steps: int
+    seen: tuple[Rollout, Tensor] | None = None
+    last: Mapping[str, float] = {}
+
+    def require_interval(self, steps: int) -> int:
+        """Return a number of steps, or refuse it."""
+        if steps < 1:
+            raise ValueError(f"{type(self).__name__} expects every_n_steps >= 1, got {steps}.")
+        return steps
+
+    def assign(self, rollout: Rollout) -> dict[str, float]:
+        """Remember the advantages at this place."""
+        self.seen = (rollout, rollout.advantages)
+        return {}
+
+    def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
+        """Measure, if it is time; later updates of the same rollout find nothing to measure."""
+        remembered, self.seen = self.seen, None
+        if remembered is None or not is_measurement_due(trainer, remembered[0], self.every_n_steps):
+            return
+        assert isinstance(pl_module, PolicyModule)
+        rollout, advantages = remembered
+        part = pl_module.minibatch(rollout)
+        self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
+        rollout.truth = part.truth
+        log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
+
+    def measure(
+        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
+    ) -> Mapping[str, float]:
+        """Return what is to be logged.
+
+        Args:
+            trainer: with the optimizer, its moments as they were after the last step.
+            module: with the loss.
+            rollout: the mini-batch of this update, with the credit that it uses.
+            advantages: those at the probe's place, of the same rows.
+
+        """
+        raise NotImplementedError

@@ -1,0 +1,91 @@
+r"""What it means that an answer equals its reference, by the kind of thing that the reference is.
+
+:data:`KINDS` lists the kinds in the order in which a reference is tried; the first that describes it compares.
+Containers compare their elements by the same rules. What is left in the end are single values.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rlcredit.verification.mathematics import matrices, quantities, ranges, relations, sets, text_kinds
+from rlcredit.verification.mathematics.equality import AnswerEquality, ValueEquality
+from rlcredit.verification.mathematics.notation import write_normal_form
+from rlcredit.verification.mathematics.structure import squeeze_blanks
+
+
+@dataclass(frozen=True)
+class ReferenceKind:
+    """A kind of reference.
+
+    Attributes:
+        name: for people.
+        describes: whether a reference in normal form is of this kind.
+        is_same: whether an answer in normal form equals a reference of this kind.
+
+    """
+
+    name: str
+    describes: Callable[[str], bool]
+    is_same: Callable[[str, str, AnswerEquality], bool]
+
+
+KINDS: tuple[ReferenceKind, ...] = (
+    ReferenceKind("option letter", text_kinds.is_option_letter, text_kinds.is_same_option_letter),
+    ReferenceKind("date, time, score, ratio or range", text_kinds.is_date_or_score, text_kinds.has_same_characters),
+    ReferenceKind("number in another base", text_kinds.is_based_number, text_kinds.has_same_digits),
+    ReferenceKind("congruence", relations.is_congruence, relations.is_same_congruence),
+    ReferenceKind("matrix or function by cases", matrices.is_matrix_or_cases, matrices.is_same_matrix_or_cases),
+    ReferenceKind("sequence that goes on", sets.has_ellipsis, sets.is_same_sequence),
+    ReferenceKind("equation", relations.is_equation, relations.is_same_equation),
+    ReferenceKind("interval, inequality or union", ranges.is_number_range, ranges.is_same_number_range),
+    ReferenceKind("set", sets.is_finite_set, sets.is_same_set),
+    ReferenceKind("tuple", sets.is_bracketed_tuple, sets.is_same_tuple),
+    ReferenceKind("number, or value with a unit", quantities.is_quantity, quantities.is_same_quantity),
+    ReferenceKind("text", text_kinds.is_text_reference, text_kinds.is_same_text),
+    ReferenceKind("list", sets.is_bare_list, sets.is_same_list),
+    ReferenceKind("inequality of several names", relations.is_inequality, relations.is_same_inequality),
+    ReferenceKind("any other value", bool, quantities.is_same_quantity),
+)
+
+
+@dataclass(frozen=True)
+class KindEquality:
+    """Equality by the kind of thing that a reference is.
+
+    Attributes:
+        values: comparison of what is left of both in the end.
+
+    """
+
+    values: ValueEquality
+
+    def is_equal(self, answer: str, reference: str) -> bool:
+        """Whether an answer equals its reference, both in normal form.
+
+        Raises:
+            UndecidedError: only computer algebra can tell, and ``values`` asks none.
+            UnreadableReferenceError: the reference is nothing that can be compared.
+
+        """
+        if not answer or not reference:
+            return False
+        if squeeze_blanks(answer) == squeeze_blanks(reference):
+            return True
+        kind = next(kind for kind in KINDS if kind.describes(reference))
+        return kind.is_same(answer, reference, self)
+
+
+def is_equal_answer(answer: str, reference: str, values: ValueEquality) -> bool:
+    """Whether an answer equals a reference, as they are written.
+
+    Args:
+        answer: as the completion states it.
+        reference: as the data set writes it.
+        values: comparison of what is left of both in the end.
+
+    Raises:
+        UndecidedError: only computer algebra can tell, and ``values`` asks none.
+        UnreadableReferenceError: the reference is nothing that can be compared.
+
+    """
+    return KindEquality(values).is_equal(write_normal_form(answer), write_normal_form(reference))

@@ -1,0 +1,75 @@
+"""A verifier of the user's own, as the process sees it that asks it: imported by name, its answer a number."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rlcredit.verification.fault_attribution import judge_or_blame
+
+SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
+
+
+def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
+    """Import a function, or make an object of a class.
+
+    Args:
+        path: dotted, of either.
+        folder: where modules may lie too; the working directory of the run.
+
+    Raises:
+        Exception: whatever importing raises.
+        TypeError: it cannot be called as :data:`SIGNATURE` says.
+
+    """
+    sys.path.append(folder)
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    verifier = found() if inspect.isclass(found) else found
+    if not callable(verifier):
+        raise TypeError(f"it is no function, and objects of it cannot be called: {SIGNATURE} is asked")
+    try:
+        inspect.signature(verifier).bind("", "", {})
+    except TypeError as error:
+        raise TypeError(f"it cannot be called as {SIGNATURE}: {error}") from None
+    return verifier
+
+
+def read_user_judgement(result: Any) -> float:
+    """Return what a verifier has returned as a number from 0 to 1.
+
+    Raises:
+        TypeError: it is neither a bool nor such a number.
+
+    Example:
+        >>> read_user_judgement(True), read_user_judgement(0.5)
+        (1.0, 0.5)
+
+    """
+    if not hasattr(result, "__float__") or not 0 <= float(result) <= 1:
+        raise TypeError(f"it returned {result!r:.80}, and True, False or a number from 0 to 1 is asked")
+    return float(result)
+
+
+def make_user_judge(path: str, folder: str, example: tuple[str, str, dict[str, Any]]) -> Callable[..., float | None]:
+    """Return the verifier; made in the worker, where it is asked once before the process is locked.
+
+    What raises because of the completion scores 0; what raises with the reference as completion too is not judged.
+
+    Args:
+        path: see :func:`load_user_verifier`.
+        folder: likewise.
+        example: completion, answer and metadata, so that what is imported late has been imported.
+
+    """
+    verifier = load_user_verifier(path, folder)
+    read_user_judgement(verifier(*example))
+
+    def judge(completion: str, answer: str, metadata: dict[str, Any]) -> float | None:
+        return judge_or_blame(
+            lambda: read_user_judgement(verifier(completion, answer, metadata)),
+            lambda: read_user_judgement(verifier(answer, answer, metadata)),
+        )
+
+    return judge

@@ -1,0 +1,120 @@
+"""Judge by a function of the user's, in the locked processes in which all others judge."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlcredit.config.module_source import is_standard_library, locate_module
+from rlcredit.verification.user_judge import SIGNATURE, make_user_judge
+from rlcredit.verification.verifiers import Verdict, make_verdict, require_sandbox
+from rlcredit.verification.worker_pool import WorkerPool
+from rlcredit.verification.workers import START_TIMEOUT, build_worker_environment
+
+SECONDS = 3.0
+"""That one completion may compute or sleep."""
+
+Case = tuple[str, str, dict[str, Any]]
+"""Completion, answer, metadata."""
+
+
+def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
+    """Return what tells whether a verifier takes long because of the question."""
+    return [(answer, answer, metadata)]
+
+
+class UserVerifier:
+    """A function, or an object of a class, that says of one completion whether it is right.
+
+    Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion, or takes too
+    long because of it, is wrong; what does so with the reference as completion too is unjudged.
+
+    Args:
+        path: dotted, of the function or class, in the working directory or wherever Python finds it.
+        budget: seconds that a batch may lose to slow completions, which share them; see
+            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
+        unsafe: ask it even where the system cannot lock the process that does.
+
+    Raises:
+        ValueError: the path is none, or names something of Python's own.
+
+    """
+
+    def __init__(self, path: str, budget: float = 10.0, unsafe: bool = False) -> None:
+        if "." not in path or not all(part.isidentifier() for part in path.split(".")):
+            raise ValueError(
+                f"data.verifier: {path!r} is no dotted path. Name a function {SIGNATURE}, for example "
+                "my_verifier.judge for judge in my_verifier.py."
+            )
+        if is_standard_library(path):
+            raise ValueError(f"data.verifier: {path} is Python's own, and no verifier.")
+        require_sandbox(f"data.verifier: {path}", unsafe)
+        self.path, self.budget, self.folder = path, budget, str(Path.cwd())
+        self.jury: WorkerPool | None = None
+
+    @property
+    def file(self) -> Path | None:
+        """The file that its module is in, found without importing it; None if there is none."""
+        here = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
+        if here.is_file():
+            return here
+        spec, _ = locate_module(self.path)
+        return Path(spec.origin) if spec and spec.origin else None
+
+    def start(self, answer: str, metadata: dict[str, Any]) -> None:
+        """Try it once, with the reference as completion, and start what asks it; after the first time do nothing.
+
+        Raises:
+            ValueError: with what is wrong with it.
+
+        """
+        if self.jury is None:
+            example = (answer, answer, metadata)
+            if complaint := self._find_fault(example):
+                raise ValueError(f"data.verifier: {self.path}: {complaint}.")
+            self.jury = WorkerPool(
+                *(make_user_judge, self.path, self.folder, example),
+                timeout=SECONDS,
+                budget=self.budget,
+                alone=build_reference_call,
+            )
+            self.jury.start_workers()
+
+    def judge(self, cases: Sequence[Case]) -> list[Verdict]:
+        """Judge each completion; equal ones are asked once."""
+        if not cases:
+            return []
+        self.start(*cases[0][1:])
+        assert self.jury is not None
+        keys = [(completion, answer, id(metadata)) for completion, answer, metadata in cases]
+        asked = dict(zip(keys, cases, strict=True))
+        verdicts = dict(zip(asked, map(make_verdict, self.jury.answer_requests(list(asked.values()))), strict=True))
+        return [verdicts[key] for key in keys]
+
+    def _find_fault(self, example: Case) -> str:
+        end, own = os.pipe()
+        command = [sys.executable, "-P", "-m", "rlcredit.verification.user_judge_trial", str(own)]
+        with open(end, "rb") as answered:
+            try:
+                tried = subprocess.run(
+                    command,
+                    input=pickle.dumps((self.path, self.folder, example, SECONDS)),
+                    pass_fds=[own],
+                    env=build_worker_environment(),
+                    capture_output=True,
+                    timeout=START_TIMEOUT,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return f"it was not imported within {START_TIMEOUT:g} s"
+            finally:
+                os.close(own)
+            said = answered.read().decode()
+        if tried.returncode == 0:
+            return said
+        last = tried.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        ended = f"it ended its process (status {tried.returncode}) {last}".strip()
+        return f"one example took it longer than {SECONDS:g} s" if tried.returncode == -14 else ended

@@ -1,0 +1,149 @@
+"""Cards for people."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from callbacks.probes.credit_heatmap import TEMPLATE
+from rlcredit.cards.card import Card
+from rlcredit.cards.card_page import write_card_page
+from tests.rlcredit.card.cards import made
+
+
+def test_a_card_is_kept_whole(tmp_path):
+    card = made("Mine", 2.0)
+    card.write(tmp_path / "card.json")
+    again = Card.read(tmp_path / "card.json")
+    assert again.finding("gain").estimate == 2.0
+    assert again.finding("collapses").interval is None
+    again.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "card.json").read_bytes()
+
+
+def test_the_page_shows_every_finding_and_loads_nothing(tmp_path):
+    card = made("Mine", 2.0)
+    page = write_card_page([card], tmp_path).read_text()
+    assert not re.search(r"(src|href)=[\"'](?!data:)", page)
+    for found in (one for section in card.sections.values() for one in section):
+        assert found.title in page
+    assert "+1.00 to +3.00" in page
+    assert "A quarter of &lt;b&gt;it" in page
+    assert 'srcdoc="&lt;p&gt;heat' in page
+    assert 'class="holds"' in page
+    assert 'class="fails"' in page
+
+
+def test_markdown_says_the_same(tmp_path):
+    text = (write_card_page([made("Mine", 2.0)], tmp_path).with_suffix(".md")).read_text()
+    assert "**better** on aligned. Mine: better." in text
+    assert "| gain at the end, paired | +2.00 | +1.00 to +3.00 |" in text
+    assert "- padding: no, it matters" in text
+
+
+def test_several_organisms_stand_on_one_page(tmp_path):
+    page = write_card_page([made("Mine", 2.0), made("Mine", -3.0, "worse", "decoy")], tmp_path).read_text()
+    assert "on aligned" in page
+    assert "on decoy" in page
+    assert "-3.00" in page
+
+
+def test_a_warning_belongs_to_its_organism(tmp_path):
+    warned = dataclasses.replace(made("Mine", 2.0, organism="decoy"), warnings=["It gives nothing."])
+    for suffix in (".html", ".md"):
+        page = write_card_page([made("Mine", 2.0), warned], tmp_path).with_suffix(suffix).read_text()
+        assert "on decoy" in page
+        assert page.count("It gives nothing.") == 1
+
+
+def test_it_is_recorded_once(tmp_path):
+    tracker = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for _ in range(2):
+        write_card_page([made("Mine", 2.0)], tmp_path / "cards", tracker)
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracker)
+    (run,) = client.search_runs([client.get_experiment_by_name("cards").experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["aligned/learning/gain"] == 2.0
+    assert run.data.metrics["aligned/learning/gain_high"] == 3.0
+    assert run.data.tags["verdict"] == "better"
+    assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"card.html", "card.md"}
+
+
+def test_another_tracker_gets_it_too(tmp_path):
+    from mlflow import MlflowClient
+
+    for name in ("one", "two"):
+        tracker = f"sqlite:///{tmp_path / name}.db"
+        write_card_page([made("Mine", 2.0)], tmp_path / "cards", tracker)
+        client = MlflowClient(tracker)
+        assert len(client.search_runs([client.get_experiment_by_name("cards").experiment_id])) == 1
+
+
+def test_a_tree_that_was_edited_is_said(tmp_path):
+    edited = dataclasses.replace(made("Mine", 2.0), commit=f"{'0123456789' * 4}-dirty")
+    for suffix in (".html", ".md"):
+        assert "commit 012345678901-dirty" in write_card_page([edited], tmp_path).with_suffix(suffix).read_text()
+
+
+OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("page", "sandbox"),
+    [
+        (OURS, "allow-scripts"),
+        ("<script>steal()</script>", ""),
+        (f"{OURS}<script>steal()</script>", ""),
+        (TEMPLATE.read_text().replace("__DATA__", "</script><script>steal()</script>"), ""),
+    ],
+)
+def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
+    card = dataclasses.replace(made("Mine", 2.0), page=page)
+    text = write_card_page([card], tmp_path).read_text()
+    assert f'<iframe sandbox="{sandbox}" ' in text
+    assert text.count("<script") == TEMPLATE_SCRIPTS
+
+
+TEMPLATE_SCRIPTS = 1
+"""Of the page itself, which sorts its board."""
+
+
+def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
+    card = dataclasses.replace(made("Mine", 2.0), sentence="<img src=x onerror=a> ![a](http://b)")
+    text = write_card_page([card], tmp_path).with_suffix(".md").read_text()
+    assert "&lt;img src=x onerror=a> ![a]\\(http://b)" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "../../elsewhere"}, "names a folder"),
+        ({"budget": "endless"}, "its budget"),
+        ({"origins": ["a"]}, "its budget, origins or grounds"),
+        ({"sections": {"batch": [{"name": "a"}]}}, "sections.batch[0].title is missing"),
+        ({"properties": 1}, "properties is 1, not a list"),
+        ({"other": 1}, "other is no key of a card"),
+        ({"sentence": 10**30}, "sentence is 1"),
+    ],
+)
+def test_a_card_from_elsewhere_is_named_and_the_others_work(tmp_path, capsys, change, words):
+    for name in ("Good", "Bad"):
+        made(name, 1.0).write(tmp_path / "aligned" / "quick" / name / "card.json")
+    bad = tmp_path / "aligned" / "quick" / "Bad" / "card.json"
+    bad.write_text(json.dumps({**json.loads(bad.read_text()), **change}))
+    assert [card.name for card in Card.kept(tmp_path)] == ["Good"]
+    err = capsys.readouterr().err
+    assert f"{bad} is damaged: " in err.replace(" .. ", "") or words in err
+    assert words in err
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "Infinity", "1e999", '"1"'])
+def test_a_number_that_is_none_is_named_with_its_place(tmp_path, number):
+    path = tmp_path / "card.json"
+    made("Mine", 2.0).write(path)
+    path.write_text(path.read_text().replace('"estimate": 0.25', f'"estimate": {number}'))
+    with pytest.raises(ValueError, match=r"sections\.batch\[0\]\.estimate is"):
+        Card.read(path)

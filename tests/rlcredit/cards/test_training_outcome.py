@@ -1,0 +1,69 @@
+"""What runs have shown."""
+
+import numpy as np
+import pytest
+
+from rlcredit.cards.card import NONE, conclude_card
+from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, steps_to_threshold
+from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.evidence import FinishedRun
+from rlcredit.statistics.t_test import paired_t_test
+from tests.rlcredit.card.cards import made
+
+START, STEPS = 0.4, (0, 10, 20)
+
+
+def run(seed, end, half=None):
+    curve = dict(zip(STEPS, (START, (START + end) / 2 if half is None else half, end), strict=True))
+    metrics = {step: {PRIMARY: value, "val/entropy": 0.1} for step, value in curve.items()}
+    right = {step: np.full((4, 2), value) for step, value in curve.items()}
+    return FinishedRun("one", seed, ("", (0, 1, 2, 3)), right, metrics, {})
+
+
+def learnt(ends, base):
+    runs, others = ([run(seed, end) for seed, end in enumerate(values)] for values in (ends, base))
+    differences = np.subtract(ends, base)
+    test = paired_t_test(differences)
+    return TrainingOutcome(
+        ConditionComparison(
+            "all", "GRPO", "Mine", (0, 1, 2), differences, "worse", test=test, area=paired_t_test(differences / 2)
+        ),
+        runs,
+        others,
+        1e-3,
+        5e-4,
+    )
+
+
+def test_a_threshold_is_reached_between_evaluations():
+    assert steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75) == 15
+    assert steps_to_threshold({0: 0.7, 10: 0.1}, 0.6) == 0
+    assert steps_to_threshold({0: 0.2, 10: 0.4}, 0.6) == float("inf")
+
+
+def test_findings_are_those_of_the_pairs():
+    found = {one.name: one for one in learnt((0.5, 0.55, 0.45), (0.8, 0.82, 0.78)).findings()}
+    assert found["gain"].estimate == pytest.approx(-30)
+    assert found["gain"].high < 0
+    assert found["pass_at_1"].baseline == pytest.approx(0.8)
+    assert found["rate"].estimate == 1e-3
+    assert found["steps"].baseline == pytest.approx(10, abs=1)
+    assert found["steps"].estimate == 20
+    assert "never get there" in found["steps"].sentence
+
+
+def test_the_verdict_is_that_of_the_pairs():
+    verdict, sentence = conclude_card(made("Mine", 0.0), learnt((0.5, 0.55, 0.45), (0.8, 0.82, 0.78)))
+    assert verdict == "worse"
+    assert "-30.0 points" in sentence
+
+
+def test_runs_that_answer_alike_are_no_difference_only_where_no_credit_moves():
+    same, card = learnt((0.8, 0.82, 0.78), (0.8, 0.82, 0.78)), made("Mine", 0.0)
+    assert same.alike
+    assert conclude_card(card, same)[0] != NONE
+    card.sections = {"batch": [one for one in card.sections["batch"] if one.name != "moved"]}
+    assert conclude_card(card, same)[0] != NONE
+    unmoved = made("Mine", 0.0)
+    unmoved.sections = {"batch": [type(one)("moved", one.title, 0.0) for one in unmoved.sections["batch"]]}
+    assert conclude_card(unmoved, same)[0] == NONE

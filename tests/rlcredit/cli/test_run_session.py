@@ -1,0 +1,22 @@
+from rlcredit.cli.run_session import describe_run_results
+from rlcredit.record import MLflowDestination
+from rlcredit.run_folder.layout import RunFolder
+
+FOLDER = RunFolder("runs/grpo-seed0")
+
+
+def to(address):
+    return MLflowDestination(address, "tiny", "grpo-seed0", {})
+
+
+def test_a_database_is_opened_by_the_command_that_is_named():
+    assert describe_run_results(FOLDER, to("sqlite:////home/me/mlflow.db")).splitlines() == [
+        "results are in runs/grpo-seed0, the adapter in runs/grpo-seed0/adapter",
+        "in MLflow: run grpo-seed0 of experiment tiny, mlflow ui --backend-store-uri sqlite:////home/me/mlflow.db",
+    ]
+
+
+def test_an_address_of_the_environment_is_not_shown(monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@example.org")
+    assert describe_run_results(FOLDER, to(None)).endswith("experiment tiny, the address in MLFLOW_TRACKING_URI")
+    assert describe_run_results(FOLDER, to("https://example.org")).endswith("experiment tiny, https://example.org")

@@ -1,0 +1,59 @@
+"""What a task keeps of the arguments that were meant for another class."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlcredit.cli.application import run_lightning_command
+from rlcredit.config.jsonargparse_patches import find_declaring_class
+from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records, Task
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rlcredit"])
+
+
+@pytest.mark.parametrize(
+    ("config", "arguments", "task"),
+    [
+        ("tiny.yaml", ["--data=GSM8K"], "GSM8K(path='openai/gsm8k', name='main', "),
+        ("tiny.yaml", ["--config=gsm8k.yaml"], "GSM8K(path='openai/gsm8k', name='main', "),
+        (
+            "tiny.yaml",
+            ["--data=GSM8K", "--data.init_args.name=socratic"],
+            "GSM8K(path='openai/gsm8k', name='socratic', ",
+        ),
+        (
+            "tiny.yaml",
+            ["--data.init_args.name=gcd", "--data.init_args.config=null"],
+            "ReasoningGym(name='gcd', config={}, ",
+        ),
+        (
+            "base.yaml",
+            ["--data=JSONL", "--data.init_args.train=x.jsonl"],
+            "JSONL(train=PosixPath('x.jsonl'), validation=None)",
+        ),
+    ],
+)
+def test_another_task_begins_with_its_own_arguments(capsys, tmp_path, config, arguments, task):
+    (tmp_path / "gsm8k.yaml").write_text("data: {class_path: GSM8K}")
+    lines = [f'{{"question": "{number} + 1", "answer": "{number + 1}"}}' for number in range(40)]
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    run_lightning_command(["explain", f"--config={CONFIGS / config}", *arguments])
+    said = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("task"))
+    assert said.removeprefix("task").strip().startswith(task)
+    prompts = 8 if config == "tiny.yaml" else 16
+    assert said.endswith(f"{prompts} prompts per step"), "what every task has is kept"
+
+
+def test_an_argument_belongs_to_the_class_that_declares_it():
+    assert find_declaring_class(GSM8K, "name") is GSM8K
+    assert find_declaring_class(MATH, "revision") is HubDataset
+    assert find_declaring_class(JSONL, "question") is find_declaring_class(Records, "question") is Records
+    assert find_declaring_class(ReasoningGym, "instruction") is find_declaring_class(Records, "instruction") is Task
+    assert find_declaring_class(GSM8K, "nothing") is None

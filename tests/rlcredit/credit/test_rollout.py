@@ -1,0 +1,126 @@
+from dataclasses import fields
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from rlcredit.credit.rollout import (
+    FACTS,
+    FIELDS,
+    MEANINGFUL,
+    NEUTRAL,
+    NOTES,
+    Rollout,
+    concatenate_rollouts,
+    positional_progress,
+)
+from tests.callbacks.rollouts import THREE_AND_TWO
+from tests.conftest import make_rollout
+
+
+def test_rows_and_rounds_are_put_together_as_they_were_taken_apart():
+    whole = make_rollout()
+    parts = [whole.minibatch(number, 2) for number in (0, 1)]
+    again = concatenate_rollouts(parts)
+    for name in ("mask", "old_logprobs", "entropy", "rewards", "advantages", "signal", "completion_ids"):
+        assert torch.equal(getattr(again, name), getattr(whole, name)), name
+    assert again.tokens == whole.tokens
+    assert whole.minibatch(0, 1) is whole
+
+
+def test_the_positional_clock_ends_at_one():
+    assert_close(positional_progress(THREE_AND_TWO), torch.tensor([[1 / 3, 2 / 3, 1.0], [0.5, 1.0, 1.0]]))
+
+
+def test_prompt_tokens_have_no_place_in_the_ledger():
+    rollout = make_rollout()
+    shapes = {getattr(rollout, name).shape for name in ("mask", "signal", "plan_mask", "advantages", "old_logprobs")}
+    assert shapes == {rollout.completion_ids.shape}
+
+
+def test_the_empty_stack_is_reinforce(rollout):
+    assert_close(rollout.advantages, rollout.rewards[:, None].expand(8, 6))
+    assert_close(rollout.signal, -rollout.old_logprobs)
+    assert not rollout.plan_mask.any()
+    assert rollout.sepa_lambda == 0
+    assert rollout.logprobs is rollout.old_logprobs
+
+
+def test_every_field_is_either_a_fact_or_in_the_ledger():
+    assert {field.name for field in fields(Rollout)} == FIELDS | NOTES
+    assert FACTS.isdisjoint(NEUTRAL)
+    assert MEANINGFUL < FIELDS
+
+
+def test_a_ledger_is_its_own(rollout):
+    rollout.advantages = torch.zeros(8, 6)
+    assert rollout.rewards.sum() == 2
+
+
+def test_what_is_neutral_follows_what_it_is_made_of_until_it_is_written(rollout):
+    signal, written = rollout.signal, torch.ones(8, 6)
+    rollout.rewards = rollout.rewards - 0.25
+    assert_close(rollout.advantages, rollout.rewards[:, None].expand(8, 6))
+    assert rollout.signal is signal
+    part = rollout.rows(torch.arange(4))
+    rollout.advantages = written
+    rollout.rewards = rollout.rewards + 1
+    assert rollout.advantages is written
+    assert rollout.unwritten == NEUTRAL.keys() - {"rewards", "advantages"}
+    part.rewards = torch.zeros(4)
+    assert not part.advantages.any()
+    rollout.old_logprobs, rollout.correct = -written, torch.zeros(8)
+    assert torch.equal(rollout.signal, written)
+    assert rollout.rewards.any(), "rewards were written"
+    assert not rollout.reopened().advantages.any()
+
+
+def given(**changed):
+    """What a rollout of two completions of up to three tokens is made of, with some of it changed."""
+    per_token = torch.zeros(2, 3)
+    return {
+        "step": 0,
+        "group_size": 2,
+        "prompt_ids": torch.ones(2, 4, dtype=torch.long),
+        "completion_ids": torch.ones(2, 3, dtype=torch.long),
+        "mask": torch.ones(2, 3, dtype=torch.bool),
+        "old_logprobs": per_token,
+        "entropy": per_token,
+        "correct": torch.zeros(2),
+        "tokens": [["a", "b", "c"], ["a"]],
+        **changed,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"entropy": torch.zeros(2, 2)},
+            "entropy has shape (2, 2), expected (2, 3), one value per token; mask has shape",
+        ),
+        ({"old_logprobs": torch.zeros(3)}, "old_logprobs has shape (3,), expected (2, 3), one value per token"),
+        ({"ref_logprobs": torch.zeros(2, 4)}, "ref_logprobs has shape (2, 4), expected (2, 3)"),
+        ({"correct": torch.zeros(2, 1)}, "correct has shape (2, 1), expected (2,), one value per completion"),
+        ({"judged": torch.zeros(3)}, "judged has shape (3,), expected (2,), one value per completion"),
+        (
+            {"prompt_ids": torch.ones(1, 4)},
+            "prompt_ids has shape (1, 4), expected (2, 4), one value per token of a prompt",
+        ),
+        ({"prompt_ids": torch.tensor(1)}, "prompt_ids has shape (), expected (2, 1)"),
+        ({"mask": torch.ones(2, 3)}, "mask is torch.float32 of shape (2, 3), expected torch.bool of shape (B, T)"),
+        (
+            {"mask": torch.ones(3, dtype=torch.bool)},
+            "mask is torch.bool of shape (3,), expected torch.bool of shape (B, T)",
+        ),
+        ({"group_size": 3}, "group_size is 3, expected a divisor of the 2 completions."),
+        ({"group_size": 0}, "group_size is 0, expected a divisor of the 2 completions."),
+        ({"tokens": [["a"]]}, "tokens has 1 lists of up to 1 texts, expected 2 of at most 3, one text per token."),
+        ({"tokens": [["a"] * 4, []]}, "tokens has 2 lists of up to 4 texts, expected 2 of at most 3"),
+    ],
+)
+def test_a_field_of_another_shape_is_refused_by_name(changed, message):
+    Rollout(**given())
+    with pytest.raises(ValueError, match=r"^Rollout: ") as error:
+        Rollout(**given(**changed))
+    assert message in str(error.value)

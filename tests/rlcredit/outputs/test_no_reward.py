@@ -1,0 +1,53 @@
+from types import SimpleNamespace
+
+import pytest
+
+from rlcredit.outputs.no_reward import NoReward
+from rlcredit.tasks import ReasoningGym
+from rlcredit.verification.verifiers import Verdict
+from tests.conftest import CHAIN_SUM
+
+
+class Strict(ReasoningGym):
+    """Find nothing right, but for the steps named."""
+
+    def __init__(self, kind, rewarded=()):
+        super().__init__("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
+        self.kind, self.rewarded, self.asked = kind, rewarded, 0
+
+    def judge(self, completions, examples):
+        self.asked += 1
+        return [Verdict.RIGHT if self.asked - 1 in self.rewarded else self.kind] * len(completions)
+
+
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        (Verdict.WRONG, "see docs/howto/verifier.md"),
+        (Verdict.UNJUDGED, "data.answer_formats leaves out"),
+        (Verdict.NO_ANSWER, "raise model.sampling.max_tokens|Ask for one in data.instruction"),
+    ],
+)
+def test_a_run_that_earns_nothing_shows_a_completion_once(fit, capsys, kind, advice):
+    fit(steps=5, task=Strict(kind), callbacks=[NoReward()])
+    shown = capsys.readouterr().err
+    assert shown.count("warning: none of the first 48 completions has earned a reward") == 1
+    for name in ("prompt", "completion", "reference"):
+        assert f"\n  {name}:" in shown
+    assert f"verdict:    '{kind.value}'" in shown
+    assert any(part in shown for part in advice.split("|"))
+
+
+def test_one_reward_in_the_first_rollouts_is_enough(fit, capsys):
+    fit(steps=5, task=Strict(Verdict.WRONG, rewarded=(2,)), callbacks=[NoReward()])
+    assert "has earned a reward" not in capsys.readouterr().err
+
+
+def test_a_run_that_is_continued_has_been_watched(fit, capsys):
+    watching = NoReward()
+
+    seen = []
+    for step in (0, 7):
+        watching.on_train_start(SimpleNamespace(global_step=step), None)
+        seen.append(watching.watching)
+    assert seen == [True, False]

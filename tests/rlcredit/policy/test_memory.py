@@ -1,0 +1,106 @@
+"""What is calculated is what torch keeps: the tensors that a real update saves are counted, storage by storage."""
+
+import contextlib
+
+import pytest
+import torch
+from small_policies import save_as_policy
+from torch.autograd.graph import saved_tensors_hooks
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from rlcredit.policy.architecture import parse_architecture
+from rlcredit.policy.policy import LoRA, Policy, memory
+from rlcredit.policy.prompt_format import PADDING
+
+SIZES = {"vocab_size": 384, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3, "head_dim": 32}
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": True}
+RANK, ROWS, PROMPT, TOKENS = 4, 6, 64, 64
+
+
+def policy_of(kind, dtype, folder):
+    config = AutoConfig.for_model(kind, **SIZES, **HEADS, eos_token_id=2, pad_token_id=0)
+    torch.manual_seed(0)
+    policy = Policy(save_as_policy(AutoModelForCausalLM.from_config(config), folder).path, LoRA(RANK, 8), dtype)
+    policy.load()
+    return policy
+
+
+def saved_bytes(policy, mixed):
+    """Score completions with a graph; return the bytes that it keeps, without weights and without the head."""
+    weights = {weight.untyped_storage().data_ptr() for weight in policy.parameters()}
+    kept = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)  # held, so that no address is used twice
+        return tensor
+
+    prompts = torch.randint(3, 300, (ROWS, PROMPT))
+    prompts[1, :9] = PADDING
+    completions = torch.randint(3, 300, (ROWS, TOKENS))
+    context = torch.autocast("cpu", torch.bfloat16) if mixed else contextlib.nullcontext()
+    with saved_tensors_hooks(pack, lambda tensor: tensor), context:
+        policy.predicting(policy.read(prompts), completions)
+    return sum(size for size, _ in kept.values())
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize(("dtype", "mixed"), [("float32", False), ("bfloat16", False), ("bfloat16", True)])
+def test_activations_are_what_the_graph_keeps(kind, dtype, mixed, tmp_path):
+    measured = saved_bytes(policy_of(kind, dtype, tmp_path / "policy"), mixed)
+    sizes = parse_architecture({"model_type": kind, **SIZES, **HEADS})
+    settings = {"tokens": ROWS * (PROMPT + TOKENS), "keys": PROMPT + TOKENS, "ranks": 7 * RANK, "mixed": mixed}
+    calculated = (
+        memory.activation_bytes(sizes, dtype, **settings) * sizes.layers / (sizes.layers + 1)
+    )  # without one for gradients
+    assert 0.95 < measured / calculated < 1.06
+
+
+def test_a_cache_holds_keys_and_values_of_every_layer():
+    policy = Policy()
+    policy.load()
+    ids = torch.randint(3, 300, (5, 16))
+    _, cache = policy.hidden(ids, torch.ones_like(ids), use_cache=True)
+    held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    sizes = parse_architecture(policy.lm.config.to_dict())
+    assert memory.cache_bytes(sizes, "float32", rows=5, tokens=16) == held
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4 * 172_576), ("bfloat16", 2 * 172_576)])
+def test_weights_take_what_their_numbers_take(dtype, size):
+    policy = Policy(dtype=dtype)
+    policy.load()
+    sizes = parse_architecture(policy.lm.config.to_dict())
+    frozen = {weight.data_ptr(): weight.nbytes for weight in policy.parameters() if not weight.requires_grad}
+    assert memory.weight_bytes(sizes, dtype, None) == size == sum(frozen.values())
+
+
+def test_quantized_weights_take_what_bitsandbytes_gives_them():
+    from bitsandbytes.functional import quantize_4bit
+
+    plain = torch.randn(1024, 512)
+    packed, state = quantize_4bit(plain, blocksize=64, compress_statistics=True, quant_type="nf4")
+    held = packed.nbytes + state.absmax.nbytes + state.state2.absmax.nbytes
+    assert memory.QUANTIZED["4bit"] == held / plain.numel()
+    sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
+    rest = sizes.parameters - sizes.inner
+    assert memory.weight_bytes(sizes, "bfloat16", "8bit") == sizes.inner + 2 * rest
+
+
+def test_experts_are_not_quantized_and_a_token_goes_through_few_of_them():
+    experts = {"num_experts": 64, "num_experts_per_tok": 2, "moe_intermediate_size": 40}
+    sparse = parse_architecture({"model_type": "qwen3_moe", **SIZES, **HEADS, **experts})
+    dense = parse_architecture({"model_type": "qwen3", **SIZES, **HEADS})
+    stacked = 3 * 64 * 3 * 128 * 40
+    assert memory.weight_bytes(sparse, "bfloat16", "4bit") > 2 * stacked
+    settings = {"tokens": 100, "keys": 100, "ranks": 16, "mixed": False}
+    assert memory.activation_bytes(sparse, "bfloat16", **settings) < memory.activation_bytes(
+        dense, "bfloat16", **settings
+    )
+
+
+def test_logits_of_many_tokens_are_scored_in_chunks():
+    sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
+    assert memory.logit_bytes(sizes, 10) == 3 * 4 * 10 * 384
+    assert memory.logit_bytes(sizes, 10**6) == memory.SCORING

@@ -1,0 +1,159 @@
+"""What will not fit is refused before anything is loaded, and said beforehand where it is not certain."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from rlcredit.cli.application import run_lightning_command
+from rlcredit.policy.policy import Policy
+from rlcredit.preflight import memory
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+TINY = CONFIGS / "tiny.yaml"
+EMBEDDED = Path(Policy().location)
+GIB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rlcredit"])
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Give this machine, or its GPU, so many bytes."""
+
+    def sized(there, where="this machine"):
+        monkeypatch.setattr(memory, "find_memory_share", lambda device, processes: (there, where))
+
+    return sized
+
+
+def model(name):
+    return [f"--config={CONFIGS / 'base.yaml'}", f"--config={CONFIGS / 'models' / name}", "--trainer.accelerator=cpu"]
+
+
+def said(capsys, *arguments):
+    """Return the part about memory."""
+    run_lightning_command(["explain", *map(str, arguments)])
+    lines = capsys.readouterr().out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("memory"))
+    return lines[start : lines.index("", start)]
+
+
+def refused(capsys, command, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        run_lightning_command([command, *map(str, arguments)])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.mark.parametrize("command", ["explain", "fit", "validate"])
+def test_thirty_billion_weights_do_not_fit_into_24_gib(command, machine, capsys, tmp_path):
+    machine(24 * GIB)
+    (tmp_path / "q.yaml").write_text("data: {class_path: JSONL, init_args: {train: q.jsonl, prompts_per_step: 1}}")
+    (tmp_path / "q.jsonl").write_text("".join(f'{{"prompt": "1 + {n}", "answer": {n + 1}}}\n' for n in range(60)))
+    data = [] if command == "explain" else ["--config=q.yaml"]
+    error = refused(capsys, command, *model("qwen3_30b.yaml"), *data)
+    assert "Qwen/Qwen3-30B-A3B-Instruct-2507 takes at least 5" in error
+    assert "(30,532,122,624 weights in bfloat16: 56.9 GiB; 53,477,376 of the adapter" in error
+    assert (
+        "and this machine has 24.0 GiB. Use a smaller model or a larger machine." in error
+    )  # experts stay as they are
+    assert {path.name for path in tmp_path.iterdir()} == {"q.jsonl", "q.yaml"}
+
+
+def test_a_model_that_fits_in_fewer_bits_is_refused_with_the_setting(machine, capsys):
+    machine(12 * GIB)
+    error = refused(capsys, "explain", *model("qwen3_4b.yaml"), "--model.policy.dtype=float32")
+    assert "4,022,468,096 weights in float32: 15.0 GiB; " in error
+    assert "(model.policy.dtype: bfloat16 or model.policy.quantization: 4bit), or use a smaller model" in error
+    machine(6 * GIB)
+    error = refused(capsys, "explain", *model("qwen3_4b.yaml"))
+    assert "Hold the weights in fewer bits (model.policy.quantization: 4bit), or use" in error
+
+
+def test_what_may_not_fit_is_said_and_not_refused(machine, capsys):
+    machine(40 * GIB, "the GPU")
+    *_, most, advice = said(capsys, *model("qwen3_4b.yaml"))
+    assert most.endswith("the GPU has 40.0 GiB")
+    assert advice.strip().startswith("it may not fit: lower model.micro_batch_size")
+    advice = said(capsys, *model("qwen3_4b.yaml"), "--model.micro_batch_size=1")[-1]
+    assert advice.strip().startswith("it may not fit: lower model.engine.init_args.decode_batch_size")
+    assert "it may not fit" not in said(capsys, f"--config={TINY}")[-1]
+
+
+def test_the_parts_of_the_embedded_policy(machine, capsys):
+    machine(8 * GIB)
+    assert said(capsys, f"--config={TINY}", "--model.micro_batch_size=4") == [
+        "memory     172,576 weights in float32: 0.7 MiB; 58,368 of the adapter with gradients and moments: 0.9 MiB",
+        "           decoding 256 completions at a time, 512 (assumed) + 128 tokens: keys and values 120.0 MiB, "
+        "weights merged with the adapter 0.6 MiB, the rest 185.9 MiB",
+        "           update, 4 completions at a time: activations 83.1 MiB, logits 11.2 MiB",
+        "           at most 1.3 GiB at once, 1.0 GiB of it for libraries; this machine has 8.0 GiB",
+    ]
+
+
+def test_an_engine_elsewhere_has_its_own_memory(machine, capsys):
+    machine(8 * GIB)
+    engine = "--config={model: {engine: {class_path: VLLMServer, init_args: {url: 'http://127.0.0.1:1'}}}}"
+    assert said(capsys, f"--config={TINY}", engine)[1].strip() == "decoding by VLLMServer, whose memory is its own"
+
+
+def test_auto_promises_one_completion(machine, capsys):
+    machine(8 * GIB)
+    assert (
+        said(capsys, f"--config={TINY}", "--model.micro_batch_size=auto")[2]
+        .strip()
+        .startswith("update, at least 1 completion at a time: ")
+    )
+
+
+def test_of_what_is_in_no_reach_nothing_is_said_or_refused(machine, capsys):
+    machine(1)
+    assert said(capsys, f"--config={TINY}", "--model.policy.path=nobody/knows-this-model") == [
+        "memory     not known: the sizes of nobody/knows-this-model are neither listed nor downloaded"
+    ]
+
+
+def test_of_an_unknown_architecture_the_weights_alone_decide(machine, capsys, tmp_path):
+    folder = tmp_path / "another"
+    folder.mkdir()
+    shutil.copy(EMBEDDED / "model.safetensors", folder)
+    (folder / "config.json").write_text(json.dumps({"model_type": "another"}))
+    machine(2 * GIB)
+    lines = said(capsys, f"--config={TINY}", f"--model.policy.path={folder}")
+    assert "172,576 weights, at least 0.7 MiB; what its architecture takes otherwise is not known" in lines[0]
+    machine(1000)
+    assert "takes at least 0.7 MiB" in refused(capsys, "explain", f"--config={TINY}", f"--model.policy.path={folder}")
+
+
+def test_explain_names_the_layers_that_can_get_an_adapter(capsys):
+    error = refused(capsys, "explain", *model("qwen3_0.6b.yaml"), "--model.policy.lora.targets=[q_proj, query]")
+    assert "model.policy.lora.targets: no linear layer is called 'query'. There are down_proj, gate_proj, k_p" in error
+
+
+def test_explain_does_not_import_the_models():
+    code = (
+        "import sys; from rlcredit.cli.application import main; main(); "
+        "assert not [name for name in sys.modules if name.startswith('transformers.models.qwen')]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "explain", *model("qwen3_0.6b.yaml")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_processes_on_one_machine_share_its_memory():
+    whole, where = memory.find_memory_share(torch.device("cpu"), 1)
+    assert memory.find_memory_share(torch.device("cpu"), 4) == (whole // 4, "each of 4 processes of this machine")
+    assert where == "this machine"

@@ -1,0 +1,45 @@
+"""Numbers of every type become the text that a verifier compares."""
+
+from decimal import Decimal
+
+import pytest
+
+from rlcredit.tasks.record_values import find_role_column, read_answer_text, read_question
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (42, "42"),
+        (42.0, "42"),
+        (-0.5, "-0.5"),
+        (1e-05, "0.00001"),
+        (1e22, "1" + "0" * 22),
+        (1e300, "1" + "0" * 300),
+        (Decimal("3.50"), "3.5"),
+        (100.0, "100"),
+        (True, None),
+        (float("inf"), None),
+        ([], None),
+        ({"a": 1}, None),
+        (b"4", None),
+    ],
+)
+def test_the_text_of_an_answer(number, text):
+    assert read_answer_text(number) == text
+
+
+def test_a_question_is_a_text_or_a_conversation():
+    user, system = {"role": "user", "content": "1+1?"}, {"role": "system", "content": "Think."}
+    assert read_question([user], "x") == read_question("1+1?", "x") == "1+1?"
+    assert read_question([system, user], "x") == [system, user]
+    assert read_question([{"role": "user", "content": " "}], "x") is read_question(None, "x") is None
+    for odd in ([system], ["1+1?"], []):
+        with pytest.raises(ValueError, match="x: "):
+            read_question(odd, "x")
+
+
+def test_a_column_with_a_point_in_its_name_comes_before_one_inside_another():
+    assert find_role_column("answer", "a.b", {"a.b": 1}, "x") == "a.b"
+    with pytest.raises(ValueError, match=r"x: column `a.c` is missing; found \['a'\]"):
+        find_role_column("answer", "a.c", {"a": {"b": 1}}, "x")

@@ -1,0 +1,23 @@
+import math
+
+import pytest
+import torch
+
+from rlcredit.training.metrics import policy_metrics, sampling_metrics
+from tests.conftest import make_rollout
+
+
+def test_surprisal_statistics_are_of_all_groups_weighted_by_tokens():
+    for rewards in ([0.0] * 4 + [1.0] * 4, [1.0, 0.0] * 4):
+        rollout = make_rollout(rewards)
+        assert sampling_metrics(rollout)["train/surprisal"] == rollout.signal[rollout.mask].mean()
+
+
+def test_the_reward_is_that_of_the_judged_and_a_ratio_beyond_float32_is_a_number():
+    rollout = make_rollout([1.0, 0.0, 0.0, 0.0], group_size=2)
+    rollout.judged = torch.tensor([True, True, False, False])
+    assert sampling_metrics(rollout)["train/reward"] == 0.5
+    rollout.logprobs = rollout.old_logprobs + 95.0
+    compared = policy_metrics(rollout, rollout.judged)
+    assert compared["train/ratio_max"].item() == pytest.approx(math.exp(80), rel=1e-5)
+    assert compared["train/kl_sampler"].item() == pytest.approx(math.exp(20) - 21, rel=1e-6)

@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+
+from rlcredit.tasks import JSONL, ReasoningGym
+from rlcredit.verification import user_verifier
+from rlcredit.verification.user_judge import read_user_judgement
+from rlcredit.verification.user_verifier import UserVerifier
+from rlcredit.verification.verifiers import Verdict
+
+VERIFIERS = """
+import os, time
+from pathlib import Path
+
+def judge(completion, answer, metadata):
+    if completion == "hang":
+        time.sleep(60)
+    if completion == "die":
+        os._exit(1)
+    if completion == "raise":
+        raise KeyError(completion)
+    if completion == "text":
+        return "yes"
+    return completion.endswith(answer) and completion.count(" ") <= metadata.get("words", 9)
+
+class Partly:
+    def __init__(self):
+        self.bonus = float(Path(__file__).with_name("bonus.txt").read_text())
+    def __call__(self, completion, answer, metadata):
+        return self.bonus if completion == "half" else float(answer in completion)
+
+def raises(completion, answer, metadata):
+    return completion.split("=")[1] == answer
+
+def says(completion, answer, metadata):
+    print("a word")
+    return None
+
+def two(completion, answer):
+    return True
+
+def late(completion, answer, metadata):
+    import sqlite3
+    return open(__file__).read() is None
+
+def percent(completion, answer, metadata):
+    return 70
+
+def slow(completion, answer, metadata):
+    time.sleep(1.2)
+    return True
+
+def stuck(completion, answer, metadata):
+    while True:
+        pass
+
+def dies(completion, answer, metadata):
+    os._exit(3)
+
+number = 5
+"""
+RIGHT, WRONG, UNJUDGED = Verdict.RIGHT, Verdict.WRONG, Verdict.UNJUDGED
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "my_verifiers.py").write_text(VERIFIERS)
+    (tmp_path / "bonus.txt").write_text("0.5")
+    (tmp_path / "broken.py").write_text("import nowhere")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    monkeypatch.setattr(user_verifier, "SECONDS", 20.0)
+
+
+def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkeypatch):
+    verifier = UserVerifier("my_verifiers.judge")
+    said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
+    metadata = {"words": 2}
+    assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
+    assert verifier.jury is not None
+    verifier.jury.timeout = 1.0
+    assert verifier.judge([("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
+
+
+def test_an_object_of_a_class_judges_and_right_begins_at_one(folder, patient):
+    verifier = UserVerifier("my_verifiers.Partly")
+    assert verifier.judge([("it is 5", "5", {}), ("half", "5", {})]) == [RIGHT, WRONG]
+
+
+def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
+    verifier = UserVerifier("my_verifiers.raises")
+    verifier.start("a=b", {})
+    assert verifier.judge([("c", "b", {}), ("c", "b=b", {})]) == [UNJUDGED, WRONG]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere_at_all.judge", "it cannot be used: it raised ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("my_verifiers.nothing", "AttributeError: module 'my_verifiers' has no attribute 'nothing'"),
+        ("my_verifiers.number", "cannot be called: .completion: str, answer: str, metadata: dict. -> bool | float"),
+        ("my_verifiers.two", "it cannot be called as .completion.*: too many positional arguments"),
+        ("broken.judge", r"No module named 'nowhere' \(broken.py, line 1\)"),
+        ("my_verifiers.raises", r"completion '5' with the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
+        ("my_verifiers.says", "it returned None, and True, False or a number from 0 to 1 is asked"),
+        ("my_verifiers.percent", "it returned 70, and"),
+        ("my_verifiers.dies", r"it ended its process \(status 3\)"),
+        ("my_verifiers.late", "in a locked process, which can open and import nothing, it raised .*Error"),
+    ],
+)
+def test_what_cannot_judge_is_refused_with_its_reason(folder, patient, path, message):
+    with pytest.raises(ValueError, match=rf"data.verifier: {path}: .*{message}"):
+        UserVerifier(path).start("5", {})
+
+
+def test_what_is_too_slow_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(user_verifier, "SECONDS", 1.0)
+    with pytest.raises(ValueError, match=r"it took \d.\d s, and a completion may take 1 s"):
+        UserVerifier("my_verifiers.slow").start("5", {})
+    with pytest.raises(ValueError, match="one example took it longer than 1 s"):
+        UserVerifier("my_verifiers.stuck").start("5", {})
+
+
+@pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])
+def test_what_is_no_path_of_a_verifier_is_refused_at_once(path):
+    with pytest.raises(ValueError, match=r"data.verifier: .*(is no dotted path|is Python's own)"):
+        UserVerifier(path)
+
+
+def test_results_are_bools_and_shares():
+    assert [read_user_judgement(each) for each in (True, False, 1, 0.25, np.bool_(True), np.float32(0.5))] == [
+        1,
+        0,
+        1,
+        0.25,
+        1,
+        0.5,
+    ]
+    for strange in ("yes", None, 2, -0.1, float("nan"), [1]):
+        with pytest.raises(TypeError, match="and True, False or a number from 0 to 1 is asked"):
+            read_user_judgement(strange)
+
+
+def test_a_task_judges_by_it_whatever_its_own_verifier_is(folder, patient):
+    (folder / "train.jsonl").write_text("".join(f'{{"prompt": "{i}+1?", "answer": {i + 1}}}\n' for i in range(50)))
+    tasks = [
+        JSONL("train.jsonl", verifier="my_verifiers.judge", prompts_per_step=2),
+        ReasoningGym("chain_sum", train_size=8, validation_size=2, prompts_per_step=2, verifier="my_verifiers.judge"),
+    ]
+    for task in tasks:
+        task.setup()
+        example = task.train_set[0]
+        assert task.judge([f"so {example.answer}", "no"], [example] * 2) == [RIGHT, WRONG]
+
+
+def test_a_task_refuses_it_before_anything_else_starts(folder, patient):
+    task = ReasoningGym("chain_sum", train_size=8, validation_size=2, prompts_per_step=2, verifier="my_verifiers.two")
+    with pytest.raises(ValueError, match=r"data.verifier: my_verifiers.two: it cannot be used"):
+        task.setup()
