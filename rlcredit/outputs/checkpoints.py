@@ -158,7 +158,7 @@ class Checkpoints(ModelCheckpoint):
         """Store Lightning's loops as they were right after the step: from there it goes on with the next."""
         if self._loops is not None:
             checkpoint["loops"] = self._loops
-        checkpoint["evaluation_owed"] = pl_module.evaluating
+        checkpoint["evaluation_owed"] = cast("PolicyModule", pl_module).state.phase.is_evaluation
 
     @contextmanager
     def _only_deciding(self) -> Iterator[None]:
