@@ -165,7 +165,7 @@ def test_generations_per_arm(rates, thousands):
 @pytest.mark.parametrize(("correlation", "effect"), [(0.1, 2.5), (0.3, 5.5), (0.5, 8.5)])
 def test_design_effects_of_sixteen_samples(correlation, effect):
     covariance = np.full((16, 16), correlation) + (1 - correlation) * np.eye(16)
-    assert covariance.mean() / (1 / 16) == pytest.approx(effect)  # variance of their mean, over that of independent ones
+    assert covariance.mean() / (1 / 16) == pytest.approx(effect)  # variance of the mean, over independent ones
 
 
 @pytest.mark.parametrize(

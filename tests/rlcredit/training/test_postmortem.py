@@ -8,7 +8,8 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     rollout.trail = (("GRPO", rollout.advantages),)
     rollout.logprobs = rollout.old_logprobs.clone().requires_grad_()
     rollout.sources = ((7, object()), (9, object()))
-    said = write_postmortem(RunFolder(tmp_path).postmortem_file(12), collect_postmortem(rollout, {"loss": 0.5, "step": 12}))
+    known = collect_postmortem(rollout, {"loss": 0.5, "step": 12})
+    said = write_postmortem(RunFolder(tmp_path).postmortem_file(12), known)
     path = tmp_path / "postmortem" / "step_000012.pt"
     assert said == f"The batch is kept in {path}."
     assert [each.name for each in path.parent.iterdir()] == ["step_000012.pt"]
