@@ -128,7 +128,8 @@ def test_gradients_through_merged_weights_are_those_of_the_adapter(taught, promp
     adapter = [weight for weight in taught.parameters() if weight.requires_grad]
 
     def gradient():
-        scores = taught.score_prompts(prompt_ids.repeat_interleave(len(samples.mask) // 4, 0), samples.completion_ids, 0.7)
+        prompts = prompt_ids.repeat_interleave(len(samples.mask) // 4, 0)
+        scores = taught.score_prompts(prompts, samples.completion_ids, 0.7)
         loss = scores.logprobs[samples.mask].mean()
         return torch.autograd.grad(loss, adapter)
 

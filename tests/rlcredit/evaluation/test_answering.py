@@ -92,7 +92,8 @@ def test_one_model_is_read_once_for_all_its_adapters(adapter, policy):
     speaker, own = PolicyLoader(CPU), find_trained_policy(Path(adapter))
     first = speaker.load_policy(own)
     assert speaker.load_policy(dataclasses.replace(own, name="base", adapter=None)) is first
-    assert speaker.load_policy(make_base_policy("tiny")) is not first  # other settings: all-linear is not a list of names
+    # Other settings: all-linear is not a list of names.
+    assert speaker.load_policy(make_base_policy("tiny")) is not first
 
 
 def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkeypatch):

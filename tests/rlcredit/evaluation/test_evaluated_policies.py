@@ -74,7 +74,8 @@ def test_a_file_with_a_model_is_read(here):
 
 
 def test_arguments_of_the_policy_are_merged(run):
-    other = override_policy_settings(find_trained_policy(run), {"dtype": "bfloat16", "lora": {"alpha": 1.0}}).build_policy()
+    changed = {"dtype": "bfloat16", "lora": {"alpha": 1.0}}
+    other = override_policy_settings(find_trained_policy(run), changed).build_policy()
     assert (other.dtype, other.lora.alpha, other.lora.rank) == ("bfloat16", 1.0, 4)
     with pytest.raises(ValueError, match=r"grpo-seed3: .*dtyp"):
         override_policy_settings(find_trained_policy(run), {"dtyp": "bfloat16"}).build_policy()

@@ -231,7 +231,9 @@ def test_a_prefix_is_worth_the_same_wherever_else_one_asks(rollout):
     known = torch.cat([seldom, seldom[:, :1] & False], -1) | ended
     assert torch.equal(some.isnan().all(-1), ~known)
     assert torch.equal(some[known], everywhere[known])
-    costs = [oracle().estimate_cost(rollout, rows, starts, samples=30).continuations for starts in (seldom, rollout.mask)]
+    costs = [
+        oracle().estimate_cost(rollout, rows, starts, samples=30).continuations for starts in (seldom, rollout.mask)
+    ]
     assert 0 < costs[0] < costs[1]
 
 

@@ -12,7 +12,8 @@ from rlcredit.policy.policy import Policy
 
 
 def sampled(policy):
-    prompt_ids = policy.encode_questions(["State the final answer to the following arithmetic problem: 4 + 3 =", "7 - 2"])
+    questions = ["State the final answer to the following arithmetic problem: 4 + 3 =", "7 - 2"]
+    prompt_ids = policy.encode_questions(questions)
     return prompt_ids, InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(4, 32), seed=0, step=0)
 
 
@@ -119,4 +120,4 @@ def test_tokenizer_settings_and_card_are_beside_the_weights(policy, tmp_path):
     assert "| steps | 4 |" in card
     again = Policy(str(tmp_path / "mine"))
     again.load()
-    assert torch.equal(again.encode(["4 + 3"]), policy.encode_questions(["4 + 3"]))
+    assert torch.equal(again.encode_questions(["4 + 3"]), policy.encode_questions(["4 + 3"]))

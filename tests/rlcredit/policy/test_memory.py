@@ -8,8 +8,9 @@ from small_policies import save_as_policy
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from rlcredit.policy import memory
 from rlcredit.policy.architecture import parse_architecture
-from rlcredit.policy.policy import LoRA, Policy, memory
+from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.policy.prompt_format import PADDING
 
 SIZES = {"vocab_size": 384, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3, "head_dim": 32}
