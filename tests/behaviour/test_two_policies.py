@@ -3,12 +3,12 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
-from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.policy.policy import Policy, model_loading
+from tests.rlcredit.policy.test_determinism import CONV1D, gpt2
 
 
 class Late(Callback):
