@@ -45,7 +45,7 @@ PHASES: dict[str, tuple[Any, str]] = {
     "step_end": (PolicyModule, "on_train_batch_end"),
     "log": (RunRecord, "log_metrics"),
     "record": (Journal, "_write"),
-    "table": (artifacts, "_write"),
+    "table": (artifacts, "_write_or_defer"),
     "question": (PolicyModule, "validation_step"),
     "held_out": (HeldOutVerdicts, "on_validation_end"),
     "checkpoint": (DurableCheckpoints, "save_checkpoint"),

@@ -7,7 +7,8 @@ from lightning.pytorch import Callback
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.policy.policy import Policy, model_loading
+from rlcredit.policy import model_loading
+from rlcredit.policy.policy import Policy
 from tests.rlcredit.policy.test_determinism import CONV1D, gpt2
 
 
