@@ -56,7 +56,7 @@ class MatmulCache(KeyValueCache):
 
     along = -1
 
-    def attended(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
+    def attend(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
         """Return the attention output of one query per row."""
         rows, length = len(queries), bias.shape[-1]
         grouped = queries.reshape(len(bias), -1, queries.shape[-1])
@@ -67,7 +67,7 @@ class MatmulCache(KeyValueCache):
 class KernelCache(KeyValueCache):
     """Attention by torch's kernel, which accumulates products of few bits in more bits."""
 
-    def attended(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
+    def attend(self, queries: Tensor, bias: Tensor, scale: float) -> Tensor:
         """Return the attention output of one query per row."""
         rows, heads, width = self.keys.shape[0], self.keys.shape[1], self.keys.shape[-1]
         grouped, length = queries.reshape(rows, heads, -1, width), bias.shape[-1]
