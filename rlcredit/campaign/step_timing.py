@@ -35,7 +35,7 @@ def measure_conditions(
     *,
     measure: bool = True,
 ) -> dict[str, Seconds]:
-    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured, and once.
+    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured.
 
     Args:
         arguments: of a run, by condition.

@@ -53,6 +53,7 @@ from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.setup_checks import refuse_unfit_setup
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
 
@@ -258,7 +259,7 @@ class CreditCLI(LightningCLI):
         """Turn a refused value into one message."""
         try:
             super().instantiate_classes()
-            self.model.check(self.trainer, self.datamodule)
+            refuse_unfit_setup(self.model, self.trainer, self.datamodule)
             self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = deferred_loggers.instantiate_loggers(self.described_loggers)
@@ -334,7 +335,10 @@ SIGNALS = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
-    """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.base.exit_status`."""
+    """Run the command line; ``args`` defaults to that of the process.
+
+    Statuses are those of :mod:`rlcredit.base.exit_status`.
+    """
     with SIGNALS.handle_signals():
         try:
             run_credit_cli(args)

@@ -99,8 +99,8 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
         contestant = _find_run_policy(path)
     else:
         raise ValueError(
-            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter in PEFT's "
-            f"format ({CONFIG})."
+            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter "
+            f"in PEFT's format ({CONFIG})."
         )
     if model is not None:
         taken = _resolve_model_settings(model)["init_args"]
