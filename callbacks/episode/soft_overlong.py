@@ -41,7 +41,7 @@ def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:
     return ((max_tokens - cache - lengths) / cache).clamp(-1, 0)
 
 
-class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
+class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards", neutral={"factor": 0.0}):
     """Add ``factor`` times :func:`overlong_penalty` to the rewards. Put it above the operator that reads them.
 
     Verdicts do not change: ``MaxRL`` and ``PassAtK``, whose theory assumes right and wrong, and every gate and probe

@@ -4,7 +4,7 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 
 
-class ConstantLambda(CreditOperator, writes="sepa_lambda"):
+class ConstantLambda(CreditOperator, writes="sepa_lambda", neutral={"value": 0.0}):
     """Set lambda to one value, at every step.
 
     Args:

@@ -28,7 +28,7 @@ def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
     return advantages.clamp(-limit, limit)
 
 
-class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
+class AdvantageClip(CreditOperator, reads="advantages", writes="advantages", neutral={"limit": math.inf}):
     """Apply :func:`clipped_advantages` to the ledger.
 
     Args:

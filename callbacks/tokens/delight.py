@@ -40,7 +40,9 @@ def delight_gate(
     return (advantages * completion_normalized(signal, mask, normalization) / eta).sigmoid()
 
 
-class Delight(CreditOperator, reads="judged signal advantages", writes="advantages", state="ema"):
+class Delight(
+    CreditOperator, reads="judged signal advantages", writes="advantages", state="ema", neutral={"blend": 0.0}
+):
     r"""Multiply the advantages by :math:`(1 - b) + b\, g`, with the gate g of :func:`delight_gate`.
 
     Args:

@@ -46,7 +46,7 @@ def eapo_advantages(
     return advantages + alpha * advantages.sign() * standard.clamp(-limit, limit)
 
 
-class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages"):
+class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`eapo_advantages` to the ledger.
 
     Args:

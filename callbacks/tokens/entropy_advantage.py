@@ -33,7 +33,7 @@ def entropy_advantages(advantages: Tensor, entropy: Tensor, alpha: float, kappa:
     return advantages + torch.minimum(alpha * entropy, advantages.abs() / kappa)
 
 
-class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advantages"):
+class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`entropy_advantages` to the ledger.
 
     Args:

@@ -40,7 +40,12 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
     return (gamma * group_standardized(entropy, mask, group_size)).sigmoid()
 
 
-class EntropyGate(CreditOperator, reads="judged entropy advantages process", writes="advantages process"):
+class EntropyGate(
+    CreditOperator,
+    reads="judged entropy advantages process",
+    writes="advantages process",
+    neutral={"gamma": 0.0, "normalize": "double"},
+):
     """Multiply advantages and process signal by :func:`entropy_gate`; the parameters are readings of the paper.
 
     Args:

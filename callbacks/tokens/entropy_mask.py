@@ -39,7 +39,7 @@ def entropy_mask(
     return top_share_mask(signal, mask, rho, scope, group_size, keep_ties)
 
 
-class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages"):
+class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages", neutral={"rho": 1.0}):
     """Erase the advantages outside :func:`entropy_mask`. Put ``Entropy`` above it to mask by true entropy.
 
     Args:

@@ -38,7 +38,7 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
     return (1 + beta * (relative - 1)).clamp(min=0)
 
 
-class GTPO(CreditOperator, reads="signal advantages", writes="advantages"):
+class GTPO(CreditOperator, reads="signal advantages", writes="advantages", neutral={"beta": 0.0}):
     """Multiply the advantages by :func:`gtpo_weights`.
 
     Args:

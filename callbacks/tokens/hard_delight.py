@@ -36,7 +36,7 @@ def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: fl
     return surprising | masked_topk(-signal, mask & (advantages < 0), keep)
 
 
-class HardDelight(CreditOperator, reads="signal advantages", writes="advantages"):
+class HardDelight(CreditOperator, reads="signal advantages", writes="advantages", neutral={"keep": 1.0}):
     r"""Multiply the advantages by :math:`(1 - b) + b\, k`; k is one inside :func:`hard_delight_mask`, zero outside.
 
     From the SEPA paper's update of March 2026.

@@ -32,7 +32,7 @@ def hicra_advantages(advantages: Tensor, plan_mask: Tensor, alpha: float) -> Ten
     return advantages + alpha * advantages.abs() * plan_mask
 
 
-class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages"):
+class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`hicra_advantages` to the ledger.
 
     Args:

@@ -50,7 +50,9 @@ def outcome_anchor(
     return advantages + eta * anchor * process.where(mask, 0)
 
 
-class OutcomeAnchor(CreditOperator, reads="advantages correct judged process", writes="advantages"):
+class OutcomeAnchor(
+    CreditOperator, reads="advantages correct judged process", writes="advantages", neutral={"eta": 0.0}
+):
     """Apply :func:`outcome_anchor` to the ledger.
 
     Args:

@@ -12,7 +12,12 @@ from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_ent
 from rlcredit.formulas.scopes import Scope
 
 
-class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="advantages"):
+class QuadrantMask(
+    CreditOperator,
+    reads="judged advantages entropy",
+    writes="advantages",
+    neutral={"keep": ("PHR", "PLR", "NHR", "NLR")},
+):
     """Erase the advantages outside the quadrants named; see :func:`quadrant_masks`.
 
     The loss goes on dividing by all tokens, as in the paper's ablation (He et al., 2026, arXiv:2604.11056).

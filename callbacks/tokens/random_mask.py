@@ -7,7 +7,7 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.scopes import Scope, top_share_mask
 
 
-class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages"):
+class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages", neutral={"rho": 1.0}):
     r"""Erase the advantages of all but a random share of tokens, exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n.
 
     If another mask does better than this one, that is due to *which* tokens it keeps, not to how many.

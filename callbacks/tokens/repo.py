@@ -37,7 +37,11 @@ def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, z
 
 
 class REPO(
-    CreditOperator, reads="judged advantages entropy old_logprobs", writes="advantages", state="strength target"
+    CreditOperator,
+    reads="judged advantages entropy old_logprobs",
+    writes="advantages",
+    state="strength target",
+    neutral={"zeta": 0.0},
 ):
     """Apply :func:`repo_advantages` with a strength that doubles while entropy is low and halves while it is not.
 

@@ -34,7 +34,9 @@ def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6)
     return -old_logprobs / (entropy + eps)
 
 
-class RSIMask(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages"):
+class RSIMask(
+    CreditOperator, reads="advantages entropy old_logprobs", writes="advantages", neutral={"low": 0.0, "high": math.inf}
+):
     """Erase the advantages where :func:`relative_surprisal` lies outside an interval.
 
     The paper's interval was not at hand; the default is a third party's.

@@ -1,5 +1,7 @@
 """STARE: while entropy is low, the most surprising tokens of right answers count for more."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -41,7 +43,11 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
 
 
 class STARE(
-    CreditOperator, reads="judged advantages entropy signal", writes="advantages", state="weight_up weight_down"
+    CreditOperator,
+    reads="judged advantages entropy signal",
+    writes="advantages",
+    state="weight_up weight_down",
+    neutral={"up": 1.0, "target": math.inf},
 ):
     """Multiply the advantages by :func:`stare_weights` while the batch's mean entropy is below ``target``.
 

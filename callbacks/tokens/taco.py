@@ -35,7 +35,7 @@ def tail_weights(old_logprobs: Tensor, entropy: Tensor, alpha: float, strength: 
     return 1 + strength * (-tail).expm1()
 
 
-class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages"):
+class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages", neutral={"strength": 0.0}):
     """Multiply positive advantages by :func:`tail_weights`.
 
     Args:

@@ -49,7 +49,9 @@ def zero_variance_advantages(
     return torch.where(all_right | all_wrong, shaped, advantages)
 
 
-class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy judged", writes="advantages"):
+class ZeroVarianceShaping(
+    CreditOperator, reads="advantages correct entropy judged", writes="advantages", neutral={"alpha": 0.0}
+):
     """Apply :func:`zero_variance_advantages` to the ledger.
 
     Args:

@@ -3,7 +3,7 @@
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -174,16 +174,27 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
         for name, value in operator.arguments.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
+    if operator.neutral and _is_idle_with(stack, place, operator.neutral, rollout, without):
+        found.append(_format_arguments(operator.neutral))
     for name, value in numbers.items():
+        if name in operator.neutral:
+            continue
         for candidate in (kind for kind in CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
             if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, without):
                 found.append(f"{name} = {candidate:g}")
     if not found:
-        return False if numbers else None, f"{label} has none among 0, 1 and infinity"
+        return False if numbers or operator.neutral else None, f"{label} has none among 0, 1 and infinity"
     return True, f"{label} does nothing with {', or '.join(found)}"
 
 
-def _is_idle_with(stack: Stack, place: int, argument: dict[str, float], rollout: Rollout, without: Tensor) -> bool:
+def _format_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as a list of equations."""
+    return " and ".join(
+        f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}" for name, value in arguments.items()
+    )
+
+
+def _is_idle_with(stack: Stack, place: int, argument: Mapping[str, Any], rollout: Rollout, without: Tensor) -> bool:
     """Whether an operator with another argument leaves the ledger as it found it."""
     operator = stack[place]
     names = inspect.signature(type(operator)).parameters
