@@ -123,7 +123,10 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     alone.correct = joined.correct[~last]
     if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
         return True, "a completion without a verdict changes nobody's credit"
-    return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
+    return (
+        False,
+        "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.judged_mask`",
+    )
 
 
 def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:

@@ -113,7 +113,7 @@ def export_policy(
     Args:
         policy: loaded; unchanged afterwards.
         folder: not there, or empty.
-        dtype: of the weights; other than float32, sums are rounded, see :meth:`MergedWeights.lost`.
+        dtype: of the weights; other than float32, sums are rounded, see :meth:`MergedWeights.rounding_error_share`.
         generation: settings for ``generate``, beside the base's own.
         facts: rows of the card.
 

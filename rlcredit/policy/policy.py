@@ -308,7 +308,7 @@ class Policy(nn.Module):
     def score_completions(
         self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
     ) -> TokenScores:
-        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`logprobs`."""
+        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`score_prompts`."""
         predicting = self.predicting_states(context, completion_ids)
         scores = scores_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
@@ -341,7 +341,7 @@ class Policy(nn.Module):
         return rows
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
-        """Decode row by row: what :meth:`pieces` returns, joined, several times faster."""
+        """Decode row by row: what :meth:`decode_pieces` returns, joined, several times faster."""
         rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
         # Where a character is not whole, pieces leave it out.

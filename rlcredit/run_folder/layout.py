@@ -154,13 +154,13 @@ class RunFolder:
             yield from (self.path / name).glob("*step_*")
 
     def remove_contents(self, checkpoints: Path | None = None) -> None:
-        """Remove the contents; arguments as for :meth:`contents`."""
+        """Remove the contents; arguments as for :meth:`list_contents`."""
         for path in list(self.list_contents(checkpoints)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._remove_emptied()
 
     def move_to_former(self, checkpoints: Path | None = None) -> None:
-        """Move the contents into :attr:`former`; arguments as for :meth:`contents`.
+        """Move the contents into :attr:`former_run`; arguments as for :meth:`list_contents`.
 
         Where a run is there already, what has come after it got no further than to its first checkpoint, and goes.
         """
@@ -204,7 +204,7 @@ class RunFolder:
             return None
 
     def describe_last_write(self, checkpoints: Path | None = None) -> str:
-        """Return when something was last written here, for people; arguments as for :meth:`contents`."""
+        """Return when something was last written here, for people; arguments as for :meth:`list_contents`."""
         newest = max(path.stat().st_mtime for path in (self.path, *self.list_contents(checkpoints)) if path.exists())
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
 

@@ -105,7 +105,7 @@ class JudgeWorker:
         self._begin_request(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
 
     def send_request(self, *request: Any, limit: float, patience: float) -> None:
-        """Send a request, or as much of it as fits; :meth:`answer` sends the rest.
+        """Send a request, or as much of it as fits; :meth:`receive_answer` sends the rest.
 
         Args:
             request: arguments of what ``make`` has returned.
