@@ -28,8 +28,8 @@ class ClusterNode:
 
         Example:
             >>> node = ClusterNode("10.0.0.1", "a1", cpus=8, gpus=3)
-            >>> node.holds(threads=2, devices=0), node.holds(threads=2, devices=1), node.holds(threads=4, devices=1)
-            (4, 3, 2)
+            >>> [node.run_capacity(threads, devices) for threads, devices in ((2, 0), (2, 1), (4, 1))]
+            [4, 3, 2]
 
         """
         by_cpus = self.cpus // threads
