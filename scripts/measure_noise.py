@@ -40,8 +40,9 @@ from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.random_mask import RandomMask
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cli.library_silence import silence_libraries
-from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FACTS, Rollout
+from rlcredit.credit.stack import CreditStack
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
@@ -72,7 +73,7 @@ NEVER = partial(torch.optim.AdamW, lr=0.0)
 """An optimizer that leaves the policy as it is."""
 
 
-class BatchGradients(CreditOperator, reads="advantages", writes="advantages", costly=True):
+class BatchGradients(CreditOperator, reads="advantages tokens", writes="advantages", costly=True):
     """Let stacks assign credit to one rollout, and keep the gradients of its batches under each, flat, ``(N, D)``.
 
     It leaves no credit, so that the step which follows costs nothing.
@@ -89,20 +90,22 @@ class BatchGradients(CreditOperator, reads="advantages", writes="advantages", co
         self.reads = self.reads.union(*(op.reads & FACTS for stack in stacks.values() for op in stack))
         self.kept: dict[str, list[Tensor]] = {name: [] for name in stacks}
 
-    def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
-    ) -> None:
-        """Measure; nothing is logged."""
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Remember the run, whose weights and loss gradients are taken of."""
         assert isinstance(pl_module, PolicyModule)
-        credits = {name: assign_credit(stack, batch).advantages for name, stack in self.stacks.items()}
-        for rows in torch.arange(len(batch.mask)).split(self.size * batch.group_size):
-            if len(rows) == self.size * batch.group_size:
-                parts = [credit[rows] for credit in credits.values()]
-                for name, vector in zip(
-                    credits, compute_credit_gradients(trainer, pl_module, batch.select_rows(rows), parts), strict=True
-                ):
+        self.trainer, self.module = trainer, pl_module
+
+    def assign(self, rollout: Rollout) -> dict[str, float]:
+        """Measure; nothing is logged."""
+        credits = {name: CreditStack(stack).assign(rollout).advantages for name, stack in self.stacks.items()}
+        for rows in torch.arange(len(rollout.mask)).split(self.size * rollout.group_size):
+            if len(rows) == self.size * rollout.group_size:
+                parts, batch = [credit[rows] for credit in credits.values()], rollout.select_rows(rows)
+                vectors = compute_credit_gradients(self.trainer, self.module, batch, parts)
+                for name, vector in zip(credits, vectors, strict=True):
                     self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))
-        batch.advantages = torch.zeros_like(batch.advantages)
+        rollout.advantages = torch.zeros_like(rollout.advantages)
+        return {}
 
 
 def measure_batch_gradients(stacks: Sequence[str], args: argparse.Namespace) -> dict[str, NDArray[np.float64]]:

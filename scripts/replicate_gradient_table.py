@@ -37,8 +37,9 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from rlcredit.cli.library_silence import silence_libraries
-from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.stack import CreditStack
 from rlcredit.formulas.gradient_vectors import vector_agreement
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.tasks import ReasoningGym
@@ -119,7 +120,7 @@ def measure_toy_angles() -> Iterator[dict[str, str]]:
     for batch in range(BATCHES):
         rollout, by_stack = sample_toy_rollout(toy, generator), {}
         for name, stack in compared_stacks.items():
-            ledger = assign_credit(stack, rollout)
+            ledger = CreditStack(stack).assign(rollout)
             raw = toy_gradient(toy, rollout, ledger.advantages)
             weights = optimizers[name].param_groups[0]["params"]
             names = dict(zip(weights, raw, strict=True))

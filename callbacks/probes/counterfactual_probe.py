@@ -12,9 +12,9 @@ from torch import Tensor
 
 from rlcredit.base.plot_style import draw_angle_matrix
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.operator import CreditOperator, assign_credit
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FACTS, Rollout
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack import CreditStack, check_stack
 from rlcredit.formulas.gradient_vectors import vector_agreement
 from rlcredit.record.artifacts import make_run_folder, publish_file, publish_text, warn_on_write_error
 from rlcredit.training.credit_gradients import compute_credit_gradients, predict_optimizer_steps
@@ -78,7 +78,7 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        self.others = {name: assign_credit(stack, rollout).advantages for name, stack in self.stacks.items()}
+        self.others = {name: CreditStack(stack).assign(rollout).advantages for name, stack in self.stacks.items()}
         return PeriodicMeasurement.assign(self, rollout)
 
     def measure(

@@ -111,7 +111,7 @@ def measure_card_batch(
         )
         takes = estimate_memory(trainer, module, resolution.task)
         if takes is not None and takes.peak_bytes > takes.room:
-            module.micro_batches.size = module.scoring.size = budget.batch * budget.completions
+            module.micro_batches.size = module.scoring_batches.size = budget.batch * budget.completions
         trainer.fit(module, resolution.task)
     return CardBatch(resolution, stack, **seen.found)  # pyright: ignore[reportArgumentType]
 
@@ -202,5 +202,5 @@ class _BatchRecorder(
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Keep the times of the last step, in which nothing is measured."""
         assert isinstance(pl_module, PolicyModule)
-        times = pl_module.step_metrics.items()
+        times = pl_module.state.metrics.items()
         self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

@@ -51,8 +51,9 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
 from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.setup_checks import refuse_unfit_setup
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
 
@@ -258,7 +259,7 @@ class CreditCLI(LightningCLI):
         """Turn a refused value into one message."""
         try:
             super().instantiate_classes()
-            self.model.check(self.trainer, self.datamodule)
+            refuse_unfit_setup(self.model, self.trainer, self.datamodule)
             self.passed_over = self.rehearse()
             if self.described_loggers:
                 self.trainer.loggers = deferred_loggers.instantiate_loggers(self.described_loggers)

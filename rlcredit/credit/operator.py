@@ -1,22 +1,18 @@
 """A credit operator: one callback that edits the ledger of a rollout at its place in the list."""
 
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
+from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
-from rlcredit.credit.stack import bound_advantages, check_stack
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
 
 if TYPE_CHECKING:
-    from lightning.pytorch import Callback, LightningModule, Trainer
-
-    from rlcredit.training.module import PolicyModule
+    from lightning.pytorch import Callback
 else:
     try:
         from lightning.pytorch import Callback
@@ -63,42 +59,21 @@ class CreditOperator(OperatorContract, Callback):
         """Distinguish operators of one class in a checkpoint by their arguments."""
         return self._generate_state_key(**self.arguments)
 
-    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
-        """Check the stack, number the second and later operators of one class, and take over the run's seed."""
-        listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        check_stack(listed)
-        stack = select_operators(listed)
-        if self.state:
-            _collect_state(self)  # refused now rather than at the first checkpoint
-        place = [operator for operator in stack if type(operator) is type(self)].index(self) + 1
-        self.label = type(self).__name__ + (f"_{place}" if place > 1 else "")
-        module = cast("PolicyModule", pl_module)
-        module.needs.update(self.reads)
-        self.run_seed, group_size = module.seed, module.sampling.completions
-        notice = self.notice(bound_advantages(stack, group_size)[stack.index(self)], group_size)
-        if notice and stage == "fit" and trainer.is_global_zero:
-            warnings.warn(notice, StackWarning, stacklevel=2)
+    def check_state(self) -> None:
+        """Refuse state that no checkpoint could hold.
 
-    def on_train_batch_start(
-        self, trainer: "Trainer", pl_module: "LightningModule", batch: Rollout, batch_idx: int
-    ) -> None:
-        """Assign credit to a fresh rollout in stack order and log the metrics as ``credit/<Operator>/<quantity>``."""
-        if batch.update:
-            return  # credit is assigned once, to all prompts, before the first update
-        with cast("PolicyModule", pl_module).guarded(batch):
-            metrics = self.assign_checked(batch)
-        if "advantages" in self.writes:
-            batch.trail = (*batch.trail, (self.label, batch.advantages))
-        for quantity, value in metrics.items():
-            ending = quantity.rpartition("_")[2]
-            over_ranks = ending if ending in ("min", "max") else "mean"
-            name = f"credit/{self.label}/{quantity}"
-            pl_module.log(
-                name, value, reduce_fx=over_ranks, batch_size=len(batch.mask), sync_dist=trainer.world_size > 1
-            )
+        Raises:
+            StackError: with the attribute.
 
-    def assign_checked(self, rollout: Rollout) -> Metrics:
+        """
+        _collect_state(self)
+
+    def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
         """Assign credit and hold the operator to its header.
+
+        Args:
+            rollout: The rollout whose ledger is edited.
+            watch: Whether to note what the operator reads, which costs more than the other checks together.
 
         Raises:
             StackError: it read or rebound a field that it does not declare, changed a tensor in place, left one of
@@ -113,7 +88,7 @@ class CreditOperator(OperatorContract, Callback):
             name: value for name, value in before.items() if isinstance(value, Tensor) and not value.is_inference()
         }
         versions = {name: value._version for name, value in tracked.items()}
-        metrics = self._assign_watched(rollout)
+        metrics = self._assign_watched(rollout) if watch else self.assign(rollout)
         if not isinstance(metrics, Mapping):
             raise StackError(
                 f"{self.label}.assign returns {metrics!r}, expected a dict of metrics, which may be empty."
@@ -158,19 +133,6 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
         if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, counted):
             raise fault
-
-
-def assign_credit(stack: Sequence[CreditOperator], rollout: Rollout) -> Rollout:
-    """Return the same facts with the ledger that a stack makes of a neutral one; the rollout stays as it is.
-
-    Raises:
-        StackError: an operator does not do what its header says; see :meth:`CreditOperator.checked`.
-
-    """
-    fresh = rollout.copy_with_neutral_ledger()
-    for operator in stack:
-        operator.assign_checked(fresh)
-    return fresh
 
 
 def _collect_state(operator: CreditOperator) -> dict[str, Any]:

@@ -1,15 +1,118 @@
-"""Lints that reject a meaningless stack before weights are loaded, and bounds and notices for the others."""
+"""A stack of operators: checked like a program before weights are loaded, then one callback that assigns credit."""
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from rlcredit.credit.catalogue import find_usual_writer
-from rlcredit.credit.contract import OperatorContract, StackError, select_operators
-from rlcredit.credit.rollout import MEANINGFUL
+from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
+from rlcredit.credit.operator import Callback, CreditOperator
+from rlcredit.credit.rollout import MEANINGFUL, Rollout
+
+if TYPE_CHECKING:
+    from lightning.pytorch import LightningModule, Trainer
+
+    from rlcredit.training.module import PolicyModule
 
 CREDIT = frozenset(["rewards", "advantages"])
 """Fields that are credit, or what it is made of; the others describe tokens."""
+
+
+class CreditStack(Callback):
+    """Assigns credit to every rollout by a list of operators, in its order.
+
+    The training module adds one to its trainer, where the first operator of ``trainer.callbacks`` stands. Without a
+    trainer, :meth:`assign` does the same to any rollout.
+
+    Args:
+        operators: Operators and probes, in the order in which they act; those of the trainer if None.
+
+    Raises:
+        StackError: the list is no program; see :func:`check_stack`.
+
+    Example:
+        >>> from callbacks import GRPO, GTPO
+        >>> len(CreditStack([GRPO(), GTPO()]).operators)
+        2
+
+    """
+
+    def __init__(self, operators: Sequence[CreditOperator] | None = None) -> None:
+        self.operators = list(operators or ())
+        check_stack(self.operators)
+        self._watches = True
+
+    @classmethod
+    def insert_into(cls, callbacks: list[Any]) -> None:
+        """Put a stack in front of the first operator of a trainer's callbacks, unless there is one."""
+        if any(isinstance(callback, cls) for callback in callbacks):
+            return
+        places = [place for place, callback in enumerate(callbacks) if isinstance(callback, CreditOperator)]
+        if places:
+            callbacks.insert(places[0], cls())
+
+    def assign(self, rollout: Rollout) -> Rollout:
+        """Return the same facts with the ledger that the stack makes of a neutral one; the rollout stays as it is.
+
+        Raises:
+            StackError: an operator does not do what its header says; see :meth:`CreditOperator.assign_checked`.
+
+        """
+        fresh = rollout.copy_with_neutral_ledger()
+        for operator in self.operators:
+            operator.assign_checked(fresh)
+        return fresh
+
+    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
+        """Check the stack, number the second and later operators of one class, and hand on the run's seed."""
+        listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        check_stack(listed)
+        self.operators = [callback for callback in listed if isinstance(callback, CreditOperator)]
+        module = cast("PolicyModule", pl_module)
+        group_size = module.sampling.completions
+        limits = bound_advantages(self.operators, group_size)
+        counted: dict[type, int] = {}
+        for operator, limit in zip(self.operators, limits, strict=False):
+            if operator.state:
+                operator.check_state()  # refused now rather than at the first checkpoint
+            counted[type(operator)] = place = counted.get(type(operator), 0) + 1
+            operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
+            operator.run_seed = module.seed
+            module.needs.update(operator.reads)
+            notice = operator.notice(limit, group_size)
+            if notice and stage == "fit" and trainer.is_global_zero:
+                warnings.warn(notice, StackWarning, stacklevel=2)
+
+    def on_train_batch_start(
+        self, trainer: "Trainer", pl_module: "LightningModule", batch: Rollout, batch_idx: int
+    ) -> None:
+        """Assign credit to a fresh rollout and log metrics as ``credit/<Operator>/<quantity>``.
+
+        Credit is assigned once, to all prompts, before the first update of the rollout. What operators read is noted
+        in the first rollout only.
+        """
+        if batch.update:
+            return
+        for operator in self.operators:
+            with cast("PolicyModule", pl_module).stop_on_not_finite(batch):
+                metrics = operator.assign_checked(batch, watch=self._watches)
+            if "advantages" in operator.writes:
+                batch.trail = (*batch.trail, (operator.label, batch.advantages))
+            _log_metrics(trainer, pl_module, operator, metrics, len(batch.mask))
+        self._watches = False
+
+
+def _log_metrics(
+    trainer: "Trainer", module: "LightningModule", operator: CreditOperator, metrics: Mapping[str, Any], rows: int
+) -> None:
+    """Log what an operator reports, reduced over processes as the end of its name says."""
+    for quantity, value in metrics.items():
+        ending = quantity.rpartition("_")[2]
+        over_ranks = ending if ending in ("min", "max") else "mean"
+        name = f"credit/{operator.label}/{quantity}"
+        module.log(name, value, reduce_fx=over_ranks, batch_size=rows, sync_dist=trainer.world_size > 1)
 
 
 def check_stack(callbacks: Iterable[object]) -> None:

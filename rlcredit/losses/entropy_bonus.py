@@ -30,6 +30,6 @@ class EntropyBonus(AddedTerm, needs="entropy_graph"):
         """Return the entropy."""
         return entropy_graph
 
-    def report(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    def term_metrics(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return the mean bonus."""
         return {"entropy_bonus": self.beta * masked_mean(term.detach(), mask)}

@@ -58,6 +58,6 @@ class KLPenalty(AddedTerm, needs="ref_logprobs"):
         """Return minus the estimate."""
         return -kl_estimate(logprobs.where(mask, 0), ref_logprobs.where(mask, 0), self.estimator)
 
-    def report(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    def term_metrics(self, term: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return the mean estimate."""
         return {"kl_reference": masked_mean(-term, mask)}

@@ -35,8 +35,8 @@ class DurableCheckpoints(TorchCheckpointIO):
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
             _raise_hidden_signal(error)
             raise StorageUnavailable(
-                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of losing "
-                "what it learns. Make room, then continue with --ckpt_path last."
+                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of "
+                "losing what it learns. Make room, then continue with --ckpt_path last."
             ) from error
 
     def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class Checkpoints(ModelCheckpoint):
         """Store Lightning's loops as they were right after the step: from there it goes on with the next."""
         if self._loops is not None:
             checkpoint["loops"] = self._loops
-        checkpoint["evaluation_owed"] = pl_module.evaluating
+        checkpoint["evaluation_owed"] = cast("PolicyModule", pl_module).state.phase.is_evaluation
 
     @contextmanager
     def _only_deciding(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from rlcredit.base.exit_status import EngineUnavailable, signal_exit_status
 from rlcredit.formulas.distributed import has_other_processes, sum_over_processes
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.step_state import Phase
 
 GRACE = 20.0
 """Seconds that a step or an evaluation may go on after a signal; schedulers kill after thirty."""
@@ -83,7 +84,10 @@ class SignalHandler:
     @property
     def _at_once(self) -> bool:
         """Whether nothing is half done; several processes have to agree first."""
-        return self.training is None or not (self.training.lightning_module.midstep or has_other_processes())
+        if self.training is None:
+            return True
+        module = cast("PolicyModule", self.training.lightning_module)
+        return module.state.phase.is_interruptible and not has_other_processes()
 
 
 class GracefulStop(Callback):
@@ -124,7 +128,8 @@ class GracefulStop(Callback):
         """Save the last whole step, and whether its evaluation is still owed."""
         inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
         alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
-        if isinstance(exception, SignalInterrupt | EngineUnavailable) and not (pl_module.midstep or inside or alone):
+        whole = cast("PolicyModule", pl_module).state.phase.is_interruptible and not inside
+        if isinstance(exception, SignalInterrupt | EngineUnavailable) and whole and not alone:
             self.signals.stop_timer()  # a checkpoint that has been begun is finished
             self.checkpoints.save_once(trainer)
 
@@ -134,5 +139,5 @@ class GracefulStop(Callback):
         received = torch.tensor(self.signals.caught or 0, device=trainer.strategy.root_device)
         if sum_over_processes(received):  # by any process
             self.agreed = True
-            cast("PolicyModule", trainer.lightning_module).midstep = False
+            cast("PolicyModule", trainer.lightning_module).state.phase = Phase.BETWEEN_STEPS
             raise SignalInterrupt(self.signals.caught or signal.SIGTERM)

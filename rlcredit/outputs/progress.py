@@ -117,7 +117,7 @@ class StepLines(Callback):
         if not trainer.sanity_checking:
             metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
             for asked in cast("Task", trainer.datamodule).held_out_sets:  # pyright: ignore[reportAttributeAccessIssue]
-                k = cast("PolicyModule", pl_module).solved_of(asked)["pass_at_k"].k
+                k = cast("PolicyModule", pl_module).find_pass_metrics(asked)["pass_at_k"].k
                 of_k = f"   pass@{k} {metrics[asked.name_metric('pass_at_k')]:.3f}" if k > 1 else ""
                 first = f"pass@1 {metrics[asked.name_metric('pass_at_1')]:.3f}"
                 print(f"{asked.name or 'held out'} {after}: {first}{of_k}", flush=True)

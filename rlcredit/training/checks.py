@@ -12,6 +12,7 @@ from rlcredit.base.exit_status import NotFinite, PolicyMismatch
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.value_fault import find_value_fault
 from rlcredit.formulas.finite import find_non_finite_name
+from rlcredit.formulas.masked import masked_mean
 
 
 def find_rollout_fault(rollout: Rollout) -> NotFinite | None:
@@ -109,7 +110,7 @@ class UpdateValues:
         loss: scalar.
         loss_name: class of the loss.
         metrics: by :func:`rlcredit.training.metrics.policy_metrics`.
-        norm: of the gradient, before it is clipped; unknown before the backward pass.
+        gradient_norm: Norm of the gradient before it is clipped; unknown before the backward pass.
 
     """
 
@@ -119,7 +120,7 @@ class UpdateValues:
     loss: Tensor
     loss_name: str
     metrics: Mapping[str, Tensor]
-    norm: Tensor | None = None
+    gradient_norm: Tensor | None = None
 
     def find_fault(
         self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float
@@ -132,9 +133,9 @@ class UpdateValues:
             tolerance: see :func:`find_sampler_fault`; infinite where the data is not on policy.
 
         """
-        assert self.norm is not None
+        assert self.gradient_norm is not None
         scores = torch.stack([self.rollout.logprobs.detach(), self.entropy])
-        wrong = torch.stack([~self.loss.isfinite(), ~self.norm.isfinite(), (~scores.isfinite()).any()])
+        wrong = torch.stack([~self.loss.isfinite(), ~self.gradient_norm.isfinite(), (~scores.isfinite()).any()])
         divergence = self.metrics["train/kl_sampler"]
         loss, gradient, forward, divergence = torch.stack([*wrong.to(divergence), divergence]).tolist()
         if (loss or forward) and (fault := self._forward_fault()):
@@ -162,18 +163,28 @@ class UpdateValues:
         )
 
     def _gradient_fault(self, weights: Mapping[str, Tensor]) -> NotFinite:
-        assert self.norm is not None
+        assert self.gradient_norm is not None
         gradients = ((name, weight.grad) for name, weight in weights.items() if weight.grad is not None)
         first = find_non_finite_name(gradients)
         which = f"that of {first} first" if first else "though every weight's gradient is finite: the squares overflow"
         return NotFinite(
-            f"Step {self.step}: the backward pass gives a gradient of norm {self.norm.item()}, {which}. The loss is "
-            f"finite ({self.loss.item():.4g}). Lower the learning rate, or pass over such steps with "
+            f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {which}. The "
+            f"loss is finite ({self.loss.item():.4g}). Lower the learning rate, or pass over such steps with "
             "model.skip_not_finite."
         )
 
     def summarise_gradients(self, weights: Mapping[str, Tensor]) -> dict[str, Any]:
         """Return the numbers that a post-mortem keeps: the loss, and the norm of each weight's gradient."""
         gradients = {name: weight.grad.norm().item() for name, weight in weights.items() if weight.grad is not None}
-        norm = None if self.norm is None else self.norm.item()
+        norm = None if self.gradient_norm is None else self.gradient_norm.item()
         return {"loss": self.loss.item(), "gradient_norm": norm, "gradient_norms": gradients}
+
+
+def rms_difference(first: Tensor, second: Tensor, mask: Tensor) -> float:
+    """Return the root mean square of the difference of two log-probabilities over tokens, in nats."""
+    return masked_mean((first - second).square(), mask).sqrt().item()
+
+
+def trainable_weights(module: torch.nn.Module) -> dict[str, Tensor]:
+    """Return the weights that learn, by name."""
+    return {name: weight for name, weight in module.named_parameters() if weight.requires_grad}

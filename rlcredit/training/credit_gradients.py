@@ -11,6 +11,7 @@ from torch import Tensor
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import rank_and_world_size, sum_over_processes
 from rlcredit.formulas.gradient_vectors import Vector
+from rlcredit.training.checks import trainable_weights
 from rlcredit.training.module import PolicyModule
 
 
@@ -54,13 +55,13 @@ def _compute_local_gradients(
     trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
 ) -> list[dict[str, Tensor]]:
     """Of this process alone."""
-    weights = module.learned
+    weights = trainable_weights(module)
     union, results = copy.copy(rollout), []
     union.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
         scores = module(union)
         for index, credit in enumerate(credits):
-            arguments, facts = module.judged_inputs(rollout, scores, credit)
+            arguments, facts = module.collect_loss_inputs(rollout, scores, credit)
             loss = module.loss(*arguments, **facts)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)

@@ -1,74 +1,93 @@
-"""The LightningModule: a rollout and its credit become a loss. It knows no operator."""
+"""The LightningModule: collect a rollout, let the stack assign credit, take a loss, record. It knows no operator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch import Callback, LightningModule
 from lightning.pytorch.cli import LRSchedulerCallable, OptimizerCallable
-from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 from torch import Tensor
 from torch.nn import ModuleList
-from torch.nn.functional import pad
-from torch.utils.checkpoint import checkpoint
+from torch.nn.utils import get_total_norm
 
+from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.credit.rollout import Rollout
-from rlcredit.decoding.engine import Decoder, Engine
+from rlcredit.credit.stack import CreditStack
+from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.decoding.noise import stream_number, token_uniforms
+from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
+from rlcredit.formulas.finite import find_non_finite_name
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.losses.base import bounded_ratio
-from rlcredit.policy.policy import Policy, PromptContext, TokenScores
+from rlcredit.policy.policy import Policy, TokenScores
+from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
-from rlcredit.training.checks import UpdateValues
+from rlcredit.training.checks import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
+from rlcredit.training.collector import RolloutCollector
 from rlcredit.training.dynamic_sampling import DynamicSampling
-from rlcredit.training.guarded_update import GuardedUpdate
 from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metrics
-from rlcredit.training.micro_batches import TOKENS, MicroBatches, Size, split_rows_by_tokens
+from rlcredit.training.micro_batches import MicroBatches, Size
+from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
+from rlcredit.training.scoring import RolloutScorer
+from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_setup
+from rlcredit.training.step_state import Phase, StepState
+from rlcredit.verification.rewards import verdict_mask
+from rlcredit.verification.verifiers import Verdict
 
-SPLITTING = (FSDPStrategy, ModelParallelStrategy, DeepSpeedStrategy)
-"""Strategies under which no process holds the weights."""
+EXACT = 0.01
+"""Default of ``sampler_tolerance`` in float32: ten times a bound that no single token exceeds. The embedded policy
+shows 4e-7, and a small GPT-2 with a dropout of a tenth 0.07."""
+
+ROUNDED = 0.2
+"""In fewer bits, or with quantized weights: twice the rounding error of the worst token, as if every token had it.
+The embedded policy shows 0.005 in bfloat16. Only gross mistakes are found: another temperature, other weights."""
 
 
-class PolicyModule(GuardedUpdate):
-    """Sample with the policy, let the callbacks assign credit, and take one or more steps along it.
+class PolicyModule(LightningModule):
+    """Sample with the policy, let the stack assign credit, and take one or more steps along it.
+
+    A step goes through four hooks of Lightning: :meth:`on_after_batch_transfer` collects a rollout,
+    :class:`rlcredit.credit.stack.CreditStack` assigns credit in ``on_train_batch_start``, :meth:`training_step` returns
+    the loss, and :meth:`on_before_optimizer_step` checks the update.
 
     Args:
-        policy: what is sampled and trained.
-        sampling: how a training rollout is drawn; its temperature is the policy's in every forward.
-        validation: how held-out questions are answered.
-        pass_k: k of ``val/pass_at_k``.
-        validation_seed: of the noise with which held-out questions are answered. One number for all runs pairs them;
-            with None it is the run's own seed, and an interval over seeds holds for new draws too.
-        engine: who decodes.
-        dynamic_sampling: whether groups that teach nothing are replaced; they are not if None.
-        loss: credit to a scalar; importance sampling if None.
-        optimizer: of the adapter's weights.
-        scheduler: of the learning rate, stepped after every update; constant if None.
-        updates_per_rollout: optimizer steps taken with one rollout and its credit. ``global_step``, and whatever is
+        policy: The language model that is sampled and trained.
+        sampling: How a training rollout is drawn; its temperature is the policy's in every forward pass.
+        validation: How held-out questions are answered.
+        pass_k: The k of ``val/pass_at_k``.
+        validation_seed: Seed for sampling held-out answers. One number for all runs pairs them; with None it is the
+            run's own seed, and an interval over seeds holds for new draws too.
+        engine: What decodes completions.
+        dynamic_sampling: How groups that teach nothing are replaced; they are kept if None.
+        loss: What turns credit into a scalar; importance sampling if None.
+        optimizer: Optimizer of the adapter weights.
+        scheduler: Schedule of the learning rate, stepped after every update; constant if None.
+        updates_per_rollout: Optimizer steps taken with one rollout and its credit. ``global_step``, and whatever is
             counted in steps, counts updates; what operators average over batches counts rollouts. Metrics of a rollout
             stand beside each of its updates.
-        minibatches: parts into which the prompts of a rollout are cut; every update uses the next one. Divides
+        minibatches: Parts into which the prompts of a rollout are cut; every update uses the next one. Divides
             ``updates_per_rollout``.
-        micro_batch_size: completions per forward pass of the update, if all are as long as the longest; more of them
+        micro_batch_size: Completions per forward pass of the update, if all are as long as the longest; more of them
             where they are shorter. The whole batch if None, as many as turn out to fit into a GPU's memory if ``auto``.
             It changes memory only.
-        seed: of the adapter's first weights and of the sampling noise.
-        skip_not_finite: a step whose loss or gradient is not finite changes nothing and is counted in
+        seed: Seed of the adapter's first weights and of the sampling noise.
+        skip_not_finite: A step whose loss or gradient is not finite changes nothing and is counted in
             ``train/skipped``; this many of them in a row stop the run. 0 and 1 stop it at the first.
-        sampler_tolerance: how far from one the importance ratio of a token may lie in the first update of a rollout, as
+        sampler_tolerance: How far from one the importance ratio of a token may lie in the first update of a rollout, as
             a root mean square, and how far an engine's log-probabilities from the trainer's; beyond it the run stops.
             If None, 0.01 in float32 and 0.2 in fewer bits; ``inf`` never stops.
-        mismatch_cap: largest weight of a token that the trainer finds more probable than the engine that drew it did;
-            see :meth:`corrected`. Nothing is corrected if None.
+        mismatch_cap: Largest weight of a token that the trainer finds more probable than the engine that drew it did;
+            see :meth:`correct_engine_mismatch`. Nothing is corrected if None.
 
     Attributes:
-        between_steps: called before prompts are answered, when everything of the step before has been logged and
-            evaluated and nothing of the next has begun.
-        midstep: whether a step is incomplete, so that a checkpoint or the record would lack a part of it.
-        evaluating: whether the evaluation after the last step has begun and not been recorded.
+        between_steps: Functions called before prompts are answered, when everything of the step before has been logged
+            and evaluated and nothing of the next has begun.
+        state: Where the run stands in its step, and what it has measured of it.
+        needs: Optional facts of a rollout that operators or the loss read.
 
     """
 
@@ -94,107 +113,81 @@ class PolicyModule(GuardedUpdate):
     ) -> None:
         super().__init__()
         self.policy = policy or Policy()
-        self.sampling, self.validation = sampling or Sampling(), validation or Sampling(completions=4)
-        self.engine, self.dynamic_sampling, self.seed = engine or InProcessEngine(), dynamic_sampling, seed
-        if pass_k < 1:
-            raise ValueError(f"model.pass_k must be at least 1, got {pass_k}.")
-        if pass_k > self.validation.completions:
-            raise ValueError(
-                f"model.pass_k is {pass_k}, but only {self.validation.completions} completions are drawn. "
-                "Raise model.validation.completions."
-            )
-        self.validation_seed = seed if validation_seed is None else validation_seed
-        self.pass_k, self.pass_at_1, self.pass_at_k = pass_k, MeanPassAtK(1), MeanPassAtK(pass_k)
-        self.pass_of_others = ModuleList()
-        self.micro_batches, self.scoring = MicroBatches(micro_batch_size), MicroBatches(micro_batch_size)
+        self.sampling = sampling or Sampling()
+        self.validation = validation or Sampling(completions=4)
+        self.engine = engine or InProcessEngine()
+        self.dynamic_sampling = dynamic_sampling
         self.loss = loss or ImportanceSampling()
-        self.optimizer, self.scheduler = optimizer, scheduler
-        self.updates_per_rollout, self.minibatches = updates_per_rollout, minibatches
-        if minibatches < 1 or updates_per_rollout < 1 or updates_per_rollout % minibatches:
-            raise ValueError(
-                f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
-                f"{updates_per_rollout}: each update uses one of them, and each is used equally often."
-            )
-        if skip_not_finite < 0:
-            raise ValueError(f"model.skip_not_finite counts steps, got {skip_not_finite}. 0 stops at the first.")
-        if sampler_tolerance is not None and not sampler_tolerance > 0:
-            raise ValueError(f"model.sampler_tolerance must be above 0, got {sampler_tolerance}. Rounding is never 0.")
-        if mismatch_cap is not None and not mismatch_cap >= 1:
-            raise ValueError(f"model.mismatch_cap must be at least 1, got {mismatch_cap}. null corrects nothing.")
-        self.skip_not_finite, self.sampler_tolerance = skip_not_finite, sampler_tolerance
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.updates_per_rollout = updates_per_rollout
+        self.minibatches = minibatches
+        self.micro_batches = MicroBatches(micro_batch_size)
+        self.scoring_batches = MicroBatches(micro_batch_size)
+        self.seed = seed
+        self.validation_seed = seed if validation_seed is None else validation_seed
+        self.skip_not_finite = skip_not_finite
+        self.sampler_tolerance = sampler_tolerance
         self.mismatch_cap = mismatch_cap
+        self.pass_k = pass_k
+        refuse_unfit_settings(self)
+        self.pass_at_1 = MeanPassAtK(1)
+        self.pass_at_k = MeanPassAtK(pass_k)
+        self.pass_of_others = ModuleList()
         self.strict_loading = False  # a checkpoint holds the adapter only
-        self.needs = set(self.loss.needs)
-        self.step_metrics = {}
-        self._kept: Rollout | None = None
-        self._tokens_per_second: float | None = None
+        self.needs: set[str] = set(self.loss.needs)
+        self.state = StepState()
         self.between_steps: list[Callable[[], None]] = []
-        self.midstep = self.evaluating = False
 
-    def check(self, trainer: Trainer, task: Task) -> None:
-        """Refuse a trainer or data under which credit would see a part of a batch, or a run could not be continued.
+    @property
+    def rounds(self) -> int:
+        """How many batches of prompts a rollout may ask."""
+        return self.dynamic_sampling.rounds if self.dynamic_sampling else 1
 
-        Raises:
-            ValueError: with the repair.
+    @property
+    def task(self) -> Task:
+        """The questions of the run."""
+        return self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
 
-        """
-        if trainer.accumulate_grad_batches != 1:
-            raise ValueError(
-                f"trainer.accumulate_grad_batches is {trainer.accumulate_grad_batches}; credit is assigned to "
-                "whole batches, so it must be 1. To save memory set model.micro_batch_size instead."
-            )
-        if isinstance(trainer.strategy, SPLITTING):
-            raise ValueError(
-                f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, guards and probes want "
-                "them whole. Use ddp; where a GPU has too little memory, load the model in fewer bits: "
-                "model.policy.quantization 4bit, or model.policy.dtype bfloat16."
-            )
-        asks = any("oracle" in getattr(callback, "reads", ()) for callback in trainer.callbacks)  # pyright: ignore
-        if asks and not isinstance(self.engine, Decoder):
-            raise ValueError(
-                f"The stack asks an oracle, which continues contexts by given noise, and {type(self.engine).__name__} "
-                "answers prompts only. Use model.engine: InProcessEngine, or leave out the operators that ask."
-            )
-        for asked in task.held_out_sets:
-            asked.choose_k(self.pass_k, self.validation.completions)
-        prompts, world, updates = task.prompts_per_step, trainer.world_size, self.updates_per_rollout
-        if prompts % world:
-            raise ValueError(f"data.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
-        if task.train_set and prompts * self.rounds > len(task.train_set):
-            raise ValueError(
-                f"model.dynamic_sampling may ask {self.rounds} x {prompts} prompts a step, but there are "
-                f"{len(task.train_set)} training prompts. Lower its rounds."
-            )
-        if self.rounds > 1 and self.sampling.completions == 1:
-            raise ValueError("model.dynamic_sampling finds no group of one informative. Raise sampling.completions.")
-        if (prompts := prompts // world) % self.minibatches:
-            raise ValueError(
-                f"model.minibatches is {self.minibatches}, which cannot share {prompts} prompts per process evenly."
-            )
-        if trainer.max_steps > 0 and trainer.max_steps % updates:
-            raise ValueError(
-                f"trainer.max_steps is {trainer.max_steps} and ends inside a rollout; it counts updates. Choose a "
-                f"multiple of model.updates_per_rollout, which is {updates}."
-            )
-        saved: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
-        for saving in saved:
-            every = saving._every_n_train_steps
-            timed = saving._every_n_epochs or saving._train_time_interval or getattr(saving, "save_on_exception", False)
-            if updates > 1 and (timed or not every or every % updates):
-                raise ValueError(
-                    f"checkpoint.every_n_train_steps is {every or 'not set'}; a checkpoint inside a rollout cannot be "
-                    f"continued. Choose a multiple of model.updates_per_rollout, which is {updates}, and no other time."
-                )
+    @property
+    def scorer(self) -> RolloutScorer:
+        """What computes log-probabilities of sampled tokens."""
+        keeps_graph = "entropy_graph" in self.loss.needs
+        temperature = self.sampling.temperature
+        return RolloutScorer(self.policy, temperature, self.micro_batches, self.scoring_batches, keeps_graph)
 
-    def setup(self, stage: str) -> None:
-        """Check the trainer once it is attached, and count what is held out."""
-        self.check(self.trainer, self._task)
-        for asked in self._task.held_out_sets:
-            k = asked.choose_k(self.pass_k, self.validation.completions)
-            if asked.number == 0:
-                self.pass_at_k.k = k
-            elif len(self.pass_of_others) < asked.number:
-                self.pass_of_others.append(ModuleList([MeanPassAtK(1), MeanPassAtK(k)]))
+    @property
+    def collector(self) -> RolloutCollector:
+        """What makes rollouts of prompts."""
+        return RolloutCollector(
+            trainer=self.trainer,
+            policy=self.policy,
+            engine=self.engine,
+            scorer=self.scorer,
+            sampling=self.sampling,
+            seed=self.seed,
+            dynamic_sampling=self.dynamic_sampling,
+            needs=self.needs,
+            tolerance=self.ratio_tolerance,
+        )
+
+    @property
+    def ratio_tolerance(self) -> float:
+        """How far from one the ratio of a token on policy may lie, as a root mean square."""
+        if self.sampler_tolerance is not None:
+            return self.sampler_tolerance
+        full_precision = self.policy.dtype == "float32" and self.policy.quantization is None
+        exact_arithmetic = self.trainer.precision == "32-true" and torch.get_float32_matmul_precision() == "highest"
+        return EXACT if full_precision and exact_arithmetic else ROUNDED
+
+    def configure_model(self) -> None:
+        """Read the weights, after everything that can be checked without them."""
+        self.policy.load(self.seed)
+
+    def configure_callbacks(self) -> Sequence[Callback]:
+        """Have one callback assign credit by all operators of the trainer's list, where the first of them stands."""
+        CreditStack.insert_into(self.trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+        return []
 
     def configure_optimizers(self) -> Any:
         """Train the adapter, nothing else."""
@@ -203,79 +196,108 @@ class PolicyModule(GuardedUpdate):
             return optimizer
         return [optimizer], [{"scheduler": self.scheduler(optimizer), "interval": "step"}]
 
+    def setup(self, stage: str) -> None:
+        """Check the trainer once it is attached, and count what is held out."""
+        refuse_unfit_setup(self, self.trainer, self.task)
+        for asked in self.task.held_out_sets:
+            k = asked.choose_k(self.pass_k, self.validation.completions)
+            if asked.number == 0:
+                self.pass_at_k.k = k
+            elif len(self.pass_of_others) < asked.number:
+                self.pass_of_others.append(ModuleList([MeanPassAtK(1), MeanPassAtK(k)]))
+
+    def teardown(self, stage: str) -> None:
+        """Let the engine release what it holds."""
+        self.engine.close()
+
     def on_after_batch_transfer(self, batch: PromptBatch, dataloader_idx: int) -> Rollout | PromptBatch:
-        """Answer the prompts with the current policy, so that callbacks get a rollout; or return the one kept."""
+        """Collect a rollout, so that callbacks get one; later updates of a rollout get the same one again."""
         if not self.trainer.training:
             return batch
-        self.midstep = True  # while a checkpoint is written, signals wait
+        self.state.phase = Phase.SAVING  # while a checkpoint is written, signals wait
         for hook in self.between_steps:
             hook()
-        self.midstep = False
+        self.state.phase = Phase.SAMPLING
         update = self.global_step % self.updates_per_rollout
         if update == 0:
-            self._kept = self.rollout(batch)
-        if self._kept is None:
+            self.state.rollout, self.state.metrics = self.collector.collect(batch, self.global_step)
+            self.state.start_lap(self.device)
+        if self.state.rollout is None:
             raise ValueError(
                 f"ckpt_path: the checkpoint was written after step {self.global_step}, inside a rollout of "
                 f"{self.updates_per_rollout} updates, which it does not hold. Continue from an earlier one."
             )
-        self._kept.update = update
-        self.midstep = True
-        return self._kept
+        self.state.rollout.update = update
+        self.state.phase = Phase.UPDATING
+        return self.state.rollout
 
-    def on_validation_start(self) -> None:
-        """Note that the last step is whole, and that its evaluation is not."""
-        self.midstep, self.evaluating = False, True
-
-    def on_validation_epoch_end(self) -> None:
-        """Let signals wait until the evaluation has been recorded."""
-        super().on_validation_epoch_end()
-        self.midstep = True
-
-    def on_validation_end(self) -> None:
-        """Note that the evaluation is whole."""
-        self.midstep = self.evaluating = False
-
-    def on_train_end(self) -> None:
-        """Note that the last step is whole."""
-        super().on_train_end()
-        self.midstep = False
+    def stop_on_not_finite(self, rollout: Rollout) -> AbstractContextManager[None]:
+        """Stop all processes where credit turns out not to be finite; see :mod:`rlcredit.training.postmortem`."""
+        return stop_on_not_finite(self.trainer, rollout)
 
     def on_train_batch_start(self, batch: Rollout, batch_idx: int) -> None:
-        """Stop the credit clock; Lightning calls this after the hooks of all callbacks."""
+        """End the time that credit took; Lightning calls this after the hooks of all callbacks."""
         # Validation logs it, and a checkpoint saved before the next validation would be named by it.
         self.trainer.callback_metrics.pop("step", None)
         if batch.update == 0:
-            self._lap("time/credit")
-        self._clock = self._now()
+            self.state.end_lap("time/credit", self.device)
+        else:
+            self.state.start_lap(self.device)
 
     def training_step(self, batch: Rollout, batch_idx: int) -> Tensor:
         """Turn the credit in the ledger into a loss."""
-        part = self.minibatch(batch)
+        part = self.select_minibatch(batch)
         scores = self(part)
         part.logprobs = scores.logprobs
-        arguments, facts = self.judged_inputs(part, scores, part.advantages)
+        arguments, facts = self.collect_loss_inputs(part, scores, part.advantages)
         loss = self.loss(*arguments, **facts)
-        if batch.update == 0:
-            self._log({**self.step_metrics, **sampling_metrics(batch)}, len(batch.mask))
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
-        self._log({"train/loss": loss.detach(), **{f"train/{k}": v for k, v in reported.items()}}, len(part.mask))
-        compared = policy_metrics(part, self.scored(part))
-        name = type(self.loss).__name__
-        self._update = UpdateValues(self.global_step, part, scores.entropy.detach(), loss.detach(), name, compared)
+        compared = policy_metrics(part, self.rows_to_score(part))
+        self.state.update = UpdateValues(
+            step=self.global_step,
+            rollout=part,
+            entropy=scores.entropy.detach(),
+            loss=loss.detach(),
+            loss_name=type(self.loss).__name__,
+            metrics=compared,
+        )
+        if batch.update == 0:
+            self._log_metrics({**self.state.metrics, **sampling_metrics(batch)}, len(batch.mask))
+        self._log_metrics(
+            {"train/loss": loss.detach(), **{f"train/{name}": value for name, value in reported.items()}},
+            len(part.mask),
+        )
         for name, value in compared.items():
             over_ranks = name.rpartition("_")[2] if name.startswith("train/ratio") else "mean"
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
 
-    def corrected(self, rollout: Rollout, credit: Tensor) -> Tensor:
+    def forward(self, rollout: Rollout) -> TokenScores:
+        """Return log pi of the sampled tokens with graph, and the policy's entropy, both ``(B, T)``.
+
+        Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row, and rows
+        without a verdict keep them always.
+        """
+        return self.scorer.score_for_update(rollout, self.rows_to_score(rollout).nonzero().squeeze(-1))
+
+    def select_minibatch(self, rollout: Rollout) -> Rollout:
+        """Return the part of a rollout that its next update uses."""
+        return rollout.select_minibatch(rollout.update % self.minibatches, self.minibatches)
+
+    def rows_to_score(self, rollout: Rollout) -> Tensor:
+        """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
+        scored = (rollout.credited_rows() | self.loss.every_row) & rollout.judged
+        scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
+        return scored
+
+    def correct_engine_mismatch(self, rollout: Rollout, credit: Tensor) -> Tensor:
         r"""Weigh credit by truncated importance sampling, where an engine that is not the trainer drew the tokens.
 
         .. math:: \min\bigl(\pi_{\mathrm{old}}(o_t) / \mu(o_t),\; C\bigr)\, A_t
 
         Args:
-            rollout: with the engine's log-probabilities, :math:`\log \mu`.
+            rollout: The rollout with the engine's log-probabilities, :math:`\log \mu`.
             credit: A, shape ``(B, T)``.
 
         """
@@ -283,11 +305,7 @@ class PolicyModule(GuardedUpdate):
             return credit
         return credit * bounded_ratio(rollout.old_logprobs - rollout.engine_logprobs).clamp(max=self.mismatch_cap)
 
-    def minibatch(self, rollout: Rollout) -> Rollout:
-        """Return the part of a rollout that its next update uses."""
-        return rollout.select_minibatch(rollout.update % self.minibatches, self.minibatches)
-
-    def judged_inputs(
+    def collect_loss_inputs(
         self, rollout: Rollout, scores: TokenScores, credit: Tensor
     ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
         """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
@@ -295,28 +313,24 @@ class PolicyModule(GuardedUpdate):
         An update is the one that would be taken had those completions not been sampled.
 
         Args:
-            rollout: of the mini-batch.
-            scores: of the policy that is trained.
+            rollout: The mini-batch.
+            scores: Scores of the mini-batch by the policy that is trained.
             credit: A, shape ``(B, T)``.
 
         """
 
-        def kept(values: Tensor) -> Tensor:
+        def select_judged(values: Tensor) -> Tensor:
             return values[rollout.judged.to(values.device)]
 
-        credit = self.corrected(rollout, credit)
-        given = self.facts(rollout, scores.entropy)
-        facts = {name: kept(value) if isinstance(value, Tensor) else value for name, value in given.items()}
-        return (kept(scores.logprobs), kept(rollout.old_logprobs), kept(credit), kept(rollout.mask)), facts
+        credit = self.correct_engine_mismatch(rollout, credit)
+        given = self.collect_loss_facts(rollout, scores.entropy)
+        facts = {name: select_judged(value) if isinstance(value, Tensor) else value for name, value in given.items()}
+        tensors = (scores.logprobs, rollout.old_logprobs, credit, rollout.mask)
+        logprobs, old_logprobs, credit, mask = (select_judged(values) for values in tensors)
+        return (logprobs, old_logprobs, credit, mask), facts
 
-    def facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
-        """Return what the loss needs besides credit and log-probabilities.
-
-        Args:
-            rollout: of the mini-batch.
-            entropy: of the policy that is trained, shape ``(B, T)``; with graph if the loss needs one.
-
-        """
+    def collect_loss_facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
+        """Return what the loss needs besides credit and log-probabilities; entropy is ``(B, T)`` with its graph."""
         available = {
             "entropy": entropy.detach,
             "entropy_graph": lambda: entropy,
@@ -329,101 +343,173 @@ class PolicyModule(GuardedUpdate):
         }
         return {name: available[name]() for name in self.loss.needs}
 
-    def forward(self, rollout: Rollout) -> TokenScores:
-        """Return log pi of the sampled tokens with graph, and the policy's entropy, both ``(B, T)``.
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Log the gradient norm before Lightning clips it; drop gradients, or stop, where something is wrong."""
+        update, weights = self.state.update, trainable_weights(self)
+        assert update is not None
+        update.gradient_norm = get_total_norm([weight.grad for weight in weights.values() if weight.grad is not None])
+        tolerance = self.ratio_tolerance if update.rollout.update == 0 else torch.inf
+        # A scaler of half-precision gradients skips steps that overflow; without one, an overflow is a fault.
+        fault = update.find_fault(weights, self.trainer.precision == "16-mixed", tolerance)
+        if not self._skip_update(fault):
+            if fault and self.state.skipped:
+                fault = type(fault)(f"{fault} Steps in a row that were not finite: {self.state.skipped_in_a_row}.")
+            details = update.summarise_gradients(weights) if fault else {}
+            stop_on_fault(self.trainer, fault, update.rollout, **details)
+        self._log_metrics({"train/gradient_norm": update.gradient_norm}, 1)
 
-        Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row, and rows
-        without a verdict keep them always; the others are scored in parts of similar length, so that short completions
-        do not pay for the padding of long ones. Micro-batches are computed again in the backward pass; without them all
-        parts stay in memory.
-        """
-        rows = self.scored(rollout).nonzero().squeeze(-1)
-        rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
-        width = self._prompts(rollout, rows).shape[1]
-        lengths = (rollout.mask.sum(-1)[rows] + width).tolist()
-        cut = self.micro_batches.split_batch(lengths, lambda part: self._tried(rollout, rows[part]))
-        scored = [self._recomputed(rollout, rows[part]) for part in cut] if len(cut) > 1 else self._whole(rollout, rows)
-        logprobs, entropy = zip(*scored, strict=True)
-        return TokenScores(
-            rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
-            rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
-        )
+    def _skip_update(self, fault: RunStopped | None) -> bool:
+        """Drop the gradients if this step may be skipped: an optimizer does not change weights without one."""
+        if not self.skip_not_finite:
+            return False
+        state = self.state
+        state.skipped = is_set_anywhere(isinstance(fault, NotFinite), self.device)
+        state.skipped_in_a_row = state.skipped_in_a_row + 1 if state.skipped else 0
+        self._log_metrics({"train/skipped": float(state.skipped)}, 1)
+        if not state.skipped or state.skipped_in_a_row >= self.skip_not_finite:
+            return False
+        for weight in trainable_weights(self).values():
+            weight.grad = None
+        return True
 
-    def _whole(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Score rows of ascending length, every prompt read once."""
-        with self.policy.merge_for_gradients():
-            context = self.policy.read_prompts(self._prompts(rollout, rows))
-            cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
-            return [self._scored(rollout, rows[part], context.select_rows(part)) for part in cut]
+    def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """Step, and check the weights before they can be saved."""
+        super().optimizer_step(*args, **kwargs)
+        update, weights = self.state.update, trainable_weights(self)
+        self.state.update = None
+        assert update is not None
+        after = f"the optimizer step ({type(self.trainer.optimizers[0]).__name__})"
+        # Processes hold the same weights: all of them come here, or none.
+        if fault := find_weight_fault(update.step, weights, after):
+            stop_on_fault(self.trainer, fault, update.rollout, **update.summarise_gradients(weights))
 
-    def _tried(self, rollout: Rollout, rows: Tensor) -> None:
-        """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
-        scored = torch.cat([logprobs.flatten() for logprobs, _ in self._whole(rollout, rows)])
-        torch.autograd.grad(scored.sum(), list(self.learned.values()), allow_unused=True)
-
-    def scored(self, rollout: Rollout) -> Tensor:
-        """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
-        scored = (rollout.credited_rows() | self.loss.every_row) & rollout.judged
-        scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
-        return scored
-
-    def _prompts(self, rollout: Rollout, rows: Tensor) -> Tensor:
-        """Return the prompts of some rows, free of columns that are padding in all of them."""
-        prompt_ids = rollout.prompt_ids[rows]
-        return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
-
-    def _scored(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
-        """Score some rows behind their prompts, free of columns that are padding in all of them."""
-        width = int(rollout.mask[rows].sum(-1).max())
-        scores = self.policy.score_completions(context, rollout.completion_ids[rows, :width], self.sampling.temperature)
-        padding = (0, rollout.mask.shape[1] - width)
-        entropy = scores.entropy if "entropy_graph" in self.loss.needs else scores.entropy.detach()
-        return pad(scores.logprobs, padding), pad(entropy, padding)
-
-    def _recomputed(self, rollout: Rollout, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Score some rows, and once more in the backward pass."""
-
-        def scored(prompt_ids: Tensor) -> tuple[Tensor, Tensor]:
-            with self.policy.merge_for_gradients():
-                return self._scored(rollout, rows, self.policy.read_prompts(prompt_ids))
-
-        return checkpoint(scored, self._prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
+    def lr_scheduler_step(self, scheduler: Any, metric: Any | None) -> None:
+        """Step the learning rate with the weights; a skipped step does not count."""
+        if not self.state.skipped:
+            super().lr_scheduler_step(scheduler, metric)
 
     def on_train_batch_end(self, outputs: Any, batch: Rollout, batch_idx: int) -> None:
         """Log what the update cost and, after the last one, how many tokens a second of the whole step was worth."""
-        spent = self.step_metrics.pop("time/update", 0.0)
-        self._lap("time/update")
-        self._log({"time/update": self.step_metrics["time/update"]}, len(batch.mask))
-        self.step_metrics["time/update"] += spent
+        metrics = self.state.metrics
+        spent = metrics.pop("time/update", 0.0)
+        self.state.end_lap("time/update", self.device)
+        self._log_metrics({"time/update": metrics["time/update"]}, len(batch.mask))
+        metrics["time/update"] += spent
         if batch.update + 1 == self.updates_per_rollout:
-            seconds = sum(value for name, value in self.step_metrics.items() if name.startswith("time/"))
+            seconds = sum(value for name, value in metrics.items() if name.startswith("time/"))
             tokens = batch.mask.sum().item() * self.trainer.world_size
-            self._tokens_per_second = tokens / seconds
-            self._kept = None
-        if self._tokens_per_second is not None:  # of the last whole rollout, also beside updates of the next
-            self._log({"train/tokens_per_second": self._tokens_per_second}, len(batch.mask))
+            self.state.tokens_per_second = tokens / seconds
+            self.state.rollout = None
+        if self.state.tokens_per_second is not None:  # of the last whole rollout, also beside updates of the next
+            self._log_metrics({"train/tokens_per_second": self.state.tokens_per_second}, len(batch.mask))
+
+    def on_train_end(self) -> None:
+        """Refuse weights that are not finite before the adapter is written."""
+        if fault := find_weight_fault(self.global_step, trainable_weights(self), "training"):
+            raise fault
+        self.state.phase = Phase.BETWEEN_STEPS
+
+    def on_validation_start(self) -> None:
+        """Note that the last step is whole, and that its evaluation is not."""
+        self.state.phase = Phase.EVALUATING
+
+    def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
+        """Answer held-out questions, in every validation with the same noise; return which are right, ``(P, G)``."""
+        asked, collector = self.task.held_out_sets[dataloader_idx], self.collector
+        sampling, prompt_ids = asked.choose_sampling(self.validation), collector.encode(batch)
+        named = asked.shift_noise_numbers(batch)
+        samples = collector.sample(named, prompt_ids, sampling, self.validation_seed, VALIDATION)
+        self.state.held_out_fault = (
+            self.state.held_out_fault
+            or find_value_fault(
+                self.global_step, "sampling held-out answers", "log-probabilities", samples.logprobs, samples.mask
+            )
+            or collector.find_engine_fault(prompt_ids, samples, sampling, self.global_step)
+        )
+        answers = self.policy.decode_texts(samples.completion_ids, samples.mask)
+        verdicts = collector.judge(asked.task, batch, answers, sampling.completions)
+        right = verdict_mask(verdicts, Verdict.RIGHT).view(-1, sampling.completions)
+        solved = self.find_pass_metrics(asked)
+        for metric in solved.values():
+            metric.update(right)
+        shares = {"unjudged": Verdict.UNJUDGED, "no_answer": Verdict.NO_ANSWER}
+        held_out: dict[str, Any] = {
+            name: verdict_mask(verdicts, kind).float().mean().item() for name, kind in shares.items()
+        }
+        held_out["completion_length"] = samples.mask.sum(-1).float().mean()
+        held_out["entropy"] = masked_mean(samples.entropy, samples.mask)
+        passes = {asked.name_metric(name): metric for name, metric in solved.items()}
+        self.log_dict(passes, batch_size=len(right), add_dataloader_idx=False)
+        if dataloader_idx == 0:  # the step at which Lightning logs the results; one loader of several says it
+            self._log_metrics({"step": float(self.global_step)}, len(right))
+        self._log_metrics({asked.name_metric(name): value for name, value in held_out.items()}, len(right))
+        return {"right": right}
+
+    def find_pass_metrics(self, asked: HeldOutSet) -> dict[str, MeanPassAtK]:
+        """Return the two metrics of a held-out set, by quantity."""
+        pair = (self.pass_at_1, self.pass_at_k) if asked.number == 0 else self.pass_of_others[asked.number - 1]
+        return dict(zip(("pass_at_1", "pass_at_k"), pair, strict=True))  # pyright: ignore[reportArgumentType]
+
+    def on_validation_epoch_end(self) -> None:
+        """Stop all processes if one has a fault, once all have finished; else let signals wait for the record."""
+        fault = self.state.held_out_fault
+        self.state.held_out_fault = None
+        if is_set_anywhere(fault is not None, self.device):
+            raise share_first_value(fault)
+        self.state.phase = Phase.RECORDING_EVALUATION
+
+    def on_validation_end(self) -> None:
+        """Note that the evaluation is whole."""
+        self.state.phase = Phase.BETWEEN_STEPS
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the adapter only; the base weights have not changed."""
-        super().on_save_checkpoint(checkpoint)
-        checkpoint["tokens_per_second"] = self._tokens_per_second
-        checkpoint["micro_batch_tokens"] = self.micro_batches.limit
-        checkpoint["state_dict"] = {k: v for k, v in checkpoint["state_dict"].items() if k in self.learned}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Refuse an adapter of another shape; loading is not strict, and would pass over it.
+        """Keep the adapter only, for the base weights have not changed; refuse to save what is not finite.
 
         Raises:
+            NotFinite: with the first weight, or moment of a weight.
+
+        """
+        weights = trainable_weights(self)
+        names = list(weights)
+        moments = (
+            (f"{moment} of {names[index]}", value)
+            for state in checkpoint.get("optimizer_states", [])
+            for index, moments_of_weight in state["state"].items()
+            for moment, value in moments_of_weight.items()
+            if isinstance(value, Tensor)
+        )
+        if first := find_non_finite_name([*weights.items(), *moments]):
+            raise NotFinite(
+                f"Step {self.global_step}: {first} is not finite. No such checkpoint is written; earlier ones are as "
+                "they were."
+            )
+        if self.skip_not_finite:
+            checkpoint["skipped_in_a_row"] = self.state.skipped_in_a_row
+        checkpoint["tokens_per_second"] = self.state.tokens_per_second
+        checkpoint["micro_batch_tokens"] = self.micro_batches.limit
+        checkpoint["state_dict"] = {name: value for name, value in checkpoint["state_dict"].items() if name in weights}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Refuse weights that are not finite, and an adapter of another shape: loading would pass over it.
+
+        Raises:
+            NotFinite: with the first weight.
             ValueError: with the weights that do not fit.
 
         """
-        super().on_load_checkpoint(checkpoint)
-        self._tokens_per_second = checkpoint.get("tokens_per_second")
+        if first := find_non_finite_name(checkpoint["state_dict"].items()):
+            raise NotFinite(f"ckpt_path: {first} of the checkpoint is not finite. Continue from an earlier one.")
+        self.state.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
+        self.state.tokens_per_second = checkpoint.get("tokens_per_second")
         self.micro_batches.limit = checkpoint.get("micro_batch_tokens")
-        learned = {name: weight.shape for name, weight in self.learned.items()}
+        own = {name: weight.shape for name, weight in trainable_weights(self).items()}
         saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}
-        if differing := sorted(name for name in learned.keys() | saved.keys() if learned.get(name) != saved.get(name)):
+        if differing := sorted(name for name in own.keys() | saved.keys() if own.get(name) != saved.get(name)):
             raise ValueError(
                 f"The checkpoint holds another adapter: {len(differing)} weights differ, {differing[0]} first. "
                 "Use the model.policy.lora it was trained with."
             )
+
+    def _log_metrics(self, metrics: dict[str, Any], batch_size: int) -> None:
+        sync_dist = self.trainer.world_size > 1
+        self.log_dict(metrics, batch_size=batch_size, sync_dist=sync_dist, add_dataloader_idx=False)

@@ -39,7 +39,7 @@ class PeriodicMeasurement:
             return
         assert isinstance(pl_module, PolicyModule)
         rollout, advantages = remembered
-        part = pl_module.minibatch(rollout)
+        part = pl_module.select_minibatch(rollout)
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
         rollout.truth = part.truth
         log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})

@@ -1,14 +1,51 @@
-"""The batch on which a run has ended, in a file that can be read without running its code."""
+"""Stop all processes at a fault, and keep its batch in a file that can be read without running its code."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.pytorch import Trainer
 from torch import Tensor
 
+from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.files import write_durably
 from rlcredit.credit.rollout import FACTS, NEUTRAL, Rollout
+from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
+from rlcredit.record.artifacts import find_run_folder
+
+
+def stop_on_fault(trainer: Trainer, fault: RunStopped | None, rollout: Rollout, **details: Any) -> None:
+    """Stop all processes if one has a fault; each keeps its own batch. Every process must call this.
+
+    Args:
+        trainer: The run.
+        fault: What is wrong in this process, if anything.
+        rollout: The batch that is kept.
+        details: What else is kept, tensors and plain Python.
+
+    Raises:
+        RunStopped: with the message of the first process that has a fault.
+
+    """
+    if not is_set_anywhere(fault is not None, trainer.strategy.root_device):
+        return
+    step, rank = trainer.global_step, trainer.global_rank
+    content = collect_postmortem(rollout, {"step": step, "rank": rank, "message": str(fault or ""), **details})
+    where = write_postmortem(find_run_folder(trainer).postmortem_file(step, rank), content)
+    raise share_first_value(fault and type(fault)(f"{fault} {where}"))
+
+
+@contextlib.contextmanager
+def stop_on_not_finite(trainer: Trainer, rollout: Rollout) -> Iterator[None]:
+    """Stop all processes if one finds NaN or infinity here, and keep the batch; every process must enter."""
+    fault = None
+    try:
+        yield
+    except NotFinite as error:
+        fault = error
+    stop_on_fault(trainer, fault, rollout)
 
 
 def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from lightning.pytorch.plugins import MixedPrecision
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import NotFinite
+from rlcredit.training.checks import trainable_weights
 
 DECAYED = partial(torch.optim.AdamW, lr=1e-3, weight_decay=0.1)
 HALVED = partial(torch.optim.lr_scheduler.ExponentialLR, gamma=0.5)
@@ -23,17 +24,17 @@ class Steps(Callback):
         self.weights, self.moments, self.rates, self.prompts, self.skipped = [], [], [], [], []
 
     def on_after_backward(self, trainer, module):
-        for weight in module.learned.values():
+        for weight in trainable_weights(module).values():
             if trainer.global_step in self.spoiled:
                 weight.grad[0, 0] = torch.nan
 
     def on_before_optimizer_step(self, trainer, module, optimizer):
         if trainer.global_step in self.dropped:
-            for weight in module.learned.values():
+            for weight in trainable_weights(module).values():
                 weight.grad = None
 
     def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
-        self.weights.append([weight.detach().clone() for weight in module.learned.values()])
+        self.weights.append([weight.detach().clone() for weight in trainable_weights(module).values()])
         states = trainer.optimizers[0].state.values()
         self.moments.append([value.clone() for state in states for value in state.values()])
         self.rates.append(trainer.optimizers[0].param_groups[0]["lr"])

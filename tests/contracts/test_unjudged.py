@@ -32,7 +32,7 @@ from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.stare import STARE
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.operator import assign_credit
+from rlcredit.credit.stack import CreditStack
 from rlcredit.formulas.gates import AdaptiveEta
 from rlcredit.formulas.groups import group_imputed_values
 from tests.conftest import make_rollout
@@ -102,7 +102,7 @@ def left(operator, *rollouts):
     stack = stack_around(operator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
-        return [assign_credit(stack, rollout) for rollout in rollouts]
+        return [CreditStack(stack).assign(rollout) for rollout in rollouts]
 
 
 @pytest.mark.parametrize("operator", [one for one in OPERATORS if not isinstance(one, DRAWN)], ids=name)
@@ -143,10 +143,12 @@ def test_what_unjudged_completions_hold_changes_no_credit_of_judged_ones(operato
 
 def test_leaving_one_out_leaves_one_of_the_judged_out():
     rollout, _ = with_unjudged(make_rollout([1.0, 1.0, 0.0, 0.0], group_size=4), extra=12)
-    assert assign_credit([RLOO()], rollout).advantages[:4, 0].tolist() == pytest.approx([2 / 3, 2 / 3, -2 / 3, -2 / 3])
-    standardised = assign_credit([GRPO(normalize_std=True)], rollout).advantages[:4, 0]
+    assert CreditStack([RLOO()]).assign(rollout).advantages[:4, 0].tolist() == pytest.approx(
+        [2 / 3, 2 / 3, -2 / 3, -2 / 3]
+    )
+    standardised = CreditStack([GRPO(normalize_std=True)]).assign(rollout).advantages[:4, 0]
     assert standardised.abs().tolist() == pytest.approx([0.75**0.5] * 4, abs=1e-5)
-    assert not assign_credit([PassAtK(k=4)], rollout).advantages.any()  # four of four tries are all there are
+    assert not CreditStack([PassAtK(k=4)]).assign(rollout).advantages.any()  # four of four tries are all there are
 
 
 def test_without_operators_too_there_is_no_credit_without_a_verdict():

@@ -1,0 +1,240 @@
+"""From prompts to a rollout: sample completions, have them judged, and score what only a trainer can score."""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.base.exit_status import PolicyMismatch
+from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
+from rlcredit.decoding.engine import Decoder, Engine
+from rlcredit.decoding.sampling import Samples, Sampling
+from rlcredit.formulas.masked import masked_mean
+from rlcredit.oracle import Oracle
+from rlcredit.policy.policy import Policy, TokenScores
+from rlcredit.policy.prompt_format import PADDING
+from rlcredit.tasks.task import PromptBatch, Task
+from rlcredit.training.checks import (
+    find_engine_fault,
+    find_rollout_fault,
+    find_weight_fault,
+    rms_difference,
+    trainable_weights,
+)
+from rlcredit.training.dynamic_sampling import DynamicSampling, sample_until_informative
+from rlcredit.training.postmortem import stop_on_fault
+from rlcredit.training.scoring import RolloutScorer
+from rlcredit.training.step_state import read_clock
+from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask, verdict_rewards
+from rlcredit.verification.verifiers import Verdict
+
+COMPARED = 8
+"""Completions of each rollout that the trainer also scores without its adapter, if the engine is another."""
+
+
+@dataclass
+class RolloutCollector:
+    """Sample completions with the policy and have them judged.
+
+    Args:
+        trainer: The run that asks: its device, precision and processes.
+        policy: The policy that is sampled.
+        engine: What decodes.
+        scorer: What scores completions by the trainer's own forward pass.
+        sampling: How a training rollout is drawn.
+        seed: Seed of the sampling noise.
+        dynamic_sampling: How groups that teach nothing are replaced; they are not if None.
+        needs: Optional facts of a rollout that operators or the loss read.
+        tolerance: How far an engine's log-probabilities may lie from the trainer's, in nats, as a root mean square.
+
+    """
+
+    trainer: Trainer
+    policy: Policy
+    engine: Engine
+    scorer: RolloutScorer
+    sampling: Sampling
+    seed: int
+    dynamic_sampling: DynamicSampling | None
+    needs: Set[str]
+    tolerance: float
+
+    @torch.no_grad()
+    def collect(self, prompts: PromptBatch, step: int) -> tuple[Rollout, dict[str, float]]:
+        """Sample G completions per prompt and have them judged; if dynamic, of as many prompts as it takes.
+
+        Args:
+            prompts: P prompts, or as many times P as dynamic sampling may ask.
+            step: Optimizer steps taken.
+
+        Returns:
+            The rollout with a neutral ledger, and metrics of all that was sampled for it, by name; times in seconds.
+
+        Raises:
+            RunStopped: a value is not finite, or the engine samples another policy; the batch is kept.
+
+        """
+        metrics: dict[str, float] = {"time/rollout": 0.0, "time/verify": 0.0}
+        rounds = self.dynamic_sampling.rounds if self.dynamic_sampling else 1
+        prompt_ids = self.encode(prompts)
+        per_round = len(prompts.numbers) // rounds
+        outcomes: list[Tensor] = []
+        sampled = (
+            self._collect_round(
+                prompts.slice_batch(start, per_round), prompt_ids[start : start + per_round], step, outcomes, metrics
+            )
+            for start in range(0, len(prompts.numbers), per_round)
+        )
+        if self.dynamic_sampling:
+            rollout, counted = sample_until_informative(sampled, per_round)
+            metrics.update({f"train/{name}": value for name, value in counted.items()})
+        else:
+            rollout = next(sampled)
+        right, judged, truncated, no_answer = torch.cat(outcomes, -1)
+        metrics["train/solve_rate"] = masked_mean(right.float(), judged).item()
+        metrics["train/unjudged"] = 1 - judged.float().mean().item()
+        metrics["train/no_answer"] = no_answer.float().mean().item()
+        metrics["train/truncated"] = truncated.float().mean().item()
+        if self.needs & {"ref_logprobs", "ref_log_ratio"}:
+            started = read_clock(self.policy.device)
+            self._score_reference(rollout)
+            metrics["time/rollout"] += read_clock(self.policy.device) - started
+        if "oracle" in self.needs:
+            rollout.oracle = self._make_oracle(step)
+        if rollout.ref_logprobs is not None:
+            stop_on_fault(self.trainer, find_rollout_fault(rollout), rollout)
+        return rollout, metrics
+
+    def _collect_round(
+        self, prompts: PromptBatch, prompt_ids: Tensor, step: int, outcomes: list[Tensor], metrics: dict[str, float]
+    ) -> Rollout:
+        """Sample and judge once; note which completions are right, judged, truncated, without answer."""
+        group, device = self.sampling.completions, self.policy.device
+        started = read_clock(device)
+        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step)
+        engine_fault = self.find_engine_fault(prompt_ids, samples, self.sampling, step)
+        decoded = read_clock(device)
+        tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
+        task: Task = self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        verdicts = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
+        right, judged = verdict_mask(verdicts, Verdict.RIGHT), judged_mask(verdicts)
+        no_answer = verdict_mask(verdicts, Verdict.NO_ANSWER)
+        outcomes.append(torch.stack([right, judged, samples.truncated.cpu(), no_answer]))
+        metrics["time/rollout"] += decoded - started
+        metrics["time/verify"] += read_clock(device) - decoded
+        rollout = Rollout(
+            step=step,
+            group_size=group,
+            prompt_ids=prompt_ids.repeat_interleave(group, 0),
+            completion_ids=samples.completion_ids,
+            mask=samples.mask,
+            old_logprobs=samples.logprobs,
+            entropy=samples.entropy,
+            sum_pi_squared=samples.sum_pi_squared,
+            engine_logprobs=samples.engine_logprobs,  # pyright: ignore[reportArgumentType]
+            correct=verdict_rewards(right, judged, group).to(device),
+            judged=judged.to(device),
+            tokens=tokens,
+        )
+        rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
+        self._check_round(rollout, engine_fault)
+        if samples.engine_logprobs is not None:
+            difference = samples.engine_logprobs - samples.logprobs
+            metrics["train/mismatch_kl"] = masked_mean(difference, samples.mask).item()
+            metrics["train/mismatch_max"] = difference.abs().max().item()
+        return rollout
+
+    def _check_round(self, rollout: Rollout, engine_fault: PolicyMismatch | None) -> None:
+        """Stop all processes if one has sampled what is not finite, or by other weights."""
+        fault = find_rollout_fault(rollout)
+        if fault:
+            weights = trainable_weights(self.trainer.lightning_module)
+            fault = find_weight_fault(rollout.step, weights, "whatever came between two steps") or fault
+        stop_on_fault(self.trainer, fault, rollout)
+        if rollout.engine_logprobs is not None:
+            stop_on_fault(self.trainer, engine_fault, rollout)
+
+    def encode(self, prompts: PromptBatch) -> Tensor:
+        """Return the prompts as tokens, left-padded, shape ``(P, L)``."""
+        prompt_ids = self.policy.encode_questions(prompts.questions).to(self.policy.device)
+        if self.trainer.training and self.trainer.world_size > 1:
+            # Padding is part of the arithmetic: all processes pad to one width, as a single one would. In validation
+            # the processes may have different numbers of batches, and one would wait for ever.
+            longest = torch.tensor(prompt_ids.shape[1], device=self.policy.device)
+            width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
+            prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
+        return prompt_ids
+
+    def sample(self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
+        """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
+
+        Args:
+            prompts: P prompts, whose numbers name the sampling noise.
+            prompt_ids: The same as tokens, shape ``(P, L)``.
+            sampling: How completions are drawn.
+            seed: Seed of the sampling noise.
+            step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.
+
+        """
+        with self.trainer.precision_plugin.forward_context():
+            samples = self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
+        if self.engine.exact and samples.entropy is not None:
+            return samples
+        logprobs, entropy, squares = self.score(
+            prompt_ids.repeat_interleave(sampling.completions, 0),
+            samples.completion_ids,
+            samples.mask,
+            sampling.temperature,
+        )
+        by_engine = samples.logprobs.where(samples.mask, 0)
+        return replace(samples, logprobs=logprobs, entropy=entropy, sum_pi_squared=squares, engine_logprobs=by_engine)
+
+    def score(
+        self, prompt_ids: Tensor, completion_ids: Tensor, mask: Tensor, temperature: float, adapter: bool = True
+    ) -> TokenScores:
+        """Score completions without graph; see :meth:`rlcredit.training.scoring.RolloutScorer.score_without_graph`."""
+        precision = self.trainer.precision_plugin.forward_context
+        return self.scorer.score_without_graph(prompt_ids, completion_ids, mask, temperature, precision, adapter)
+
+    def find_engine_fault(
+        self, prompt_ids: Tensor, samples: Samples, sampling: Sampling, step: int
+    ) -> PolicyMismatch | None:
+        """Compare the log-probabilities of another engine with the trainer's, with its adapter and without."""
+        engine_logprobs, mask = samples.engine_logprobs, samples.mask
+        if engine_logprobs is None:
+            return None
+        rows = torch.tensor(evenly_spaced_rows(len(mask), COMPARED), device=self.policy.device)
+        prompts, completions = prompt_ids[rows // sampling.completions], samples.completion_ids[rows]
+        base = self.score(prompts, completions, mask[rows], sampling.temperature, adapter=False)
+        distance = rms_difference(engine_logprobs, samples.logprobs, mask)
+        with_adapter = rms_difference(engine_logprobs[rows], samples.logprobs[rows], mask[rows])
+        without_adapter = rms_difference(engine_logprobs[rows], base.logprobs, mask[rows])
+        return find_engine_fault(step, distance, with_adapter, without_adapter, self.tolerance)
+
+    def judge(self, task: Task, prompts: PromptBatch, answers: list[str], group_size: int) -> Sequence[Verdict]:
+        """Return a verdict for each of G answers to every prompt, prompt by prompt."""
+        examples = [example for example in prompts.examples for _ in range(group_size)]
+        return require_verdicts(task.judge(self.policy.prepend_thinking_mark(answers), examples), len(answers), task)
+
+    def _score_reference(self, rollout: Rollout) -> None:
+        """Score what was sampled with the adapter off, tempered as the policy is, and for the ratio with it on."""
+        arguments = (rollout.prompt_ids, rollout.completion_ids, rollout.mask, self.sampling.temperature)
+        rollout.ref_logprobs = self.score(*arguments, adapter=False).logprobs
+        if "ref_log_ratio" in self.needs:
+            rollout.ref_log_ratio = self.score(*arguments).logprobs - rollout.ref_logprobs
+
+    def _make_oracle(self, step: int) -> Oracle:
+        assert isinstance(self.engine, Decoder)  # see `refuse_unfit_setup`
+        return Oracle(
+            self.policy,
+            self.engine,
+            self.trainer.datamodule,  # pyright: ignore[reportAttributeAccessIssue]
+            self.sampling.temperature,
+            self.sampling.max_tokens,
+            self.seed,
+            step,
+            precision=self.trainer.precision_plugin.forward_context,
+        )

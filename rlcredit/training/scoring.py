@@ -1,0 +1,141 @@
+"""Log-probabilities of sampled tokens under the trainer's policy: with gradients for an update, without for checks."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.utils.checkpoint import checkpoint
+
+from rlcredit.credit.rollout import Rollout
+from rlcredit.policy.policy import Policy, PromptContext, TokenScores
+from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+
+
+class RolloutScorer:
+    """Score completions by the policy that is trained, those of similar length together.
+
+    Args:
+        policy: The policy that is trained.
+        temperature: Logits are divided by it, in sampling and in every update alike.
+        update_batches: How many completions an update computes at a time.
+        scoring_batches: How many completions are scored at a time without graph.
+        keeps_entropy_graph: Whether the loss has gradients through the entropy.
+
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        temperature: float,
+        update_batches: MicroBatches,
+        scoring_batches: MicroBatches,
+        keeps_entropy_graph: bool,
+    ) -> None:
+        self.policy = policy
+        self.temperature = temperature
+        self.update_batches = update_batches
+        self.scoring_batches = scoring_batches
+        self.keeps_entropy_graph = keeps_entropy_graph
+
+    def score_for_update(self, rollout: Rollout, rows: Tensor) -> TokenScores:
+        """Score some rows with graph; the others keep the log-probabilities and entropy of sampling, without one.
+
+        Micro-batches are computed again in the backward pass; without them all parts stay in memory.
+
+        Args:
+            rollout: The mini-batch of an update.
+            rows: Numbers of the rows to score, shape ``(N,)``, at least one.
+
+        Returns:
+            Log-probabilities and entropy, both ``(B, T)``.
+
+        """
+        rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
+        width = self._trim_prompts(rollout, rows).shape[1]
+        lengths = (rollout.mask.sum(-1)[rows] + width).tolist()
+        cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(rollout, rows[part]))
+        if len(cut) > 1:
+            scored = [self._score_with_recomputation(rollout, rows[part]) for part in cut]
+        else:
+            scored = self._score_at_once(rollout, rows)
+        logprobs, entropy = zip(*scored, strict=True)
+        return TokenScores(
+            rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
+            rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
+        )
+
+    def _score_at_once(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Score rows of ascending length, every prompt read once."""
+        with self.policy.merge_for_gradients():
+            context = self.policy.read_prompts(self._trim_prompts(rollout, rows))
+            cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
+            return [self._score_rows(rollout, rows[part], context.select_rows(part)) for part in cut]
+
+    def _score_with_recomputation(self, rollout: Rollout, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Score some rows, and once more in the backward pass."""
+
+        def score(prompt_ids: Tensor) -> tuple[Tensor, Tensor]:
+            with self.policy.merge_for_gradients():
+                return self._score_rows(rollout, rows, self.policy.read_prompts(prompt_ids))
+
+        return checkpoint(score, self._trim_prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
+
+    def _score_rows(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
+        """Score some rows behind their prompts, free of columns that are padding in all of them."""
+        width = int(rollout.mask[rows].sum(-1).max())
+        scores = self.policy.score_completions(context, rollout.completion_ids[rows, :width], self.temperature)
+        padding = (0, rollout.mask.shape[1] - width)
+        entropy = scores.entropy if self.keeps_entropy_graph else scores.entropy.detach()
+        return pad(scores.logprobs, padding), pad(entropy, padding)
+
+    def _try_gradient(self, rollout: Rollout, rows: Tensor) -> None:
+        """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
+        scored = torch.cat([logprobs.flatten() for logprobs, _ in self._score_at_once(rollout, rows)])
+        weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
+        torch.autograd.grad(scored.sum(), weights, allow_unused=True)
+
+    def _trim_prompts(self, rollout: Rollout, rows: Tensor) -> Tensor:
+        """Return the prompts of some rows, free of columns that are padding in all of them."""
+        prompt_ids = rollout.prompt_ids[rows]
+        return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
+
+    def score_without_graph(
+        self,
+        prompt_ids: Tensor,
+        completion_ids: Tensor,
+        mask: Tensor,
+        temperature: float,
+        precision: Callable[[], AbstractContextManager[None]],
+        adapter: bool = True,
+    ) -> TokenScores:
+        """Score completions without graph, as many at a time as memory allows.
+
+        Args:
+            prompt_ids: Left-padded prompts, shape ``(B, L)``.
+            completion_ids: Right-padded completions, shape ``(B, T)``.
+            mask: True on sampled tokens, shape ``(B, T)``; scores are zero elsewhere.
+            temperature: Logits are divided by it.
+            precision: Opens the context in which the trainer computes.
+            adapter: Whether the adapter acts. One that changes nothing leaves every bit of the scores as it is.
+
+        """
+        lengths, order = mask.sum(-1).clamp(min=1).sort(stable=True)
+
+        def score(micro_batch: slice) -> list[TokenScores]:
+            rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
+            context, scored = self.policy.read_prompts(prompt_ids[rows]), []
+            for part in split_rows_by_tokens(tokens, TOKENS):
+                width = tokens[part.stop - 1]
+                completions = completion_ids[rows[part], :width]
+                scores = self.policy.score_completions(context.select_rows(part), completions, temperature)
+                scored.append(TokenScores(*(pad(values, (0, mask.shape[1] - width)) for values in scores)))
+            return scored
+
+        acting = self.policy.merge_for_gradients if adapter else self.policy.disable_adapter
+        with torch.no_grad(), self.policy.evaluation_mode(), precision(), acting():
+            cut = self.scoring_batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), score)
+            scored = [scores for micro_batch in cut for scores in score(micro_batch)]
+        place = order.argsort()
+        return TokenScores(*(torch.cat(values)[place].where(mask, 0) for values in zip(*scored, strict=True)))

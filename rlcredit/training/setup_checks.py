@@ -1,0 +1,122 @@
+"""Trainers, data and settings under which credit would see a part of a batch, or a run could not be continued."""
+
+from typing import TYPE_CHECKING
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
+
+from rlcredit.decoding.engine import Decoder
+from rlcredit.tasks.task import Task
+
+if TYPE_CHECKING:
+    from rlcredit.training.module import PolicyModule
+
+SPLITTING = (FSDPStrategy, ModelParallelStrategy, DeepSpeedStrategy)
+"""Strategies under which no process holds the weights."""
+
+
+def refuse_unfit_settings(module: "PolicyModule") -> None:
+    """Refuse arguments of a module that contradict each other.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    drawn = module.validation.completions
+    if module.pass_k < 1:
+        raise ValueError(f"model.pass_k must be at least 1, got {module.pass_k}.")
+    if module.pass_k > drawn:
+        raise ValueError(
+            f"model.pass_k is {module.pass_k}, but only {drawn} completions are drawn. "
+            "Raise model.validation.completions."
+        )
+    updates, minibatches = module.updates_per_rollout, module.minibatches
+    if minibatches < 1 or updates < 1 or updates % minibatches:
+        raise ValueError(
+            f"model.minibatches must divide model.updates_per_rollout, both at least 1, got {minibatches} and "
+            f"{updates}: each update uses one of them, and each is used equally often."
+        )
+    skipped, tolerance, cap = module.skip_not_finite, module.sampler_tolerance, module.mismatch_cap
+    if skipped < 0:
+        raise ValueError(f"model.skip_not_finite counts steps, got {skipped}. 0 stops at the first.")
+    if tolerance is not None and not tolerance > 0:
+        raise ValueError(f"model.sampler_tolerance must be above 0, got {tolerance}. Rounding is never 0.")
+    if cap is not None and not cap >= 1:
+        raise ValueError(f"model.mismatch_cap must be at least 1, got {cap}. null corrects nothing.")
+
+
+def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> None:
+    """Refuse a trainer or data under which credit would see a part of a batch, or a run could not be continued.
+
+    Raises:
+        ValueError: with the repair.
+
+    """
+    if trainer.accumulate_grad_batches != 1:
+        raise ValueError(
+            f"trainer.accumulate_grad_batches is {trainer.accumulate_grad_batches}; credit is assigned to "
+            "whole batches, so it must be 1. To save memory set model.micro_batch_size instead."
+        )
+    if isinstance(trainer.strategy, SPLITTING):
+        raise ValueError(
+            f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, guards and probes want "
+            "them whole. Use ddp; where a GPU has too little memory, load the model in fewer bits: "
+            "model.policy.quantization 4bit, or model.policy.dtype bfloat16."
+        )
+    _refuse_oracle_without_decoder(module, trainer)
+    for asked in task.held_out_sets:
+        asked.choose_k(module.pass_k, module.validation.completions)
+    _refuse_uneven_prompts(module, trainer, task)
+    _refuse_split_rollouts(module.updates_per_rollout, trainer)
+
+
+def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> None:
+    """Refuse operators that continue partial answers where the engine cannot."""
+    asking = [
+        type(callback).__name__
+        for callback in trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        if "oracle" in getattr(callback, "reads", ())
+    ]
+    if asking and not isinstance(module.engine, Decoder):
+        raise ValueError(
+            f"{asking[0]} needs an engine that can continue partial answers; {type(module.engine).__name__} answers "
+            f"whole prompts only. Set model.engine: InProcessEngine, or remove {', '.join(dict.fromkeys(asking))}."
+        )
+
+
+def _refuse_uneven_prompts(module: "PolicyModule", trainer: Trainer, task: Task) -> None:
+    """Refuse prompts that processes or mini-batches cannot share evenly, and more than there are."""
+    prompts, world = task.prompts_per_step, trainer.world_size
+    if prompts % world:
+        raise ValueError(f"data.prompts_per_step is {prompts}, which {world} processes cannot share evenly.")
+    if task.train_set and prompts * module.rounds > len(task.train_set):
+        raise ValueError(
+            f"model.dynamic_sampling may ask {module.rounds} x {prompts} prompts a step, but there are "
+            f"{len(task.train_set)} training prompts. Lower its rounds."
+        )
+    if module.rounds > 1 and module.sampling.completions == 1:
+        raise ValueError("model.dynamic_sampling finds no group of one informative. Raise sampling.completions.")
+    own = prompts // world
+    if own % module.minibatches:
+        raise ValueError(
+            f"model.minibatches is {module.minibatches}, which cannot share {own} prompts per process evenly."
+        )
+
+
+def _refuse_split_rollouts(updates: int, trainer: Trainer) -> None:
+    """Refuse a run, or a checkpoint, that ends inside a rollout."""
+    if trainer.max_steps > 0 and trainer.max_steps % updates:
+        raise ValueError(
+            f"trainer.max_steps is {trainer.max_steps} and ends inside a rollout; it counts updates. Choose a "
+            f"multiple of model.updates_per_rollout, which is {updates}."
+        )
+    saved: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
+    for saving in saved:
+        every = saving._every_n_train_steps
+        timed = saving._every_n_epochs or saving._train_time_interval or getattr(saving, "save_on_exception", False)
+        if updates > 1 and (timed or not every or every % updates):
+            raise ValueError(
+                f"checkpoint.every_n_train_steps is {every or 'not set'}; a checkpoint inside a rollout cannot be "
+                f"continued. Choose a multiple of model.updates_per_rollout, which is {updates}, and no other time."
+            )

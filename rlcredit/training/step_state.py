@@ -1,0 +1,76 @@
+"""What a training module knows between two hooks of Lightning: its phase, the rollout in use, and what it measured."""
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+
+import torch
+
+from rlcredit.base.exit_status import RunStopped
+from rlcredit.credit.rollout import Rollout
+from rlcredit.training.checks import UpdateValues
+
+
+class Phase(Enum):
+    """Where a run stands in its step."""
+
+    BETWEEN_STEPS = "between steps"
+    SAVING = "saving"
+    SAMPLING = "sampling"
+    UPDATING = "updating"
+    EVALUATING = "evaluating"
+    RECORDING_EVALUATION = "recording the evaluation"
+
+    @property
+    def is_interruptible(self) -> bool:
+        """Whether nothing is half done: a checkpoint and the record would lack no part of a step."""
+        return self in (Phase.BETWEEN_STEPS, Phase.SAMPLING, Phase.EVALUATING)
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether the evaluation after the last step has begun and has not been recorded."""
+        return self in (Phase.EVALUATING, Phase.RECORDING_EVALUATION)
+
+
+@dataclass
+class StepState:
+    """The state of one step; only ``skipped_in_a_row`` and ``tokens_per_second`` outlive it, in checkpoints.
+
+    Attributes:
+        phase: Where the run stands.
+        rollout: The rollout that the next update uses; None between rollouts.
+        update: Values of the update in progress, from its loss to its optimizer step.
+        metrics: What has been measured about the rollout and its updates, by metric name; times in seconds.
+        tokens_per_second: Sampled tokens per second of the last whole rollout, all processes together.
+        skipped: Whether the last update was passed over because it was not finite.
+        skipped_in_a_row: How many updates have been passed over, up to the last one.
+        held_out_fault: The first fault of held-out answers, reported when all processes have finished theirs.
+
+    """
+
+    phase: Phase = Phase.BETWEEN_STEPS
+    rollout: Rollout | None = None
+    update: UpdateValues | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    tokens_per_second: float | None = None
+    skipped: bool = False
+    skipped_in_a_row: int = 0
+    held_out_fault: RunStopped | None = None
+    _lap_started: float = 0.0
+
+    def start_lap(self, device: torch.device) -> None:
+        """Start measuring the next part of the step."""
+        self._lap_started = read_clock(device)
+
+    def end_lap(self, name: str, device: torch.device) -> None:
+        """Note the seconds since the lap started as the metric ``name``, and start the next lap."""
+        now = read_clock(device)
+        self.metrics[name] = now - self._lap_started
+        self._lap_started = now
+
+
+def read_clock(device: torch.device) -> float:
+    """Return seconds on a monotonic clock, once an accelerator has finished what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
