@@ -253,7 +253,7 @@ def _is_offered_class(cls: type) -> bool:
     """Offer what people put into configurations, not every class that happens to be imported."""
     packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
     module, name = cls.__module__, cls.__name__
-    hidden = isabstract(cls) or name.startswith("_") or module in ("rlcredit.credit.operator", "torch.optim.swa_utils")
+    hidden = isabstract(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
     return module.startswith(packages) and not hidden
 
 
