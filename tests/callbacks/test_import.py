@@ -18,10 +18,11 @@ import sys
 sys.modules["lightning"] = None  # as if it were not installed
 import torch
 
-from callbacks import GRPO, GTPO, SEPA, StackError, check_stack, load
+from callbacks import GRPO, GTPO, SEPA, StackError, check_stack
+from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.rollout import Rollout
 
-load(probes=False)
+import_operators(probes=False)
 rollout = Rollout(
     step=0,
     group_size=2,
@@ -40,6 +41,10 @@ try:
     check_stack([SEPA(), GTPO()])
 except StackError as error:
     print(error)
+
+from rlcredit import CreditStack
+
+print(CreditStack([GRPO(), GTPO(beta=0.5)]).assign(rollout).advantages.tolist())
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"transformers", "peft", "mlflow", "torchmetrics"}))
 """
 
@@ -51,6 +56,7 @@ def test_operators_assign_credit_without_lightning():
         "[[0.375, 0.625], [-0.5, -0.5]]",
         "SEPA reads `plan_mask`, which no callback above it writes. "
         "Put StrategicGrams above SEPA in trainer.callbacks.",
+        "[[0.375, 0.625], [-0.5, -0.5]]",
         "[]",
     ], done.stderr
 
