@@ -8,6 +8,7 @@ tasks in :mod:`rlcredit.tasks`, formulas in :mod:`rlcredit.formulas`.
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.base.lazy_names import load_lazy_name
+from rlcredit.config.former_names import keep_former_names_importable
 
 if TYPE_CHECKING:
     from rlcredit.cards.card import Card
@@ -82,3 +83,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """List what is public, for completion in an editor or a notebook."""
     return sorted({*globals(), *__all__})
+
+
+keep_former_names_importable()

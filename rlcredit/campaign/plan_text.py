@@ -65,7 +65,8 @@ def describe_durations(
     }
     for spec in list_run_specs(declaration, Path()):
         heapq.heapreplace(busy, busy[0] + run[spec.condition])
-    yield f"about {format_duration(max(busy))}, if completions keep their length (measured in short runs, one at a time)"
+    total = format_duration(max(busy))
+    yield f"about {total}, if completions keep their length (measured in short runs, one at a time)"
     for name, timing in timings.items():
         if timing not in shown:
             shown.append(timing)

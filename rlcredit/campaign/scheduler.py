@@ -129,7 +129,8 @@ class RunScheduler:
         self.ledger.update_run(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
         how = f"status {status}" if status else "an evaluation missing"
         view.print_event(
-            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; the end of its log:"
+            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; "
+            "the end of its log:"
         )
         view.print_event("\n".join(f"    {line}" for line in run_state.read_log_tail(spec.folder)))
         return again

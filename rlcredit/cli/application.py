@@ -335,7 +335,10 @@ SIGNALS = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
-    """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.base.exit_status`."""
+    """Run the command line; ``args`` defaults to that of the process.
+
+    Statuses are those of :mod:`rlcredit.base.exit_status`.
+    """
     with SIGNALS.handle_signals():
         try:
             run_credit_cli(args)

@@ -17,7 +17,7 @@ FOLDER = Path("runs") / "grpo-seed0"
 
 def children(pid):
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "rlcredit" in line and "serving" not in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "rlcredit" in line and "worker_process" not in line]
 
 
 def stepping(tmp_path, step):

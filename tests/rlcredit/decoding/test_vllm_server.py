@@ -82,7 +82,7 @@ def test_a_dead_server_ends_the_run_with_one_sentence(fit):
 
 
 @pytest.mark.slow
-def test_a_run_whose_server_dies_keeps_its_last_step_and_goes_on(tmp_path, database, fake):
+def test_a_run_whose_server_dies_keeps_its_last_step_and_goes_on(tmp_path, mlflow_database, fake):
     complete = fake.complete
 
     def dying(body):

@@ -98,13 +98,13 @@ def test_without_credit_nothing_is_learned_and_nothing_breaks(fit):
 
 
 def test_rows_without_advantage_are_left_out_of_the_forward(fit, monkeypatch):
-    rows, scored = [], Policy.scored
+    rows, scored = [], Policy.score_completions
 
     def counted(self, context, *arguments):
         rows.append(len(context.of))
         return scored(self, context, *arguments)
 
-    monkeypatch.setattr(Policy, "scored", counted)
+    monkeypatch.setattr(Policy, "score_completions", counted)
     spy = Spy()
     fit(steps=2, stack=[GRPO(), spy], prompts=8, completions=2)
     taught = [int((rollout.advantages != 0).any(-1).sum()) for rollout in spy.seen]
@@ -164,7 +164,7 @@ def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss)
     known = facts(loss, whole)
     module.facts = lambda rollout, entropy: known
     arguments, given = module.judged_inputs(whole, TokenScores(whole.logprobs, whole.now), whole.advantages)
-    part = whole.rows(judged.nonzero().squeeze(-1))
+    part = whole.select_rows(judged.nonzero().squeeze(-1))
     alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
     of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}
     assert torch.equal(loss(*arguments, **given), loss(*alone, **of_part))
@@ -216,7 +216,7 @@ class Scored(Callback):
 
     def __init__(self, monkeypatch):
         self.passes = Counter()
-        plain, off = Policy.scored, Policy.adapter_off
+        plain, off = Policy.score_completions, Policy.disable_adapter
 
         def scored(policy, *args):
             self.passes["reference" if self.off else "policy"] += 1
@@ -230,8 +230,8 @@ class Scored(Callback):
             self.off = False
 
         self.off = False
-        monkeypatch.setattr(Policy, "scored", scored)
-        monkeypatch.setattr(Policy, "adapter_off", adapter_off)
+        monkeypatch.setattr(Policy, "score_completions", scored)
+        monkeypatch.setattr(Policy, "disable_adapter", adapter_off)
 
 
 def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it(fit, monkeypatch):
