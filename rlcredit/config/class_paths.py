@@ -17,6 +17,7 @@ import jsonargparse._typehints as typehints
 
 from rlcredit.config.error_messages import describe_exception
 from rlcredit.config.former_names import resolve_former_path
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
 from rlcredit.config.module_source import (
     CALLBACKS,
     find_definition,
@@ -61,6 +62,7 @@ def patch_class_path_import() -> None:
     """
     jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
     typehints.import_object = import_class_path  # pyright: ignore[reportPrivateImportUsage]
+    patch_written_class_paths()
     _refuse_unpatched_import()
 
 
