@@ -3,7 +3,6 @@
 from collections import Counter
 from pathlib import Path
 
-import choose_rates
 import count_plans
 import find_tasks
 import numpy as np
@@ -13,14 +12,14 @@ import tabulate_logged
 import tabulate_noise
 import tabulate_oracle
 import tabulate_organisms
-import tabulate_published
 import tabulate_run
-import tabulate_thresholds
 import tabulate_verifier
 from csv_rows import read_csv_rows
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
+from docs.studies.headline import choose_rates, tabulate_thresholds
+from docs.studies.published_tables import tabulate_published
 from rlcredit.campaign.declaration import read_declaration as declared
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card_page import format_with_interval
