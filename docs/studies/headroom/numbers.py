@@ -1,6 +1,7 @@
 """Numbers of the study of what token credit could gain."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ def check_claims() -> None:
 
 def list_steps_of_length(values: Sequence[np.ndarray]) -> list[Estimate]:
     """Return what every step of length adds."""
-    return [compare_lengths(longer, shorter) for shorter, longer in zip(values, values[1:], strict=False)]
+    return [compare_lengths(longer, shorter) for shorter, longer in pairwise(values)]
 
 
 def collect_numbers() -> dict[str, Any]:
