@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tabulate_gradients
 import tabulate_logged
-import tabulate_noise
-import tabulate_oracle
-import tabulate_organisms
+from docs.studies.noise import tabulate_noise
+from docs.studies.oracle import tabulate_oracle
+from docs.studies.organisms import tabulate_organisms
 import tabulate_published
-import tabulate_run
+from docs.studies.smollm2 import tabulate_run
 import tabulate_thresholds
 import tabulate_verifier
 from csv_rows import read_csv_rows
