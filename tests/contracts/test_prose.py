@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import tabulate_gradients
 import tabulate_logged
-import tabulate_noise
-import tabulate_oracle
-import tabulate_organisms
-import tabulate_run
 import tabulate_verifier
 from csv_rows import read_csv_rows
 from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
 from docs.studies.headline import choose_rates, tabulate_thresholds
+from docs.studies.noise import tabulate_noise
+from docs.studies.oracle import tabulate_oracle
+from docs.studies.organisms import tabulate_organisms
 from docs.studies.published_tables import tabulate_published
+from docs.studies.smollm2 import tabulate_run
 from rlcredit.campaign.declaration import read_declaration as declared
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card_page import format_with_interval

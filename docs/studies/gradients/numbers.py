@@ -102,6 +102,7 @@ def collect_numbers() -> dict[str, Any]:
         "further": count_further_operators(),
         "preconditioned": [angle for stack, angle in preconditioned.items() if stack != HARD],
         "entropy_angles": angles[ENTROPY],
+        "gtpo_angles": angles["GTPO 0.1"],
         "maxrl_angles": angles["MaxRL"],
         "maxrl_largest": max(list_largest_angles("MaxRL")),
         "gtpo_length": float(np.mean(list_length_ratios("GTPO 0.1"))),

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import tabulate_noise
-
 from docs.numbers import Estimate, Rows, read_held_out, read_results
+from docs.studies.noise import tabulate_noise
 
 MEASURED = "Monte Carlo, 8, optimal"
 STACKS = {

@@ -1,7 +1,7 @@
 """Tabulate and draw what probes measured in finished runs: the credit oracle beside whatever else the stack holds.
 
-python scripts/tabulate_oracle.py values mlflow.db docs/results/oracle.csv
-python scripts/tabulate_oracle.py tables docs/results/oracle.csv --condition oracle --picture oracle.png
+python -m docs.studies.oracle.tabulate_oracle values mlflow.db docs/results/oracle.csv
+python -m docs.studies.oracle.tabulate_oracle tables docs/results/oracle.csv --condition oracle --picture oracle.png
 
 ``values`` copies what an MLflow database holds into a CSV file, one row per condition, seed, step and quantity; the
 tables are made from that file.

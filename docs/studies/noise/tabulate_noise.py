@@ -1,6 +1,6 @@
 """Tabulate how noisy the gradients of credit operators are, as ``measure_noise.py`` has measured it.
 
-python scripts/tabulate_noise.py docs/results/noise.csv
+python -m docs.studies.noise.tabulate_noise docs/results/noise.csv
 
 """
 

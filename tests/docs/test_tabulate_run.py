@@ -3,7 +3,7 @@
 import json
 
 import pytest
-import tabulate_run
+from docs.studies.smollm2 import tabulate_run
 
 from rlcredit.statistics.intervals import share_interval
 

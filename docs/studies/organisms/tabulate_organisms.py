@@ -3,8 +3,8 @@
 ORACLE=configs/conditions/probes/oracle_grpo.yaml
 rlcredit fit --config configs/tiny.yaml --config $ORACLE --condition aligned
 rlcredit fit --config configs/tiny.yaml --config configs/organisms/decoy.yaml --config $ORACLE --condition decoy
-python scripts/tabulate_organisms.py mlflow.db --out organisms.csv
-python scripts/tabulate_organisms.py organisms.csv
+python -m docs.studies.organisms.tabulate_organisms mlflow.db --out organisms.csv
+python -m docs.studies.organisms.tabulate_organisms organisms.csv
 
 Runs are of the policy that their condition names; several seeds of each are averaged.
 """

@@ -1,7 +1,7 @@
 """Tabulate what a run says of its held-out questions, with the time that it took.
 
-python scripts/tabulate_run.py runs/grpo-seed0 --out docs/results/smollm2_run.csv
-python scripts/tabulate_run.py docs/results/smollm2_run.csv
+python -m docs.studies.smollm2.tabulate_run runs/grpo-seed0 --out docs/results/smollm2_run.csv
+python -m docs.studies.smollm2.tabulate_run docs/results/smollm2_run.csv
 
 Minutes are counted from the end of the first evaluation; intervals are over questions, 95 %.
 """
