@@ -14,8 +14,9 @@ from typing import Any
 import csv_rows
 import numpy as np
 from scipy import stats
-from tabulate_published import read_published_runs
-from tabulate_study import render_study_tables
+
+from docs.studies.published_tables.tabulate_published import read_published_runs
+from docs.tabulate_study import render_study_tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -191,6 +192,18 @@ def format_span(values: Sequence[float], digits: int = 1) -> str:
     return f"{format_fixed(min(values), digits)} to {format_fixed(max(values), digits)}"
 
 
+def format_list(values: Sequence[float | Estimate], digits: int = 1, sign: bool = False) -> str:
+    """Write some numbers, or the means of estimates, one after the other.
+
+    Example:
+        >>> format_list([4.58, 2.23, 1.75])
+        '4.6, 2.2 and 1.7'
+
+    """
+    *first, last = (format_fixed(value, digits, sign) for value in values)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def format_percent(share: float, digits: int = 0) -> str:
     """Write a share in percent.
 
@@ -218,6 +231,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "interval": format_interval,
     "estimate": format_estimate,
     "span": format_span,
+    "listed": format_list,
     "percent": format_percent,
     "spell": spell_number,
 }

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tabulate_headroom
-import tabulate_published
-import tabulate_study
 import yaml
 from csv_rows import read_csv_rows
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+
+from docs import tabulate_study
+from docs.studies.operators_and_the_gap import tabulate_headroom
+from docs.studies.published_tables import tabulate_published
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

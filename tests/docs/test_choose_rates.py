@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-import choose_rates
 import csv_rows
 import pytest
 
+from docs.studies.headline import choose_rates
 from rlcredit.campaign.declaration import read_declaration
 
 CAMPAIGN = Path("configs/campaigns/headline_rates.yaml")
@@ -41,7 +41,7 @@ def test_the_best_rate_of_every_condition_is_declared_with_seeds_of_its_own(resu
     assert plan.conditions["measured_decayed"] == (*tuned.conditions["measured_x4"], choose_rates.DECAY)
     assert len(plan.seeds) == 8
     assert not {*plan.seeds} & {*tuned.seeds}
-    assert {family.baseline for family in plan.compared.values()} == {"flat", "flat_decayed"}
+    assert {family.baseline for family in plan.comparison_families.values()} == {"flat", "flat_decayed"}
     text = capsys.readouterr().out
     assert "| condition | x 0.5 | x 1 | x 2 | x 4 |" in text
     assert "| measured | 0.450 | 0.450 | 0.450 | **0.750** |" in text

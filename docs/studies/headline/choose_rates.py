@@ -2,8 +2,8 @@
 
 rlcredit report configs/campaigns/headline_rates.yaml
 TUNED="configs/campaigns/headline_rates.yaml campaigns/headline_rates/report"
-python scripts/choose_rates.py $TUNED
-python scripts/choose_rates.py $TUNED --out configs/campaigns/headline_best.yaml
+python -m docs.studies.headline.choose_rates $TUNED
+python -m docs.studies.headline.choose_rates $TUNED --out configs/campaigns/headline_best.yaml
 
 Conditions of the grid are called NAME_xFACTOR. Chosen is the factor with the highest mean of the primary metric after
 the last step, of equal ones the lower. What is declared has seeds of its own: those of the choice would flatter it.
@@ -118,7 +118,7 @@ def main() -> None:
     if args.out is not None:
         plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
         head = f"# Every kind of credit at its own best rate.  rlcredit campaign {args.out}\n"
-        how = f"# Written by scripts/choose_rates.py from {args.results}.\n"
+        how = f"# Written by docs/studies/headline/choose_rates.py from {args.results}.\n"
         write_atomically(args.out, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))
 
 

@@ -1,6 +1,6 @@
 """Compute the SEPA paper's tables from its per-seed values: tests and intervals. Three seeds reach no verdict.
 
-python scripts/tabulate_published.py docs/results/published.csv
+python -m docs.studies.published_tables.tabulate_published docs/results/published.csv
 
 """
 

@@ -1,6 +1,6 @@
 """Tabulate a study family by family, beside what the SEPA paper reports of the same contrast.
 
-python scripts/tabulate_study.py docs/results/tiny_study docs/results/published.csv
+python -m docs.tabulate_study docs/results/tiny_study docs/results/published.csv
 
 The folder holds the CSV files that ``rlcredit report`` wrote, and is called like the campaign.
 """
@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 import csv_rows
-from tabulate_published import Arm, read_published_runs
 
+from docs.studies.published_tables.tabulate_published import Arm, read_published_runs
 from rlcredit.campaign.metric_definition import list_metric_differences
 from rlcredit.report.report_tables import format_difference_interval, format_p_value, format_signed_points
 from rlcredit.statistics.intervals import Interval

@@ -1,4 +1,4 @@
-import tabulate_thresholds
+from docs.studies.headline import tabulate_thresholds
 
 STEPS = (0, 10, 20)
 

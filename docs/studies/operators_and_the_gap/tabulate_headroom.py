@@ -1,6 +1,7 @@
 """Tabulate the share of the gap between the baseline and one condition that the other conditions close.
 
-python scripts/tabulate_headroom.py monte_carlo_optimal docs/results/headroom_optimal_6_8 docs/results/headroom_6_8
+FOLDERS="docs/results/headroom_optimal_6_8 docs/results/headroom_operators_6_8"
+python -m docs.studies.operators_and_the_gap.tabulate_headroom monte_carlo_optimal $FOLDERS
 
 The folders hold the CSV files that ``rlcredit report`` wrote; the condition is one of the first. Each campaign has one
 baseline, and all have the same, run by run. Intervals are of 95 %, for these questions, and not corrected.
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 from csv_rows import read_csv_rows
-from tabulate_study import format_difference
 
+from docs.tabulate_study import format_difference
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test

@@ -1,6 +1,6 @@
 import pytest
-import tabulate_headroom
 
+from docs.studies.operators_and_the_gap import tabulate_headroom
 from tests.scripts.csv_files import write
 
 STEPS = (0, 20, 100)

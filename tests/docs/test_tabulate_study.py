@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-import tabulate_study
 
+from docs import tabulate_study
 from rlcredit.campaign.metric_definition import MetricDefinition
 from tests.scripts.csv_files import write
 

@@ -1,6 +1,6 @@
 """Tabulate after how many steps the conditions of a study reach levels of held-out pass@1.
 
-python scripts/tabulate_thresholds.py docs/results/headline_300
+python -m docs.studies.headline.tabulate_thresholds docs/results/headline_300
 
 The folder holds the CSV files that ``rlcredit report`` wrote. A level is reached when pass@1 is first seen at or above
 it, between two evaluations on a straight line. Ratios are to the baseline of the first comparison; their intervals are
