@@ -45,7 +45,7 @@ def find_comparison(family: str, condition: str) -> dict[str, str]:
 def measure_published_mask() -> Estimate:
     """Return the paper's difference between MaxRL with a mask and GRPO, in points, with Welch's interval."""
     runs = {key[:2]: values for key, (_, values) in read_published_runs(RESULTS / "published.csv").items()}
-    test = welch_t_test(*(100 * runs["4B, entropy mask", role] for role in ("arm", "baseline")))
+    test = welch_t_test(100 * runs["4B, entropy mask", "arm"], 100 * runs["4B, entropy mask", "baseline"])
     return Estimate(test.difference, test.interval.low, test.interval.high)
 
 
