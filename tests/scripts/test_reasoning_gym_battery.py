@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
-from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set, render_battery_table
+from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 
 from rlcredit.verification.reasoning_gym_answers import SHAPES
 from rlcredit.verification.reasoning_gym_scorers import EVALUATING
