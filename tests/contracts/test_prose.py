@@ -3,23 +3,15 @@
 from collections import Counter
 from pathlib import Path
 
-import count_plans
-import find_tasks
 import numpy as np
 import pytest
-import tabulate_gradients
-import tabulate_logged
-import tabulate_verifier
 from csv_rows import read_csv_rows
-from organism_traces import BACKWARD, DECOY, DELAYED
 from scipy import stats
 
 from docs.studies.headline import choose_rates, tabulate_thresholds
 from docs.studies.noise import tabulate_noise
 from docs.studies.oracle import tabulate_oracle
-from docs.studies.organisms import tabulate_organisms
 from docs.studies.published_tables import tabulate_published
-from docs.studies.smollm2 import tabulate_run
 from rlcredit.campaign.declaration import read_declaration as declared
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card_page import format_with_interval
@@ -154,57 +146,10 @@ def beside(study, condition, baseline, metric, digits, step=100):
     return (*means, f"({difference.replace(' (', ', ')}")
 
 
-def erpo_entropy():
-    return "Held-out entropy ends at {} nats under `erpo`, {} under GRPO {}".format(
-        *beside("seed_001", "erpo", "grpo_std", ENTROPY, 3)
-    )
-
-
-def erpo_length():
-    return "answers have {} tokens against {} {}".format(*beside("seed_001", "erpo", "grpo_std", LENGTH, 1))
-
-
-def tepo_entropy():
-    own, base, difference = beside("seed_003", "tepo", "grpo_clipped", ENTROPY, 3, step=400)
-    bare = held_out("seed_003", "tepo_no_kl", ENTROPY, 400).mean()
-    return f"ends at {own} nats under `tepo`, {base} under GRPO {difference}; `tepo_no_kl` ends at {bare:.3f} nats"
-
-
-def tepo_halfway():
-    own, base, _ = beside("seed_003", "tepo", "grpo_clipped", PASS, 3, step=200)
-    end = held_out("seed_003", "grpo_clipped", step=400).mean()
-    return f"after half of the updates TEPO is at {own}, where GRPO ends at {end:.3f}, but GRPO is at {base} by then"
-
-
-def eapo_gain():
-    paired = gains("seed_002", "eapo", "eapo_base", step=400)
-    low, high = student(paired)
-    return f"{paired.mean():.2f} pp ahead ({-low:.2f} behind to {high:.2f} ahead)"
-
-
-def quadrants():
-    ends = [held_out("seed_002", f"eapo_base_{name}", step=400).mean() for name in ("phr", "nhr", "plr", "nlr")]
-    begin = held_out("seed_002", "eapo_base", step=0).mean()
-    return (
-        f"right answers ({ends[0]:.3f}) or wrong ones ({ends[1]:.3f}). Those below it teach nothing: alone they\n"
-        f"  end at {ends[2]:.3f} and {ends[3]:.3f}, where the policy begins at {begin:.3f}"
-    )
-
-
 def quadrants_behind():
     paired = [gains("seed_002", "eapo_base", f"eapo_base_{name}", step=400) for name in ("plr", "nlr")]
     assert all((each > 0).all() for each in paired)
     return "low entropy alone ends {:.0f} and {:.0f} pp behind".format(*(each.mean() for each in paired))
-
-
-def eapo_entropy():
-    compared = ("eapo", "eapo_base_entropy_bonus")
-    sides = [beside("seed_002", name, "eapo_base", ENTROPY, 3, step=400) for name in compared]
-    (own, base, difference), (bonus, _, more) = sides
-    return (
-        f"{own} nats under `eapo`, {base} under the base {difference}. No rival is shown to keep more; the entropy "
-        f"bonus, which asks for it, ends at {bonus} {more}"
-    )
 
 
 def delayed():
@@ -213,26 +158,10 @@ def delayed():
     return f"by {in_unit(ahead, 'pp')}, in all eight pairs: worse."
 
 
-def amplified():
-    ends = [gains("tiny_study_2", "c5_maxrl", f"maxrl_amplification{kind}").mean() for kind in ("", "_clamped")]
-    return "{:.2f} and {:.2f} pp behind MaxRL, undecided".format(*ends)
-
-
 def delighted(sentence):
     """Write how far the scaled and the z-scored Delight end behind, with intervals."""
     ahead = [led("tiny_study_2", "c1_grpo", baseline=f"delight_{kind}") for kind in ("scale", "zscore")]
     return sentence.format(*(part for each in ahead for part in each.split(" ", 1)))
-
-
-def delight_entropy():
-    ends = [held_out("tiny_study_2", name, ENTROPY).mean() for name in ("delight_scale", "delight_zscore", "c1_grpo")]
-    return "at {:.3f} and {:.3f} nats against {:.3f}".format(*ends)
-
-
-def behind_grpo():
-    studies = {"seed_001": "erpo_third_party", "seed_004": "ep_grpo_third_party"}
-    ends = [gains(study, "grpo_std", name).mean() for study, name in studies.items()]
-    return f"they end {ends[0]:.2f} and {ends[1]:.2f} percentage points (pp) behind, undecided"
 
 
 def collapses():
@@ -251,36 +180,6 @@ def noise(stack, terms="6-8", completions="8", quantity="agreement", rows=NOISE)
     keys = {"stack": stack, "terms": terms, "completions": completions, "quantity": quantity}
     written = tabulate_noise.render_noise_cell(rows, **keys)
     return written.partition(" ")[0], written
-
-
-def verifier_versions():
-    """Return the counts of rewritten golds before a change of the verifier and, where there are some, after it."""
-    files = [RESULTS / f"{name}.csv" for name in ("verifier_before", "verifier")]
-    return [read_csv_rows(path) for path in files if path.exists()]
-
-
-def verifier_at_large():
-    """Write how many of more rewritten golds are misjudged, by kind of rewrite."""
-    rows = read_csv_rows(RESULTS / "verifier_25.csv")
-    counts = {
-        (kind, key): sum(int(row[key]) for row in rows if row["kind"] == kind)
-        for kind in ("equal", "different")
-        for key in ("cases", "right")
-    }
-    elsewhere = sum(
-        int(row["cases"]) - int(row["right"]) for row in rows if row["kind"] == "equal" and "college" not in row["file"]
-    )
-    assert (counts["different", "right"], elsewhere) == (0, 0)
-    missed = counts["equal", "cases"] - counts["equal", "right"]
-    return (
-        f"{missed} of {counts['equal', 'cases']:,} equal ones are not right",
-        f"none of {counts['different', 'cases']:,} different ones",
-    )
-
-
-def gained_agreement():
-    rises = [noise(MONTE_CARLO, terms, quantity="more_than_grpo")[1] for terms in ("2-4", "6-8", "10-12")]
-    return f"agreement rises by {rises[0]}, {rises[1]} and {rises[2]} over GRPO's"
 
 
 def decoded_times():
@@ -326,26 +225,7 @@ def without_phrases():
     return f"None of {int(row['completions']):,} answers of SmolLM2 holds one of the 18 phrases"
 
 
-def ratios_in_bf16():
-    """Return the smallest and the largest importance ratio of a token on SmolLM2 in bfloat16."""
-    rows = {(row["condition"], row["metric"]): row for row in read_csv_rows(RESULTS / "smollm2_precision.csv")}
-    least, most = rows["bf16", "train/ratio_min"], rows["bf16", "train/ratio_max"]
-    return f"{float(least['lowest']):.3f}", f"{float(most['highest']):.3f}"
-
-
-def more_agreement(stack, factor=1):
-    """Write by how much more than GRPO's the gradients of a stack agree on SmolLM2."""
-    (row,) = [
-        row
-        for row in read_csv_rows(RESULTS / "smollm2_noise.csv")
-        if (row["stack"], row["quantity"]) == (stack, "more_than_grpo")
-    ]
-    ends = sorted(factor * float(row[name]) for name in ("low", "high"))
-    return "{:.2f} ({:.2f} to {:.2f})".format(factor * float(row["estimate"]), *ends)
-
-
 OPPOSITE = [f"{ledger}_{kind}" for ledger in ("GRPO", "OutcomeAnchor") for kind in tabulate_oracle.OPPOSITE]
-SAID = [f"verdict_{kind}{part}" for part in ("", "_4_of_4", "_3_of_4") for kind in ("information", "entropy")]
 
 
 def on_board(condition, organism, finding="area_gain", digits=1):
@@ -552,13 +432,7 @@ SENTENCES = [
         "docs/findings.md",
         lambda: f"On 24 more seeds it is {in_unit(led(MORE, 'measured', baseline='flat'), 'pp')}.",
     ),
-    ("docs/studies/smollm2.md", lambda: "\n".join(leaderboard.render_leaderboard_table(CARDS)).strip()),
     ("docs/findings.md", lambda: "moves {} and {};".format(*masked("smollm2", 1))),
-    ("docs/studies/smollm2.md", lambda: "moves {} and {}:".format(*masked("smollm2", 1))),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "turns it by {} ({}).".format(*unsigned(on_board("RandomMask", "smollm2", "angle", 0))),
-    ),
     ("docs/studies/headline.md", asked),
     ("README.md", lambda: f"by {at_best('measured')} with [each at its best learning rate]"),
     ("README.md", lambda: f"after 300 steps in place of 100 by {longer()}."),
@@ -648,7 +522,6 @@ SENTENCES = [
         ),
     ),
     ("docs/studies/headline.md", further),
-    ("docs/studies/noise.md", lambda: f"have {noise('GRPO', rows=NOISE_28)[1]}."),
     (
         "docs/studies/headline.md",
         lambda: "of {} under flat credit, {} under measured\ncredit, and {} with seven times the prompts".format(
@@ -701,39 +574,9 @@ SENTENCES = [
     ("docs/studies/replication.md", study_verdicts),
     ("docs/studies/replication.md", lambda: f"ends {behind_maxrl()} percentage points (pp) behind"),
     ("docs/studies/headroom.md", early),
-    ("docs/studies/oracle.md", oracle("oracle", OPPOSITE[:3], 2)),
-    (
-        "docs/studies/oracle.md",
-        oracle("oracle_ep_grpo", [*OPPOSITE, "credit/PolarityMisalignment/misaligned_fraction"], 2),
-    ),
-    ("docs/studies/oracle.md", oracle("oracle", SAID, 4)),
     ("docs/studies/headroom.md", rate),
-    ("docs/studies/five_papers.md", behind_grpo),
-    ("docs/studies/five_papers.md", collapses),
-    ("docs/studies/five_papers.md", erpo_entropy),
-    ("docs/studies/five_papers.md", erpo_length),
-    ("docs/studies/five_papers.md", tepo_entropy),
-    ("docs/studies/five_papers.md", tepo_halfway),
-    ("docs/studies/five_papers.md", eapo_gain),
-    ("docs/studies/five_papers.md", quadrants),
-    ("docs/studies/five_papers.md", eapo_entropy),
     ("docs/findings.md", quadrants_behind),
-    ("docs/studies/five_papers.md", delayed),
-    ("docs/studies/five_papers.md", amplified),
-    (
-        "docs/studies/five_papers.md",
-        lambda: delighted("scaled, is worse by {} pp {}, z-scored by {} {}"),
-    ),
-    ("docs/studies/five_papers.md", delight_entropy),
     ("docs/findings.md", lambda: delighted("{} pp behind GRPO {}, z-scored {} {}")),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "areas of {}, entropy with {}.".format(*on_smollm2("surprisal_auc", "entropy_auc")),
-    ),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "a cosine of {} with true credit, GTPO {}: twice".format(*on_smollm2("GRPO_cosine", "GTPO_cosine")),
-    ),
     (
         "docs/findings.md",
         lambda: "with areas of {}, entropy with {}; flat".format(*on_smollm2("surprisal_auc", "entropy_auc")),
@@ -743,62 +586,8 @@ SENTENCES = [
         lambda: "a cosine of {} with true credit, GTPO {}.".format(*on_smollm2("GRPO_cosine", "GTPO_cosine")),
     ),
     ("docs/findings.md", without_phrases),
-    ("docs/studies/smollm2.md", lambda: "({} % of them)".format(*on_smollm2("fork_fraction", factor=100))),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "\n".join(find_tasks.render_level_table(read_csv_rows(RESULTS / "smollm2_tasks.csv"))),
-    ),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "\n".join(tabulate_logged.render_range_table(read_csv_rows(RESULTS / "smollm2_precision.csv"))),
-    ),
-    ("docs/reference/reliability.md", lambda: "lay between {} and {} with bfloat16".format(*ratios_in_bf16())),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "\n".join(tabulate_run.render_run_table(read_csv_rows(RESULTS / "smollm2_run.csv"))),
-    ),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "\n".join(tabulate_noise.render_noise_table(read_csv_rows(RESULTS / "smollm2_noise.csv"))),
-    ),
-    ("docs/studies/smollm2.md", lambda: f"excluded by eight batches: {more_agreement(MONTE_CARLO)}."),
-    ("docs/studies/smollm2.md", lambda: f"less, by {more_agreement('random 20 %', factor=-1)}, which is not"),
-    (
-        "docs/studies/smollm2.md",
-        lambda: "\n".join(count_plans.render_plan_table(read_csv_rows(RESULTS / "smollm2_plans.csv"))),
-    ),
-    ("rlcredit/organisms/decoy/README.md", lambda: f"`b:`, in {DECOY['short']:.0%}".replace("%", " %")),
-    ("rlcredit/organisms/delayed/README.md", lambda: f"in {DELAYED['turned']:.0%} of".replace("%", " %")),
-    ("rlcredit/organisms/backward/README.md", lambda: f"in {BACKWARD['at_once']:.0%} of".replace("%", " %")),
-    ("rlcredit/organisms/backward/README.md", lambda: f"in {BACKWARD['cut']:.0%} of".replace("%", " %")),
-    *(
-        (
-            "docs/studies/five_papers.md",
-            lambda name=name: "\n".join(tabulate_logged.render_logged_table(read_csv_rows(RESULTS / f"{name}.csv"))),
-        )
-        for name in ("process_term", "eapo_bound")
-    ),
-    (
-        "docs/studies/gradients.md",
-        lambda: "\n".join(tabulate_gradients.render_toy_angle_table(read_csv_rows(RESULTS / "gradients_toy.csv"))),
-    ),
-    (
-        "docs/studies/gradients.md",
-        lambda: "\n".join(tabulate_gradients.render_policy_angle_table(read_csv_rows(RESULTS / "gradients.csv"))),
-    ),
-    (
-        "docs/studies/gradients.md",
-        lambda: "by {} degrees, while drawing eight other prompts turns it by {}".format(*turned()),
-    ),
     ("docs/findings.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
     ("README.md", lambda: "by {} degrees; eight other prompts turn it by {}.".format(*turned())),
-    ("docs/studies/noise.md", lambda: "\n".join(tabulate_noise.render_noise_table(NOISE))),
-    ("docs/studies/noise.md", gained_agreement),
-    ("docs/studies/noise.md", lambda: f"at 6 to 8 terms ({noise(MONTE_CARLO)[0]} against {noise('GRPO')[0]})"),
-    (
-        "docs/studies/noise.md",
-        lambda: f"has an agreement of {noise('GRPO', completions='56')[1]}, against {noise(MONTE_CARLO)[0]}.",
-    ),
     ("docs/findings.md", lambda: f"({noise(MONTE_CARLO)[0]} against {noise('GRPO')[0]} at 6 to 8 terms)"),
     ("docs/findings.md", lambda: f"agree better still ({noise('GRPO', completions='56')[0]})"),
     ("docs/studies/headroom.md", decoded_times),
@@ -838,7 +627,6 @@ SENTENCES = [
     ("docs/leaderboard.md", lambda: f"goes with gains,\n  {foretells('agreement_gained')}."),
     ("docs/leaderboard.md", without_the_worst),
     ("docs/findings.md", turned_further),
-    ("docs/studies/gradients.md", turned_further),
     ("docs/leaderboard.md", lambda: f"inside completions is undecided: {foretells('cosine_within')}."),
     (
         "docs/findings.md",
@@ -884,13 +672,6 @@ SENTENCES = [
             *(led("sepa_lead", "sepa_constant", baseline="flat", step=step) for step in (40, 60))
         ),
     ),
-    (
-        "docs/studies/organisms.md",
-        lambda: "\n".join(tabulate_organisms.render_test_policy_table(read_csv_rows(RESULTS / "organisms.csv"))),
-    ),
-    ("docs/studies/verification.md", lambda: "\n".join(tabulate_verifier.render_verifier_table(*verifier_versions()))),
-    ("docs/studies/verification.md", lambda: verifier_at_large()[0]),
-    ("docs/studies/verification.md", lambda: verifier_at_large()[1]),
     (
         "docs/studies/published_tables.md",
         lambda: "\n".join(

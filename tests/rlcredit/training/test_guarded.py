@@ -7,6 +7,7 @@ import pytest
 import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import ModelCheckpoint
+from rlcredit.training.sampler import RolloutSampler
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import NotFinite
@@ -16,7 +17,6 @@ from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.policy.policy import TokenScores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.sampler import RolloutSampler
 
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight"
 NO_EPS = partial(torch.optim.AdamW, lr=1e-3, eps=0.0)  # B is zero at first, and the gradient of A: 0 / 0
