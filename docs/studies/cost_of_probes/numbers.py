@@ -60,5 +60,6 @@ def collect_numbers() -> dict[str, Any]:
     require_claim(4.25 < oracle < 4.75, "the oracle costs four and a half steps")
     return {
         "table": render_cost_table(),
+        "oracle_percent": 100 * oracle,
         "gradient_percent": [100 * cost.share for cost in COSTS.values() if cost.backwards],
     }

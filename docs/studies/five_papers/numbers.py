@@ -9,6 +9,7 @@ from docs.numbers import (
     ENTROPY,
     LENGTH,
     Estimate,
+    count_collapses,
     estimate_area_lead,
     estimate_lead,
     pair_differences,
@@ -84,6 +85,9 @@ def collect_erpo_numbers() -> dict[str, Any]:
     ends = read_held_out(study, "erpo")
     deficits = pair_differences(study, "grpo_std", "erpo")
     mean_only = read_comparison(study, "erpo_mean_only", "c1_grpo")
+    readings = ("erpo", "erpo_ungated", "erpo_third_party", "erpo_mean_only")
+    collapsed = [count_collapses(study, condition)[0] for condition in readings]
+    require_claim(sorted(collapsed) == [0, 0, 2, 2], "two of four readings of ERPO collapse in two runs")
     return {
         "third_party_deficit": estimate_deficit(study, "erpo_third_party", "grpo_std"),
         "lowest": ends.min(),

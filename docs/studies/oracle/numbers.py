@@ -115,6 +115,13 @@ def collect_numbers() -> dict[str, Any]:
         "forks_a_wrong_sign": [round(1 / min(wrong)), round(1 / max(wrong))],
         "misaligned": float(np.mean(list_means(ep_grpo, MISALIGNED)[1:])),
         "opposite_percent": [100 * share for share in list_means(ep_grpo, "GRPO_opposite")[1:]],
+        "flat_opposite_percent": [100 * share for share in wrong],
+        "high_entropy_gradient": min(
+            positive + negative
+            for positive, negative in zip(
+                *(list_means(ep_grpo, f"credit/QuadrantStats/{name}_gradient") for name in ("PHR", "NHR")), strict=True
+            )
+        ),
         "information": information,
         "entropy": entropy,
         "first_rank": float(np.mean([each[0] for each in ranks])),

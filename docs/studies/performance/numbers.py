@@ -45,6 +45,7 @@ def collect_trl_numbers() -> dict[str, Any]:
     rows = [render_trl_row("one thread, 5 rounds", one), render_trl_row("two threads, 3 rounds", two)]
     return {
         "trl_table": render_table(["", "TRL, seconds a step", "rlcredit", "rlcredit / TRL"], rows),
+        "shares_of_trl": [statistics.median(round_ratios(each["ours"], each["trl"])) for each in (one, two)],
         "times_of_trl": [statistics.median(each["trl"]) / statistics.median(each["ours"]) for each in (one, two)],
     }
 

@@ -111,6 +111,7 @@ def collect_card_numbers() -> dict[str, Any]:
         "card_table": "\n".join(render_leaderboard_table(read_results("smollm2_cards"))).strip(),
         "mask_moved": find_card_value("EntropyMask", "moved").mean,
         "mask_angle": find_card_value("EntropyMask", "angle"),
+        "random_moved": find_card_value("RandomMask", "moved").mean,
         "random_angle": find_card_value("RandomMask", "angle"),
         "gtpo_within": find_card_value("GTPO", "cosine_within"),
         "gtpo_angle": find_card_value("GTPO", "angle"),
