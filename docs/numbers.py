@@ -67,8 +67,15 @@ def read_results(name: str) -> Rows:
 
 
 def read_held_out(study: str, condition: str, metric: str = PASS, step: int = 100) -> np.ndarray:
-    """Return a held-out metric of every run of a condition, by ascending seed."""
+    """Return a held-out metric of every run of a condition, by ascending seed.
+
+    Raises:
+        ValueError: no run of the condition was evaluated after so many steps.
+
+    """
     rows = [row for row in read_results(f"{study}/runs") if (row["condition"], int(row["step"])) == (condition, step)]
+    if not rows:
+        raise ValueError(f"{study} has no evaluation of {condition} after {step} steps.")
     return np.array([float(row[metric]) for row in sorted(rows, key=lambda row: int(row["seed"]))])
 
 
