@@ -203,7 +203,7 @@ def format_list(values: Sequence[float | Estimate], digits: int = 1, sign: bool 
     """Write some numbers, or the means of estimates, one after the other.
 
     Example:
-        >>> format_list([4.58, 2.23, 1.75])
+        >>> format_list([4.58, 2.23, 1.74])
         '4.6, 2.2 and 1.7'
 
     """

@@ -4,9 +4,12 @@ import importlib.util
 import re
 from pathlib import Path
 
+import jinja2
 import pytest
 
+from docs import render
 from docs.bare_numbers import find_bare_numbers
+from docs.numbers import require_claim
 from docs.render import find_constant_expressions, find_page_templates, list_page_faults
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +59,9 @@ def test_code_that_does_not_exist_is_found():
     assert list_missing_paths(text) == ["rlcredit/no_such_room/file.py", "callbacks.no_such_module"]
 
 
-@pytest.mark.parametrize("said", ["5.1 points", "27 %", "two of eight runs", "-0.3", "162 cases", "2 pp", "20 degrees"])
+@pytest.mark.parametrize(
+    "said", ["5.1 points", "27 %", "two of eight runs", "-0.3", "162 cases", "39 of 40", "2 pp", "20 degrees"]
+)
 def test_a_number_that_is_written_out_is_found(said):
     assert find_bare_numbers(f"It is ahead by {said}.") == [said]
     assert find_bare_numbers(f"It is ahead by \x02{said}\x03.") == []
@@ -68,6 +73,36 @@ def test_a_number_that_is_written_out_is_found(said):
 )
 def test_a_number_of_code_or_of_a_name_is_no_measured_one(said):
     assert find_bare_numbers(f"See\n\n{said}") == []
+
+
+def test_every_study_and_every_page_with_findings_has_a_template():
+    names = {str(page.relative_to(ROOT)) for page in PAGES}
+    studies = {str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "studies").glob("*.md")}
+    assert names == studies | {"README.md", "docs/findings.md", "docs/leaderboard.md"}
+
+
+def test_a_page_that_was_changed_by_hand_has_a_fault(tmp_path, monkeypatch):
+    template, page = tmp_path / "docs" / "templates" / "page.md.jinja", tmp_path / "docs" / "page.md"
+    template.parent.mkdir(parents=True)
+    template.write_text("It gains {{ 2.5 }} points, {{ stated('8 pairs') }}, 3.5 %.\n", encoding="utf-8")
+    page.write_text("It gains 2.5 points, 8 pairs, 4.5 %.\n", encoding="utf-8")
+    for name, value in {"ROOT": tmp_path, "find_page_templates": lambda: {page: template}}.items():
+        monkeypatch.setattr(render, name, value)
+    constant, written, stale = list_page_faults(page)
+    assert "page.md.jinja:1: an expression without a name" in constant
+    assert "3.5 % is written out" in written
+    assert "docs/page.md is not current" in stale
+
+
+def test_a_number_that_results_lack_is_refused():
+    with pytest.raises(jinja2.UndefinedError, match="no_such_number"):
+        render.make_environment().from_string("{{ headline.no_such_number }}").render(headline={})
+
+
+def test_a_claim_that_no_longer_holds_is_refused():
+    require_claim([1], "one run collapses")
+    with pytest.raises(ValueError, match=r"no longer say that one run collapses\. Change the page"):
+        require_claim([], "one run collapses")
 
 
 def test_an_expression_of_constants_is_found():
