@@ -203,8 +203,8 @@ def format_list(values: Sequence[float | Estimate], digits: int = 1, sign: bool 
     """Write some numbers, or the means of estimates, one after the other.
 
     Example:
-        >>> format_list([4.58, 2.23, 1.74])
-        '4.6, 2.2 and 1.7'
+        >>> format_list([4.58, 2.23, 1.75])
+        '4.6, 2.2 and 1.8'
 
     """
     *first, last = (format_fixed(value, digits, sign) for value in values)
