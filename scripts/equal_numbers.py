@@ -38,8 +38,10 @@ def write_repeating_decimal(number: Fraction) -> str | None:
     r"""Write a fraction as a decimal that repeats from its first digit on, if it does.
 
     Example:
-        >>> write_repeating_decimal(Fraction(1, 3)), write_repeating_decimal(Fraction(25, 11)), write_repeating_decimal(Fraction(1, 6))
-        ('0.\\overline{3}', '2.\\overline{27}', None)
+        >>> write_repeating_decimal(Fraction(1, 3)), write_repeating_decimal(Fraction(25, 11))
+        ('0.\\overline{3}', '2.\\overline{27}')
+        >>> write_repeating_decimal(Fraction(1, 6)) is None
+        True
 
     """
     for digits in range(1, 7):

@@ -204,6 +204,6 @@ def mlflow_template(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def mlflow_database(tables, tmp_path) -> Path:
+def mlflow_database(mlflow_template, tmp_path) -> Path:
     """A copy of it where small runs look for one."""
-    return Path(shutil.copyfile(tables, tmp_path / "mlflow.db"))
+    return Path(shutil.copyfile(mlflow_template, tmp_path / "mlflow.db"))

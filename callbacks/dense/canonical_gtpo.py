@@ -22,8 +22,8 @@ def canonical_gtpo_advantages(
 ) -> Tensor:
     """Standardise entropy-shaped token rewards, right and wrong answers apart.
 
-    Eq. 3, 5 and 6 of Tan et al. (2025, arXiv:2508.04349); see :func:`shaped_rewards` and :func:`outcome_normalized`. The
-    GTPO of the SEPA paper differs: :class:`callbacks.tokens.gtpo.GTPO` is a factor that ignores the outcome.
+    Eq. 3, 5 and 6 of Tan et al. (2025, arXiv:2508.04349); see :func:`shaped_rewards` and :func:`outcome_normalized`.
+    The GTPO of the SEPA paper differs: :class:`callbacks.tokens.gtpo.GTPO` is a factor that ignores the outcome.
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.

@@ -169,8 +169,10 @@ def find_special_kind(path: Path | str) -> str | None:
     """Say what a path is that is neither a file nor a folder; None for these, and where nothing is.
 
     Example:
-        >>> find_special_kind("/dev/zero"), find_special_kind("/proc/self/environ"), find_special_kind("configs"), find_special_kind("no/such/file")
-        ('a device', 'a part of the running system', None, None)
+        >>> find_special_kind("/dev/zero"), find_special_kind("/proc/self/environ")
+        ('a device', 'a part of the running system')
+        >>> find_special_kind("configs"), find_special_kind("no/such/file")
+        (None, None)
 
     """
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.config import strict_yaml
+from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.run_folder.layout import RunFolder
 
@@ -41,6 +42,8 @@ def hash_config(config: Any) -> str:
 def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
     """Return a line for every leaf that differs, with both values; types count, so 1 is not true.
 
+    A dotted path and its former form are one value.
+
     Args:
         declared: nested mappings and lists.
         executed: likewise.
@@ -49,12 +52,17 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     Example:
         >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
         ['model.eta: declared 0.5, executed nothing']
+        >>> list_differences({"by": "rlcredit.engines.in_process"}, {"by": "rlcredit.decoding.in_process"})
+        []
 
     """
     before, after = flatten_config(declared), flatten_config(executed)
 
     def shown(leaves: Mapping[str, Any], name: str) -> str:
-        return repr(leaves[name]) if name in leaves else ABSENT
+        if name not in leaves:
+            return ABSENT
+        value = leaves[name]
+        return repr(resolve_former_path(value) if isinstance(value, str) else value)
 
     return [
         f"{name}: {names[0]} {shown(before, name)}, {names[1]} {shown(after, name)}"

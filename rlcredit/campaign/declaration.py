@@ -239,8 +239,10 @@ def drop_condition_folder(file: str) -> str:
     """Leave out the folder of a shipped condition: moving it to another folder does not change a declaration.
 
     Example:
-        >>> drop_condition_folder("configs/conditions/sepa_paper/c1_grpo.yaml"), drop_condition_folder("my/c1_grpo.yaml")
-        ('configs/conditions/c1_grpo.yaml', 'my/c1_grpo.yaml')
+        >>> drop_condition_folder("configs/conditions/sepa_paper/c1_grpo.yaml")
+        'configs/conditions/c1_grpo.yaml'
+        >>> drop_condition_folder("my/c1_grpo.yaml")
+        'my/c1_grpo.yaml'
 
     """
     return FOLDER_OF_CONDITION.sub(r"\1", file)

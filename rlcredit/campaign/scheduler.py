@@ -9,12 +9,12 @@ from pathlib import Path
 import yaml
 
 from rlcredit.base.files import write_atomically
+from rlcredit.base.messages import format_duration
 from rlcredit.campaign import run_state
 from rlcredit.campaign.campaign_record import FAILED, FINISHED, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
-from rlcredit.campaign.plan_text import format_duration
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
 from rlcredit.campaign.run_process import POLLED
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments
@@ -129,7 +129,8 @@ class RunScheduler:
         self.ledger.update_run(spec, state="retrying" if again else FAILED, seconds=seconds, status=status)
         how = f"status {status}" if status else "an evaluation missing"
         view.print_event(
-            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; the end of its log:"
+            f"{'crashed' if again else 'FAILED':<10} {spec.name}   {how}, {format_duration(elapsed)}; "
+            "the end of its log:"
         )
         view.print_event("\n".join(f"    {line}" for line in run_state.read_log_tail(spec.folder)))
         return again

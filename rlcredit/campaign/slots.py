@@ -59,9 +59,11 @@ def make_slot_environments(
         available: cores.
 
     Example:
-        >>> make_slot_environments([], slots=None, threads=2, available=8)[0], len(make_slot_environments([], None, 2, 8))
+        >>> environments = make_slot_environments([], slots=None, threads=2, available=8)
+        >>> environments[0], len(environments)
         ({'OMP_NUM_THREADS': '2'}, 4)
-        >>> [slot["CUDA_VISIBLE_DEVICES"] for slot in make_slot_environments(["0", "1"], slots=3, threads=1, available=8)]
+        >>> environments = make_slot_environments(["0", "1"], slots=3, threads=1, available=8)
+        >>> [slot["CUDA_VISIBLE_DEVICES"] for slot in environments]
         ['0', '1', '0']
 
     """

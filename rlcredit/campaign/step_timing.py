@@ -35,7 +35,7 @@ def measure_conditions(
     *,
     measure: bool = True,
 ) -> dict[str, Seconds]:
-    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured, and once.
+    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured.
 
     Args:
         arguments: of a run, by condition.
@@ -45,7 +45,7 @@ def measure_conditions(
         measure: whether to measure what has not been measured before; if not, it is left out.
 
     """
-    file, place = root / TIMINGS, (type(launcher).__name__, launcher.threads)
+    file, place = root / TIMINGS, (launcher.label, launcher.threads)
     timings: dict[str, Seconds] = {}
     remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():

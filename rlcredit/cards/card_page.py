@@ -47,8 +47,10 @@ def format_unit_value(number: float, unit: str) -> str:
     """Write a number in its unit.
 
     Example:
-        >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points"), format_unit_value(float("nan"), "share")
-        ('1.2 %', '14.4°', '-2.00', '')
+        >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points")
+        ('1.2 %', '14.4°', '-2.00')
+        >>> format_unit_value(float("nan"), "share")
+        ''
         >>> format_unit_value(0.258, "number"), format_unit_value(-1.4e-08, "number")
         ('0.258', '0')
 

@@ -70,7 +70,8 @@ def resolve_card_policy(named: str) -> CardPolicy:
     meant = find_closest_name(named, list_policy_names())
     raise ValueError(
         f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
-        f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. Subjects stand before --organism."
+        f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
+        "Subjects stand before --organism."
     )
 
 

@@ -14,6 +14,7 @@ import yaml
 from rlcredit.base.files import write_atomically
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import code_fingerprint, strict_yaml
+from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.config.values import validate_folder_name
@@ -247,6 +248,7 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
 
 
 def _resolve_class_path(named: str) -> CardCondition:
+    named = resolve_former_path(named)
     by_name = {cls.__name__: cls for cls in find_operator_classes()}
     by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
     if cls := by_name.get(named) or by_path.get(named):

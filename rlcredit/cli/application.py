@@ -51,7 +51,7 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
 from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 
@@ -335,7 +335,10 @@ SIGNALS = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
-    """Run the command line; ``args`` defaults to that of the process. Statuses are those of :mod:`rlcredit.base.exit_status`."""
+    """Run the command line; ``args`` defaults to that of the process.
+
+    Statuses are those of :mod:`rlcredit.base.exit_status`.
+    """
     with SIGNALS.handle_signals():
         try:
             run_credit_cli(args)

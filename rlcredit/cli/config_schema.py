@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.strict_yaml import parse_yaml, read_yaml, shorten_name
 
 Roots = Mapping[str, type]
@@ -93,7 +94,7 @@ def _find_named_class(node: Any, base: type) -> type:
 
 def _find_imported_object(path: str) -> Any:
     """Return what a dotted path names in a module that has been imported; nothing is imported for a message."""
-    module, _, name = path.rpartition(".")
+    module, _, name = resolve_former_path(path).rpartition(".")
     return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 

@@ -102,8 +102,8 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
         address = to.tracking_uri if resolve_tracking_uri(fallback) == resolve_tracking_uri(to.tracking_uri) else None
     else:
         raise ValueError(
-            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; or name "
-            f"another, there or in {VARIABLE}."
+            f"only the folder names the tracker {to.tracking_uri}. To deliver there: {to.delivery_command(run.path)}; "
+            f"or name another, there or in {VARIABLE}."
         )
     assert MLflowDestination(address, "", "", {}).address
     if to.artifact_location and not options.artifact_location:
@@ -122,8 +122,8 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
         if not _deliver_with_timeout(delivery, to.status or "KILLED"):
             silent.add(to.address)
             print(
-                f"error: {run.path}: MLflow at {to.shown_address} has taken nothing for {SILENCE:.0f} s. What has arrived is "
-                "noted; the same command brings the rest, once it answers.",
+                f"error: {run.path}: MLflow at {to.shown_address} has taken nothing for {SILENCE:.0f} s. What has "
+                "arrived is noted; the same command brings the rest, once it answers.",
                 file=sys.stderr,
             )
             return FAILED
@@ -132,8 +132,8 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
         return FAILED
     except Exception as error:  # noqa: BLE001  (any error of a tracker; its message may hold an address)
         print(
-            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({type(error).__name__}). Try the same command "
-            "again when it does.",
+            f"error: {run.path}: MLflow at {to.shown_address} has not taken it ({type(error).__name__}). Try the same "
+            "command again when it does.",
             file=sys.stderr,
         )
         return FAILED

@@ -33,8 +33,10 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     """Return the most similar name, whatever the case of its letters; None if all are far off.
 
     Example:
-        >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"]), find_closest_name("x", ["sampling"])
-        ('sampling', 'GTPO', None)
+        >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"])
+        ('sampling', 'GTPO')
+        >>> find_closest_name("x", ["sampling"]) is None
+        True
 
     """
     if name in known:

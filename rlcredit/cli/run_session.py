@@ -1,4 +1,4 @@
-"""A run from start to end: the lock of its folder, its checkpoint, its record, its status, and where its results are."""
+"""A run from start to end: the lock of its folder, its checkpoint, record and status, and where its results are."""
 
 import contextlib
 import dataclasses
@@ -154,8 +154,8 @@ class RunSession:
             longer = " and more --trainer.max_steps" if finished else ""
             on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
             raise ValueError(
-                f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: {'; '.join(results)}. "
-                f"Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
+                f"{path} holds {run}, last written {self.folder.describe_last_write(self.checkpoints)}: "
+                f"{'; '.join(results)}. Give the new run a place of its own: {own}.{on} Or replace this one: --replace."
             )
 
     @property

@@ -16,6 +16,7 @@ import jsonargparse
 import jsonargparse._typehints as typehints
 
 from rlcredit.config.error_messages import describe_exception
+from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.module_source import (
     CALLBACKS,
     find_definition,
@@ -80,8 +81,9 @@ def _refuse_unpatched_import() -> None:
 def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
     """Import what a configuration names, unless it is refused."""
     refuse_invalid_class_path(path)
+    present = resolve_former_path(path) if _is_dotted_path(path) else path
     try:
-        obj = _OriginalImport.plain(path, *args, **kwargs)
+        obj = _OriginalImport.plain(present, *args, **kwargs)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         if not _is_dotted_path(path):
             raise
@@ -175,7 +177,7 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     mapping = _view_as_mapping(config)
     owner, arguments, inside = next(_find_hint_classes(hint), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = _OriginalImport.plain(path)
+        owner = _OriginalImport.plain(resolve_former_path(path))
         _refuse_wrong_class(path, owner, tuple(_find_hint_classes(hint)), key)
         inside = f"{key}.init_args"
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}

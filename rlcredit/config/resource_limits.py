@@ -28,8 +28,10 @@ def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | No
         seconds: of processor time that it may take, and three times as many by the clock.
 
     Example:
-        >>> find_resource_excess(lambda: 1 + 1, 1.0), find_resource_excess(lambda: [][0], 1.0), find_resource_excess(lambda: bytes(2**40), 1.0)
-        (None, None, 'more than 4 GiB of memory')
+        >>> find_resource_excess(lambda: 1 + 1, 1.0), find_resource_excess(lambda: [][0], 1.0)
+        (None, None)
+        >>> find_resource_excess(lambda: bytes(2**40), 1.0)
+        'more than 4 GiB of memory'
 
     """
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # there may be other threads

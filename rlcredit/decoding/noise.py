@@ -58,7 +58,10 @@ def _make_philox_generator(seed: int, step: int, prompt: int, sample: int) -> np
 
 
 def sampling_seeds(seed: int, step: int, prompts: list[int], samples: list[int]) -> list[int]:
-    """Return one seed per row, below 2**63, for an engine that draws by itself; names as for :func:`sampling_uniforms`."""
+    """Return one seed per row, below 2**63, for an engine that draws by itself.
+
+    The arguments are those of :func:`sampling_uniforms`.
+    """
     rows = zip(prompts, samples, strict=True)
     return [int(_make_philox_generator(seed, step, prompt, sample).random_raw()) >> 1 for prompt, sample in rows]
 
@@ -90,8 +93,10 @@ def stream_number(name: str, number: int = 0) -> int:
         number: tells streams of one operator apart, from 0 to below 2**32.
 
     Example:
-        >>> stream_number("RandomMask", 3), stream_number("RandomPlanner", 3), stream_number("MyMask") == stream_number("MyOtherMask")
-        (6, 7, False)
+        >>> stream_number("RandomMask", 3), stream_number("RandomPlanner", 3)
+        (6, 7)
+        >>> stream_number("MyMask") == stream_number("MyOtherMask")
+        False
 
     """
     if name in STREAMS:

@@ -155,9 +155,10 @@ class VLLMServer(Engine):
             status == REFUSED and "already been loaded" in summarise_server_error(content)
         ):  # the first answer was lost
             return
+        answer = summarise_server_error(content)
         hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
         raise EngineUnavailable(
-            f"{url} does not take the adapter ({status}: {summarise_server_error(content)}). {hint if status == UNKNOWN else ''}"
+            f"{url} does not take the adapter ({status}: {answer}). {hint if status == UNKNOWN else ''}"
             "It must be able to read the folder; see model.engine.init_args.folder."
         )
 
@@ -176,7 +177,8 @@ class VLLMServer(Engine):
             status, content = await transport.post(f"{url}/v1/completions", body)
         if status != OK:
             raise EngineUnavailable(
-                f"{url} does not answer a prompt of {len(body['prompt'])} tokens ({status}: {summarise_server_error(content)})."
+                f"{url} does not answer a prompt of {len(body['prompt'])} tokens "
+                f"({status}: {summarise_server_error(content)})."
             )
         answer = content["choices"][0]
         tokens, logprobs = answer.get("token_ids"), (answer.get("logprobs") or {}).get("token_logprobs")

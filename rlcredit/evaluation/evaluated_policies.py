@@ -19,6 +19,9 @@ from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_ch
 from rlcredit.run_folder.layout import RunFolder
 
 BASE = "base"
+CLASS = "rlcredit.policy.Policy"
+"""Class path of a policy in a saved configuration. It names folders of answers, wherever the class is defined."""
+
 SMALL = 2**20
 """Bytes of a file of a model that are read to tell it from another; of larger ones only name and size are."""
 
@@ -96,8 +99,8 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
         contestant = _find_run_policy(path)
     else:
         raise ValueError(
-            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter in PEFT's "
-            f"format ({CONFIG})."
+            f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter "
+            f"in PEFT's format ({CONFIG})."
         )
     if model is not None:
         taken = _resolve_model_settings(model)["init_args"]
@@ -176,7 +179,7 @@ def _normalise_policy_settings(described: Mapping[str, Any]) -> dict[str, Any]:
     """Return a class and its arguments, however they were written."""
     if "class_path" in described:
         return {"class_path": described["class_path"], "init_args": dict(described.get("init_args") or {})}
-    return {"class_path": f"{Policy.__module__}.{Policy.__name__}", "init_args": dict(described)}
+    return {"class_path": CLASS, "init_args": dict(described)}
 
 
 def _merge_policy_arguments(settings: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,8 +113,8 @@ class EvaluationFolder:
         if differing := list_setting_differences(before["settings"], settings):
             more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
             raise ValueError(
-                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. Name "
-                "another folder, or leave --out out."
+                f"--out: {shorten_name(self.path)} was begun with other settings: {'; '.join(differing[:3])}{more}. "
+                "Name another folder, or leave --out out."
             )
         if others := list_setting_differences(before["versions"], versions):
             print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")

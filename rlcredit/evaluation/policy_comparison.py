@@ -104,7 +104,10 @@ def _test_paired_differences(values: NDArray[np.float64]) -> TTest:
 
 
 def _paired_equivalence_p(test: TTest, margin: float) -> float:
-    """Return the chance of such differences if the true one lay beyond the margin; see :func:`_test_paired_differences`."""
+    """Return the chance of such differences if the true one lay beyond the margin.
+
+    Differences that are all equal are bounded as in :func:`_test_paired_differences`.
+    """
     if test.standard_error:
         return equivalence_test(test, margin).p
     return (1 - max(0.0, margin - abs(test.difference))) ** (test.df + 1)

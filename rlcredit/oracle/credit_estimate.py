@@ -22,7 +22,8 @@ class TrueCredit:
         p: p-value of no credit, by the exact sign test on the continuations that the token made right and wrong, shape
             ``(N, T)`` float64.
         mask: true on sampled tokens, shape ``(N, T)``.
-        information: what the token says about the verdict, in nats; see :func:`verdict_information`, shape ``(N, T)`` float64.
+        information: what the token says about the verdict, in nats; see :func:`verdict_information`, shape
+            ``(N, T)`` float64.
 
     """
 

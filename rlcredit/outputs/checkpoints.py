@@ -35,8 +35,8 @@ class DurableCheckpoints(TorchCheckpointIO):
         except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
             _raise_hidden_signal(error)
             raise StorageUnavailable(
-                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of losing "
-                "what it learns. Make room, then continue with --ckpt_path last."
+                f"No checkpoint can be written to {path} ({_describe_cause(error)}), so training stops here instead of "
+                "losing what it learns. Make room, then continue with --ckpt_path last."
             ) from error
 
     def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:

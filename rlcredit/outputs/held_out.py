@@ -1,4 +1,7 @@
-"""The held-out evaluation of a run: also after the last step, every verdict in a file, the result on top of MLflow's page."""
+"""The held-out evaluation of a run, which also follows the last step.
+
+Every verdict goes into a file, and the result stands on top of MLflow's page.
+"""
 
 import hashlib
 import json
@@ -125,7 +128,8 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
     """Return a table of held-out results in Markdown, an evaluation a line.
 
     Example:
-        >>> print(render_held_out_table([(0, {"val/pass_at_1": 0.4697, "val/loss": 1.0}), (100, {"val/pass_at_1": 0.97})]))
+        >>> first, latest = {"val/pass_at_1": 0.4697, "val/loss": 1.0}, {"val/pass_at_1": 0.97}
+        >>> print(render_held_out_table([(0, first), (100, latest)]))
         | held out after | pass_at_1 |
         |---|---|
         | 0 steps | 0.470 |

@@ -73,7 +73,7 @@ class ProcessWatchdog(Callback):
         """Turn the error of an exchange into a message.
 
         Raises:
-            NoCompanion: another process has ended.
+            ProcessLost: another process has ended.
 
         """
         if self.watch is not None and isinstance(exception, RuntimeError) and LOST.search(str(exception)):

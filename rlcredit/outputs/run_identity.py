@@ -99,7 +99,7 @@ class RunIdentity(Callback):
     Attributes:
         record: of the run, once it has been opened.
         parameters: shown beside the run; the full configuration is an artifact.
-        flat: further ones, by which runs can be sorted; see :func:`rlcredit.outputs.run_identity.collect_flat_parameters`.
+        flat: further ones, by which runs can be sorted; see :func:`collect_flat_parameters`.
 
     """
 

@@ -44,9 +44,10 @@ _NAME = re.compile(r"lm\.base_model\.model\.(?P<layer>.+)\.lora_(?P<factor>[AB])
 
 
 def read_adapter_settings(folder: Path) -> tuple[dict[str, Any], str]:
-    """Return the arguments of :class:`~rlcredit.policy.policy.LoRA` that an adapter folder describes, and its base model.
+    """Return the LoRA settings that an adapter folder describes, and its base model.
 
-    The base model is empty where the folder names none, and the short name wherever one of rlcredit's own lay.
+    The settings are arguments of :class:`~rlcredit.policy.policy.LoRA`. The base model is empty where the folder names
+    none, and the short name wherever one of rlcredit's own lay.
 
     Raises:
         ValueError: it is no plain LoRA, or cannot be read.
@@ -64,16 +65,17 @@ def read_adapter_settings(folder: Path) -> tuple[dict[str, Any], str]:
         value = config.get(name)
         if name not in (*READ, *IDLE) and (value not in PLAIN[name] if name in PLAIN else value):
             raise ValueError(
-                f"{shorten_name(folder / CONFIG)}: {shorten_name(name)} is {shorten_name(repr(value))}; only plain LoRA adapters can be "
-                f"read. {MERGE}"
+                f"{shorten_name(folder / CONFIG)}: {shorten_name(name)} is {shorten_name(repr(value))}; only plain "
+                f"LoRA adapters can be read. {MERGE}"
             )
     if not (folder / WEIGHTS).is_file():
         raise ValueError(f"{shorten_name(folder)}: {WEIGHTS} is missing. Save the adapter with safetensors.")
     rank, alpha, targets = (config.get(name) for name in ("r", "lora_alpha", "target_modules"))
     named = isinstance(targets, str) or (isinstance(targets, list) and all(isinstance(each, str) for each in targets))
     if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float) or not targets or not named:
+        found = shorten_name(repr((rank, alpha, targets)))
         raise ValueError(
-            f"{shorten_name(folder / CONFIG)}: r, lora_alpha and target_modules are {shorten_name(repr((rank, alpha, targets)))}; "
+            f"{shorten_name(folder / CONFIG)}: r, lora_alpha and target_modules are {found}; "
             "expected a number from 1, a number, and names of layers."
         )
     if config.get("use_rslora"):
@@ -123,7 +125,8 @@ def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> Non
         rank, size = weight.shape if match and match["factor"] == "A" else weight.shape[::-1]
         if match is None or sizes is None or (rank, size) != (policy.lora.rank, sizes[match["factor"]]):
             raise ValueError(
-                f"{shorten_name(policy.path)}: the adapter is not of this model: {name} has shape {tuple(weight.shape)}."
+                f"{shorten_name(policy.path)}: the adapter is not of this model: "
+                f"{name} has shape {tuple(weight.shape)}."
             )
 
 

@@ -258,8 +258,8 @@ class Policy(nn.Module):
         """Write questions as :class:`~rlcredit.policy.prompt_format.PromptFormat` says; a text is one turn of the user.
 
         Returns:
-            Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple of 16 so that
-            few shapes occur.
+            Token ids, with :data:`~rlcredit.policy.prompt_format.PADDING` on the left, shape ``(P, L)``, L a multiple
+            of 16 so that few shapes occur.
 
         Raises:
             PromptError: the tokenizer cannot write one, or one is longer than the model can read.

@@ -16,7 +16,7 @@ from rlcredit.policy.model_loading import Quantization
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
 PROMPT = 512
@@ -77,7 +77,8 @@ def estimate_update_memory(
     logits = memory.logit_bytes(architecture, tokens)
     least = "at least " if micro == "auto" else ""
     return kept + logits, (
-        f"update, {least}{rows} completion{'s'[: rows > 1]} at a time: activations {format_bytes(kept)}, logits {format_bytes(logits)}"
+        f"update, {least}{rows} completion{'s'[: rows > 1]} at a time: activations {format_bytes(kept)}, "
+        f"logits {format_bytes(logits)}"
     )
 
 
@@ -198,7 +199,8 @@ def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, 
         fewer = f"Hold the weights in fewer bits ({' or '.join(found.fitting)}), or use" if found.fitting else "Use"
         raise ValueError(
             f"model.policy.path: {shorten_name(module.policy.path)} takes at least {format_bytes(found.policy)} "
-            f"({found.said[0]}), and {found.where} has {format_bytes(found.room)}. {fewer} a smaller model or a larger machine."
+            f"({found.said[0]}), and {found.where} has {format_bytes(found.room)}. {fewer} a smaller model "
+            "or a larger machine."
         )
     return found
 
@@ -207,11 +209,17 @@ def _estimate_from_weight_count(known: PolicySizes, module: PolicyModule, there:
     policy = module.policy
     bits = memory.QUANTIZED[policy.quantization] if policy.quantization else memory.BYTES[policy.dtype]
     least = known.parameters * bits
-    said = f"{known.parameters:,} weights, at least {format_bytes(least)}; what its architecture takes otherwise is not known"
+    said = (
+        f"{known.parameters:,} weights, at least {format_bytes(least)}; "
+        "what its architecture takes otherwise is not known"
+    )
     return MemoryEstimate(least, 0.0, 0.0, *there, (said,), ())
 
 
 def _describe_weights(policy: Policy, parameters: int, frozen: float, trained: int, adapter: int) -> str:
     held = f"{policy.quantization} (the rest {policy.dtype})" if policy.quantization else policy.dtype
     kept = " with gradients and moments" if adapter == memory.TRAINED * trained else ""
-    return f"{parameters:,} weights in {held}: {format_bytes(frozen)}; {trained:,} of the adapter{kept}: {format_bytes(adapter)}"
+    return (
+        f"{parameters:,} weights in {held}: {format_bytes(frozen)}; "
+        f"{trained:,} of the adapter{kept}: {format_bytes(adapter)}"
+    )

@@ -77,8 +77,8 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
     )
     if len(set(policy.prompt.render_conversations(tokenizer, [*asked, parse_conversation("2 + 3 =")]))) == 1:
         raise ValueError(
-            f"model.policy.path: the chat template of {shorten_name(policy.path)!r} leaves out the question, so that all "
-            "prompts are the same. Repair that file, take it from where the model was published, or set "
+            f"model.policy.path: the chat template of {shorten_name(policy.path)!r} leaves out the question, so that "
+            "all prompts are the same. Repair that file, take it from where the model was published, or set "
             "model.policy.prompt.chat to false."
         )
     refuse_unfit_tokenizer(policy, tokenizer, model)
@@ -125,8 +125,8 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
     """
     if excess := find_resource_excess(attempt, seconds):
         raise ValueError(
-            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at fault: "
-            "repair that file, or take it from where the model was published. Without a template, "
+            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at "
+            "fault: repair that file, or take it from where the model was published. Without a template, "
             "model.policy.prompt.chat must be false."
         )
 

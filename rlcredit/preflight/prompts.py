@@ -65,9 +65,13 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
     else:
         what = f"the longest prompt and its answer may have {tokens + most:,} tokens, and {name} reads {context:,}"
         way = "Lower max_tokens of model.sampling and model.validation. "
+    if left_out < len(examples):
+        shortening = asked.suggest_shortening(characters, left_out)
+    else:
+        shortening = Task.suggest_shortening(asked, 0, 0)
     raise PromptError(
         f"{asked.locate_example(longest)}: {what}. Too long are {len(longer):,} of {len(examples):,} prompts. {way}"
-        f"{asked.suggest_shortening(characters, left_out) if left_out < len(examples) else Task.suggest_shortening(asked, 0, 0)}"
+        f"{shortening}"
     )
 
 

@@ -65,16 +65,16 @@ def refuse_unreadable_weights(policy: Policy) -> None:
     folder = Path(policy.location)
     if (folder / ADAPTER).is_file():
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base model; "
-            "`sample`, `evaluate` and `export` take the folder as --adapter."
+            f"model.policy.path: {shorten_name(policy.path)!r} is the folder of an adapter ({ADAPTER}). Name its base "
+            "model; `sample`, `evaluate` and `export` take the folder as --adapter."
         )
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         if any(folder.glob("*.bin")):
             load = f"AutoModelForCausalLM.from_pretrained('{folder}', dtype='auto', use_safetensors=False)"
             command = f"from transformers import AutoModelForCausalLM; {load}.save_pretrained('{folder}')"
             raise ValueError(
-                f"model.policy.path: {shorten_name(policy.path)!r} has its weights as .bin files, which may run code when "
-                f'read; only safetensors are. If you trust them, save them as such: python -c "{command}"'
+                f"model.policy.path: {shorten_name(policy.path)!r} has its weights as .bin files, which may run code "
+                f'when read; only safetensors are. If you trust them, save them as such: python -c "{command}"'
             )
         for file in folder.glob("*.gguf"):
             raise ValueError(_explain_gguf_weights(policy, file))
@@ -99,8 +99,8 @@ def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
     missing = next((file for file in ("config.json", *files) if not (folder / file).is_file()), None)
     if missing:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} holds no whole model, {shorten_name(missing)} is missing. Name a "
-            "folder that `save_pretrained` has written, with its tokenizer."
+            f"model.policy.path: {shorten_name(policy.path)!r} holds no whole model, {shorten_name(missing)} is "
+            "missing. Name a folder that `save_pretrained` has written, with its tokenizer."
         )
     for file in files:
         try:
@@ -108,15 +108,15 @@ def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
                 pass
         except SafetensorError as error:
             raise ValueError(
-                f"model.policy.path: {shorten_name(file)} of {shorten_name(policy.path)!r} is damaged, or no whole file "
-                f"({shorten_name(str(error))}). Copy or download it again."
+                f"model.policy.path: {shorten_name(file)} of {shorten_name(policy.path)!r} is damaged, or no whole "
+                f"file ({shorten_name(str(error))}). Copy or download it again."
             ) from None
 
 
 def _explain_gguf_weights(policy: Policy, file: Path) -> str:
     return (
-        f"model.policy.path: {shorten_name(policy.path)!r} has its weights as GGUF. Make a folder of them and name that: "
-        f"python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
+        f"model.policy.path: {shorten_name(policy.path)!r} has its weights as GGUF. Make a folder of them and name "
+        f"that: python scripts/fetch_smollm2.py --gguf {file} --out policies/{file.stem}"
     )
 
 
@@ -145,9 +145,9 @@ def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> N
         )
     if kind not in CONFIG_MAPPING:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} is of model_type {shorten_name(kind)!r}, which transformers "
-            f"{__version__} does not know, and code that comes with a model is not run. Name another model, or install "
-            "a version that has it."
+            f"model.policy.path: {shorten_name(policy.path)!r} is of model_type {shorten_name(kind)!r}, which "
+            f"transformers {__version__} does not know, and code that comes with a model is not run. Name "
+            "another model, or install a version that has it."
         )
 
 
@@ -204,13 +204,14 @@ def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
     """
     if not tokenizer.is_fast:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} has a tokenizer of Python code ({type(tokenizer).__name__}); "
-            "completions are decoded token by token, which takes a tokenizer.json. Save one with it."
+            f"model.policy.path: {shorten_name(policy.path)!r} has a tokenizer of Python code "
+            f"({type(tokenizer).__name__}); completions are decoded token by token, which takes a "
+            "tokenizer.json. Save one with it."
         )
     if not tokenizer("4 + 3 =", add_special_tokens=False)["input_ids"]:
         raise ValueError(
-            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} writes no token for a text; a tokenizer.json "
-            "is missing. Copy that of the model there."
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} writes no token for a text; a "
+            "tokenizer.json is missing. Copy that of the model there."
         )
     rows = model.get_input_embeddings().num_embeddings
     beyond = {
@@ -222,9 +223,10 @@ def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
         load = f"m = AutoModelForCausalLM.from_pretrained('{policy.location}', dtype='auto')"
         save = f"m.resize_token_embeddings({max(beyond) + 1}); m.save_pretrained('NEW')"
         raise ValueError(
-            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} is larger than its model: of its tokens "
-            f"{len(beyond):,} lie beyond the {rows:,} that have an embedding, {shorten_name(beyond[min(beyond)])!r} first. "
-            "Use the tokenizer that the model was trained with, or write a model with more rows and copy the tokenizer "
+            f"model.policy.path: the tokenizer of {shorten_name(policy.path)!r} is larger than its model: of its "
+            f"tokens {len(beyond):,} lie beyond the {rows:,} that have an embedding, "
+            f"{shorten_name(beyond[min(beyond)])!r} first. Use the tokenizer that the model was trained "
+            "with, or write a model with more rows and copy the tokenizer "
             f'to it: python -c "from transformers import AutoModelForCausalLM; {load}; {save}"'
         )
 
@@ -252,9 +254,9 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
         found.append("what it returns is not what its output embedding gives")
     if found:
         raise ValueError(
-            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). Scores "
-            "are taken from hidden states times the output embedding, which would be another policy. Use a model "
-            "without, as those of the Llama, Qwen2 and Qwen3 families."
+            f"model.policy.path: {shorten_name(policy.path)!r} scales, caps or biases its logits ({', '.join(found)}). "
+            "Scores are taken from hidden states times the output embedding, which would be another policy. Use a "
+            "model without, as those of the Llama, Qwen2 and Qwen3 families."
         )
 
 

@@ -207,8 +207,8 @@ class DeliveryThread(threading.Thread):
     def _give_up(self, refused: TrackerRefusal) -> None:
         record = self.delivery.folder.record
         print_message(
-            f"warning: MLflow at {self.delivery.to.shown_address} refuses this run: {refused}. The run goes on; {record} keeps "
-            "everything."
+            f"warning: MLflow at {self.delivery.to.shown_address} refuses this run: {refused}. "
+            f"The run goes on; {record} keeps everything."
         )
         self.refused = True
 
@@ -217,8 +217,8 @@ class DeliveryThread(threading.Thread):
         self.trouble = type(error).__name__
         record = self.delivery.folder.record
         warn_once(
-            f"MLflow at {self.delivery.to.shown_address} does not take the record of this run ({self.trouble}). The run goes "
-            f"on; {record} keeps everything and is delivered as soon as it can be.",
+            f"MLflow at {self.delivery.to.shown_address} does not take the record of this run ({self.trouble}). "
+            f"The run goes on; {record} keeps everything and is delivered as soon as it can be.",
             KIND,
         )
 

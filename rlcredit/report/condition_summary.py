@@ -134,7 +134,7 @@ def estimate_over_runs(values: list[float]) -> MeanEstimate:
 
     Example:
         >>> estimate_over_runs([0.5]), round(estimate_over_runs([0.5, 0.7]).mean, 2)
-        (Estimate(mean=0.5, interval=None), 0.6)
+        (MeanEstimate(mean=0.5, interval=None), 0.6)
 
     """
     mean, runs = float(np.mean(values)), len(values)

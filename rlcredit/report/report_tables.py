@@ -100,7 +100,8 @@ def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTabl
             format_p_value(comparison.p_equivalence),
             f"{comparison.effect.g:.2f}" if comparison.effect else NONE,
             f"{comparison.improves:.0%}" if comparison.improves is not None else NONE,
-            f"{format_signed_points(comparison.area.difference)} ({format_difference_interval(comparison.area.interval)})"
+            f"{format_signed_points(comparison.area.difference)} "
+            f"({format_difference_interval(comparison.area.interval)})"
             if comparison.area
             else NONE,
         )

@@ -37,8 +37,8 @@ def benjamini_hochberg_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
 
     .. math:: \tilde p_{(i)} = \min_{j \ge i} \min(1, \tfrac{m}{j}\, p_{(j)})
 
-    For screening many conditions; a claim about one of them wants ``holm``. Assumes independent or positively
-    dependent tests (Benjamini and Hochberg, 1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
+    For screening many conditions; a claim about one of them wants ``holm_adjusted_p``. Assumes independent or
+    positively dependent tests (Benjamini and Hochberg, 1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
 
     Args:
         ps: one per condition, shape ``(m,)``.

@@ -38,7 +38,7 @@ def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) ->
         confidence: :math:`\gamma`, one-sided.
 
     Example:
-        >>> round(clopper_pearson_limit(0, 8), 3), round(clopper_pearson_limit(2, 8), 3)  # none of eight: up to 31 % may
+        >>> round(clopper_pearson_limit(0, 8), 3), round(clopper_pearson_limit(2, 8), 3)  # none of 8: up to 31 % may
         (0.312, 0.6)
 
     """

@@ -62,7 +62,8 @@ def state_conclusion(
 
     A true difference at the margin or beyond is called equivalent with chance alpha at most, a true difference of zero
     better or worse with chance alpha at most. To judge a family of conditions, correct first and pass on: ``ps =
-    holm([paired_t(d).p for d in family])``, likewise the p of ``equivalence``, and the number of conditions.
+    holm_adjusted_p([paired_t_test(d).p for d in family])``, the p of ``equivalence_test`` corrected in the same way,
+    and the number of conditions.
 
     Args:
         differences: arm minus baseline for each common seed, in proportions (0.01 is one pp), shape ``(n,)``.

@@ -36,7 +36,7 @@ def equivalence_test(test: TTest, margin: float, alpha: float = 0.05) -> Equival
     margins of 2 to 3 points: keep the margin small there.
 
     Args:
-        test: ``paired_t`` of differences, or ``welch_t`` of two independent arms.
+        test: ``paired_t_test`` of differences, or ``welch_t_test`` of two independent arms.
         margin: above zero, in the unit of the values.
         alpha: of each one-sided test; gives the interval its level 1 - 2 alpha.
 

@@ -34,7 +34,7 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
     Args:
         outcomes: 0/1 verdicts of the same prompts in every run, shape ``(R, P, S)`` of runs, prompts and samples; or
             differences of two such arrays with common seeds and prompts. For a fixed set of prompts, or prompts that
-            differ between runs, take ``bootstrap_interval`` of the means of runs.
+            differ between runs, take the interval of ``paired_t_test`` over the means of runs.
         level: of the interval.
         draws: resamples.
         seed: of the resamples.

@@ -59,8 +59,10 @@ def fewest_sign_flip_pairs(alpha: float) -> int:
     """Return the least number of pairs whose sign-flip test can reach alpha at all.
 
     Example:
-        >>> fewest_sign_flip_pairs(0.05), fewest_sign_flip_pairs(0.05 / 4)  # alone, and as the first of four in Holm's procedure
-        (6, 8)
+        >>> fewest_sign_flip_pairs(0.05)
+        6
+        >>> fewest_sign_flip_pairs(0.05 / 4)  # as the first of four in Holm's procedure
+        8
 
     """
     return math.ceil(1 - math.log2(alpha))

@@ -122,8 +122,8 @@ def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest
         ValueError: there are none.
 
     Example:
-        >>> test = mean_difference_t_test([t_test(1.0, 1.0, df=4), t_test(3.0, 1.0, df=4)])  # equal spread: 4 + 4 degrees of freedom
-        >>> test.difference, round(test.standard_error, 4), round(test.df, 4)
+        >>> test = mean_difference_t_test([t_test(1.0, 1.0, df=4), t_test(3.0, 1.0, df=4)])
+        >>> test.difference, round(test.standard_error, 4), round(test.df, 4)  # equal spread: 4 + 4 degrees of freedom
         (2.0, 0.7071, 8.0)
 
     """

@@ -30,7 +30,7 @@ class HeldOutSet(NamedTuple):
         """Return the name of a metric.
 
         Example:
-            >>> HeldOutSet("", 0, None).metric("entropy"), HeldOutSet("aime", 1, None).metric("entropy")
+            >>> HeldOutSet("", 0, None).name_metric("entropy"), HeldOutSet("aime", 1, None).name_metric("entropy")
             ('val/entropy', 'val/aime/entropy')
 
         """

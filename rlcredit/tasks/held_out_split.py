@@ -43,8 +43,10 @@ def normalise_wording(text: str) -> str:
     what else changes the meaning of mathematics does.
 
     Example:
-        >>> normalise_wording("What is  4-1 ?") == normalise_wording("what is 4 \u2212 1"), normalise_wording("5! = ") == normalise_wording("5 =")
-        (True, False)
+        >>> normalise_wording("What is  4-1 ?") == normalise_wording("what is 4 \u2212 1")
+        True
+        >>> normalise_wording("5! = ") == normalise_wording("5 =")
+        False
 
     """
     alike = _RAISED.sub(lambda power: f"^{power[0]}", _INVISIBLE.sub("", text))  # or 5 squared would become 52

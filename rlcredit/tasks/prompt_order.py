@@ -27,7 +27,7 @@ class PromptOrder(Sampler[list[int]]):
 
     Example:
         >>> order = PromptOrder(size=6, batch=2, seed=0, step=lambda: 4)
-        >>> len(order), len(list(order)), sorted(order.numbers(0) + order.numbers(1) + order.numbers(2))
+        >>> len(order), len(list(order)), sorted(order.draw_numbers(0) + order.draw_numbers(1) + order.draw_numbers(2))
         (3, 2, [0, 1, 2, 3, 4, 5])
 
     """

@@ -156,8 +156,8 @@ class ReasoningGym(Task):
         require_positive("data.train_size", train_size)
         if train_size * QUESTION > read_machine_memory():
             raise ValueError(
-                f"data.train_size: {train_size:,} questions take more than the {read_machine_memory() / 2**30:,.0f} GiB of this "
-                "machine. Lower it."
+                f"data.train_size: {train_size:,} questions take more than the "
+                f"{read_machine_memory() / 2**30:,.0f} GiB of this machine. Lower it."
             )
         if name not in DATASETS:
             close = ", ".join(difflib.get_close_matches(name, DATASETS)) or "none"

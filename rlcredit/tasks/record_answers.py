@@ -73,9 +73,9 @@ class AnswerColumn:
             ValueError: what is there can be no answer.
 
         Example:
-            >>> AnswerColumn("a", "any").accepted({"a": ["0.5", "1/2"]}, "x")
+            >>> AnswerColumn("a", "any").read_answers({"a": ["0.5", "1/2"]}, "x")
             ('0.5', '1/2')
-            >>> AnswerColumn("a", "all").accepted({"a": ["4", "1,000"]}, "x")
+            >>> AnswerColumn("a", "all").read_answers({"a": ["4", "1,000"]}, "x")
             ('4, 1000',)
 
         """

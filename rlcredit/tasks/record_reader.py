@@ -18,7 +18,8 @@ class RecordReader:
     Args:
         question: column of the question; None where the template names other columns only.
         answers: column of the answer, and how it is read.
-        template: what makes the question out of columns; see :func:`~rlcredit.tasks.instruction_columns.split_instruction`.
+        template: what makes the question out of columns; see
+            :func:`~rlcredit.tasks.instruction_columns.split_instruction`.
         columns: those that it names, beside the question.
 
     """

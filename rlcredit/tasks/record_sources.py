@@ -107,8 +107,8 @@ class RecordSource(NamedTuple):
         if self.suffix in FORMS:
             if self.split not in (None, "train"):
                 raise ValueError(
-                    f"data: {shorten_name(path)} is one file, whose only split is `train`, not `{self.split}`. A file of "
-                    "held-out questions goes into data.init_args.validation."
+                    f"data: {shorten_name(path)} is one file, whose only split is `train`, not `{self.split}`. "
+                    "A file of held-out questions goes into data.init_args.validation."
                 )
             if self.name is not None:
                 raise ValueError(f"data.init_args.name: {shorten_name(path)} is one file and has no configurations.")
@@ -151,8 +151,8 @@ def _load_split(source: RecordSource, name: str | None) -> Any:
     if os.path.isfile(folder):
         way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
         raise ValueError(
-            f"data: {shorten_name(source.path)} is a file whose form is not known by its name. {way} that are read end in "
-            f"{', '.join(FORMS)}."
+            f"data: {shorten_name(source.path)} is a file whose form is not known by its name. "
+            f"{way} that are read end in {', '.join(FORMS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):
         raise ValueError(f"data: there is no file or folder {shorten_name(source.path)}.")

@@ -102,8 +102,10 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
         ValueError: a turn is malformed, or the last one is not the user's.
 
     Example:
-        >>> read_question([{"role": "user", "content": "1+1?"}], "row 0"), read_question(" ", "row 0"), read_question(7, "row 0")
-        ('1+1?', None, '7')
+        >>> read_question([{"role": "user", "content": "1+1?"}], "row 0")
+        '1+1?'
+        >>> read_question(" ", "row 0"), read_question(7, "row 0")
+        (None, '7')
 
     """
     if not isinstance(content, list):
@@ -141,8 +143,10 @@ def read_answer_list(content: Any) -> list[Any] | None:
     A text that is a list of quoted texts, as tables of text write lists, is that list.
 
     Example:
-        >>> read_answer_list(["0.5", "1/2"]), read_answer_list("['0.5', '1/2']"), read_answer_list("[0, 1]"), read_answer_list("0.5")
-        (['0.5', '1/2'], ['0.5', '1/2'], None, None)
+        >>> read_answer_list(["0.5", "1/2"]), read_answer_list("['0.5', '1/2']")
+        (['0.5', '1/2'], ['0.5', '1/2'])
+        >>> read_answer_list("[0, 1]"), read_answer_list("0.5")
+        (None, None)
 
     """
     if isinstance(content, list | tuple):

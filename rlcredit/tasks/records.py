@@ -171,9 +171,9 @@ class Records(Task):
                 training, held_out = hold_out_smallest_hashes(training)
                 number = len(held_out[: self.validation_size])
                 print_message(
-                    f"{self._training_source}: none of its questions is in the tenth that a hash of the text holds out; held "
-                    f"out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions may change. "
-                    "Name a file of held-out questions in data.init_args.validation."
+                    f"{self._training_source}: none of its questions is in the tenth that a hash of the text holds "
+                    f"out; held out {'is' if number == 1 else 'are'} {number} of {len(every)}, which more questions "
+                    "may change. Name a file of held-out questions in data.init_args.validation."
                 )
         else:
             held_out = self._read_source(self._held_out_source)
@@ -183,8 +183,8 @@ class Records(Task):
             raise ValueError(f"{self._training_source}: no question is left for training; all of them are held out.")
         if not held_out and self.validation_size != 0:
             raise ValueError(
-                f"{self._training_source}: no question is held out; it has one alone. Name a file of held-out questions in "
-                "data.init_args.validation, or a split in validation_split."
+                f"{self._training_source}: no question is held out; it has one alone. "
+                "Name a file of held-out questions in data.init_args.validation, or a split in validation_split."
             )
         return training, held_out
 
@@ -192,8 +192,8 @@ class Records(Task):
         kept, alike = separate_alike_questions(training, held_out)
         if alike:
             print_message(
-                f"{self._training_source}: {len(alike):,} questions differ from held-out ones in spaces, case or punctuation "
-                f"alone and are left out of training, first: {self.locate_example(alike[0])}"
+                f"{self._training_source}: {len(alike):,} questions differ from held-out ones in spaces, case or "
+                f"punctuation alone and are left out of training, first: {self.locate_example(alike[0])}"
             )
         return kept
 
@@ -297,7 +297,8 @@ class Records(Task):
         columns = frozenset(name for name in named if not is_within_column(answer, name) and has_column(record, name))
         if not columns and QUESTION not in self.instruction:
             raise ValueError(
-                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; found {list_columns(record)}."
+                f"{where}: data.instruction names no column but in {self.instruction!r:.80}; "
+                f"found {list_columns(record)}."
             )
         self._warn_of_braces(record, answer, columns)
         answers = AnswerColumn(answer, self.list_meaning, self.reference, self.has_decimal_commas)

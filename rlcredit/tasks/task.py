@@ -76,8 +76,8 @@ class Task(LightningDataModule):
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
         answer_formats: in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
             ``phrase``, ``hashes``, ``label``, and ``number`` and ``whole``, which count only where they are named; see
-            :func:`~rlcredit.verification.answer_formats.find_final_answer`. An answer in another of the first five is not judged,
-            and shows in ``train/unjudged``; a completion without any shows in ``train/no_answer``.
+            :func:`~rlcredit.verification.answer_formats.find_final_answer`. An answer in another of the first five is
+            not judged, and shows in ``train/unjudged``; a completion without any shows in ``train/no_answer``.
         tolerance: how far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
         verifier: dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
             class whose objects are called so, that judges instead, formats and tolerance left to it; see
@@ -244,7 +244,8 @@ class Task(LightningDataModule):
         if asked:
             rank_zero_only(warn_once)(
                 f"data.held_out.{name} asks {len(asked):,} of the {len(self.train_set):,} training questions, or asks "
-                f"them in other spaces, case or punctuation, first: {self.locate_example(asked[0])}. It measures memory in part."
+                f"them in other spaces, case or punctuation, first: {self.locate_example(asked[0])}. "
+                "It measures memory in part."
             )
 
     def check_references(self) -> None:

@@ -39,18 +39,20 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
     line introduces the next one. ``number`` is the last number, whatever it is, and ``whole`` the completion itself.
     Marks of emphasis, code and inline mathematics around an answer are taken off.
 
-    What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING` is no statement. A completion that ends while it
-    thinks, or in a box that it does not close, states no answer, whatever it stated before.
+    What stands between the marks of :data:`~rlcredit.policy.prompt_format.THINKING` is no statement. A completion
+    that ends while it thinks, or in a box that it does not close, states no answer, whatever it stated before.
 
     Args:
         text: a completion.
         formats: those that count, the most binding first.
 
     Example:
-        >>> find_final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}"), find_final_answer("The final answer is 3.5. Done.")
-        ('\\frac{1}{2}', '3.5')
-        >>> find_final_answer("#### 42"), find_final_answer("#### 42", formats=("boxed",)), find_final_answer("I do not know")
-        ('42', None, None)
+        >>> find_final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}")
+        '\\frac{1}{2}'
+        >>> find_final_answer("The final answer is 3.5. Done."), find_final_answer("I do not know")
+        ('3.5', None)
+        >>> find_final_answer("#### 42"), find_final_answer("#### 42", formats=("boxed",))
+        ('42', None)
         >>> find_final_answer(r"<think>\boxed{7}?</think> The answer is 5."), find_final_answer(r"<think>So \boxed{5}")
         ('5', None)
 

@@ -16,8 +16,10 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
         judge_reference: does the same with the reference as the answer.
 
     Example:
-        >>> judge_or_blame(lambda: int("5") == 5, lambda: int("5")), judge_or_blame(lambda: int("five") == 5, lambda: int("5"))
-        (True, 0.0)
+        >>> judge_or_blame(lambda: int("5") == 5, lambda: int("5"))
+        True
+        >>> judge_or_blame(lambda: int("five") == 5, lambda: int("5"))
+        0.0
         >>> judge_or_blame(lambda: int("5") == int("five"), lambda: int("five")) is None
         True
 

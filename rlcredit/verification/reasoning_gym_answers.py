@@ -53,7 +53,8 @@ def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
         entry: Question with its reference and metadata.
 
     Example:
-        >>> [has_answer_shape("gsm_symbolic", text, {"answer": "279"}) for text in ("279.0", "not 279", "279 or 3", "nan")]
+        >>> texts = ("279.0", "not 279", "279 or 3", "nan")
+        >>> [has_answer_shape("gsm_symbolic", text, {"answer": "279"}) for text in texts]
         [True, False, False, False]
 
     """

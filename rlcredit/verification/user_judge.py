@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from rlcredit.config.former_names import resolve_former_path
 from rlcredit.verification.fault_attribution import judge_or_blame
 
 SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
@@ -24,7 +25,7 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
 
     """
     sys.path.append(folder)
-    module, _, name = path.rpartition(".")
+    module, _, name = resolve_former_path(path).rpartition(".")
     found = getattr(importlib.import_module(module), name)
     verifier = found() if inspect.isclass(found) else found
     if not callable(verifier):

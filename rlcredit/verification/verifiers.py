@@ -55,8 +55,10 @@ def strip_name_and_unit(answer: str, reference: str) -> str:
     """Return an answer as a bare number, if its reference is one and the answer is one with a name or a unit.
 
     Example:
-        >>> strip_name_and_unit("x = 5 apples", "5"), strip_name_and_unit("5 apples", "5 pears"), strip_name_and_unit("5 or 6", "5")
-        ('5', '5 apples', '5 or 6')
+        >>> strip_name_and_unit("x = 5 apples", "5")
+        '5'
+        >>> strip_name_and_unit("5 apples", "5 pears"), strip_name_and_unit("5 or 6", "5")
+        ('5 apples', '5 or 6')
 
     """
     if len(answer) > LONGEST_EXPRESSION or read_rational(reference) is None or "%" in reference:
@@ -70,9 +72,9 @@ class MathVerifier:
     """Exact comparison first; what it cannot decide goes to math-verify, in processes that can do nothing else.
 
     What fails because of the answer is wrong: it cannot be read, is no plain mathematics
-    (:mod:`rlcredit.verification.answer_grammar`), takes too long where the reference alone does not, or takes two workers down.
-    What fails because of the reference, the judge or the machine is not judged, and so is an answer that is stated in a
-    known format which does not count.
+    (:mod:`rlcredit.verification.answer_grammar`), takes too long where the reference alone does not, or takes two
+    workers down. What fails because of the reference, the judge or the machine is not judged, and so is an answer that
+    is stated in a known format which does not count.
 
     Args:
         timeout: processor seconds that one comparison may take.

@@ -17,7 +17,7 @@ FOLDER = Path("runs") / "grpo-seed0"
 
 def children(pid):
     listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "rlcredit" in line and "serving" not in line]
+    return [int(line.split()[0]) for line in listed.splitlines() if "rlcredit" in line and "worker_process" not in line]
 
 
 def stepping(tmp_path, step):
@@ -35,7 +35,7 @@ def stepping(tmp_path, step):
 
 
 @pytest.mark.slow
-def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, database):
+def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, mlflow_database):
     process = stepping(tmp_path, 3)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=90)
@@ -49,7 +49,7 @@ def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, databa
 
 
 @pytest.mark.slow
-def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, database):
+def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, mlflow_database):
     process = stepping(tmp_path, 3)
     (other,) = children(process.pid)
     os.kill(other, signal.SIGKILL)

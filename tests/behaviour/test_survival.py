@@ -165,11 +165,11 @@ def test_a_replacement_that_fails_leaves_the_run_beside_it_and_one_that_succeeds
     before = hashes()
     with pytest.raises(RuntimeError, match="only real completions"):
         status("fit", *FIT, "--trainer.callbacks=[GRPO, broken.Late]", "--replace")
-    assert hashes(RunFolder(RUN).former) == {name: each for name, each in before.items() if name != "lock"}
+    assert hashes(RunFolder(RUN).former_run) == {name: each for name, each in before.items() if name != "lock"}
     assert status("fit", *FIT) == 2
     assert "a run that was to be replaced, in runs/grpo-seed0/former" in capsys.readouterr().err
     assert status("fit", *FIT, "--replace", "--trainer.callbacks=RLOO") is None
-    assert not RunFolder(RUN).former.exists()
+    assert not RunFolder(RUN).former_run.exists()
     assert {name for name in hashes() if "log" not in name} == before.keys()
     assert "RLOO" in (RUN / "config.yaml").read_text()
 
@@ -193,10 +193,10 @@ def test_a_run_without_a_checkpoint_is_begun_anew(directory):
     folder = RunFolder(RUN)
     shutil.rmtree(folder.checkpoints)
     shutil.rmtree(folder.adapter)
-    folder.evaluation(2).unlink()
-    assert folder.results() == []
+    folder.evaluation_file(2).unlink()
+    assert folder.describe_results() == []
     assert status("fit", *FIT) is None
-    assert folder.results() != []
+    assert folder.describe_results() != []
 
 
 def test_a_folder_of_something_else_is_not_written_to(directory, capsys):

@@ -3,13 +3,14 @@
 import pytest
 import torch
 from lightning.pytorch import Callback
-from tests.rlcredit.guards.test_steady import CONV1D, gpt2
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.in_process import InProcessEngine
-from rlcredit.policy.policy import Policy, model_loading
+from rlcredit.policy import model_loading
+from rlcredit.policy.policy import Policy
 from rlcredit.training.checks import trainable_weights
+from tests.rlcredit.policy.test_determinism import CONV1D, gpt2
 
 
 class Late(Callback):

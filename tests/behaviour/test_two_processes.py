@@ -25,7 +25,7 @@ def test_what_is_not_finite_in_one_process_is_skipped_and_stopped_by_both(tmp_pa
     said = re.findall(r"rank (\d), error: (.*)", done.stdout)
     kept = tmp_path / "postmortem" / "step_000002_rank1.pt"
     for _, message in said:
-        assert message.startswith("Step 2: Broken assigning credit gives advantages that are not finite")
+        assert message.startswith("Step 2: SpoiledCredit assigning credit gives advantages that are not finite")
         assert message.endswith(f"The batch is kept in {kept}.")
     assert sorted(rank for rank, _ in said) == ["0", "1"]
     assert torch.load(kept, weights_only=True)["rank"] == 1

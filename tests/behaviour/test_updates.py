@@ -46,10 +46,10 @@ def test_one_update_per_rollout_is_the_textbook_loop_bit_for_bit(fit):
     optimizer = torch.optim.AdamW(adapter, lr=1e-3, weight_decay=0.0)
     order = PromptOrder(64, 2, seed=0, step=lambda: 0)
     for step in range(3):
-        prompts = task._prompts([(number, task.train_set[number]) for number in order.numbers(step)])
-        prompt_ids = module.policy.encode(prompts.questions)
+        prompts = task._collate_prompts([(number, task.train_set[number]) for number in order.draw_numbers(step)])
+        prompt_ids = module.policy.encode_questions(prompts.questions)
         samples = module.engine.sample(module.policy, prompt_ids, prompts.numbers, module.sampling, seed=0, step=step)
-        tokens = module.policy.pieces(samples.completion_ids, samples.mask)
+        tokens = module.policy.decode_pieces(samples.completion_ids, samples.mask)
         answered = [example for example in prompts.examples for _ in range(8)]
         right = verdict_mask(task.judge(["".join(pieces) for pieces in tokens], answered), Verdict.RIGHT)
         rollout = Rollout(
@@ -205,8 +205,8 @@ def test_a_loss_that_asks_for_every_row_gets_every_row(fit):
     assert seen["train/kl_reference"] > 0
     [rollout] = spy.seen
     module = penalised.module
-    assert module.scored(rollout).all()
-    assert int(quiet.module.scored(rollout).sum()) == 1
+    assert module.rows_to_score(rollout).all()
+    assert int(quiet.module.rows_to_score(rollout).sum()) == 1
     logprobs = module(rollout).logprobs
     logprobs.retain_grad()
     arguments = (logprobs, rollout.old_logprobs, rollout.advantages, rollout.mask)

@@ -18,10 +18,11 @@ import sys
 sys.modules["lightning"] = None  # as if it were not installed
 import torch
 
-from callbacks import GRPO, GTPO, SEPA, StackError, check_stack, load
+from callbacks import GRPO, GTPO, SEPA, StackError, check_stack
+from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.rollout import Rollout
 
-load(probes=False)
+import_operators(probes=False)
 rollout = Rollout(
     step=0,
     group_size=2,

@@ -154,7 +154,7 @@ def test_reads_only_what_it_declares(operator):
     for rewards in ((1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0), (0.0,) * 8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StackWarning)
-            made(operator).checked(midway(rewards))
+            made(operator).assign_checked(midway(rewards))
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
@@ -228,7 +228,7 @@ def test_a_batch_without_uncertainty_and_one_of_planning_only_are_batches(operat
     for rollout in (certain, planning):
         selects_nothing = operator is Delight and rollout is certain
         with pytest.warns(StackWarning, match="selects no tokens") if selects_nothing else nullcontext():
-            metrics = made(operator).checked(rollout)
+            metrics = made(operator).assign_checked(rollout)
         assert all(math.isfinite(float(value)) for value in metrics.values())
 
 

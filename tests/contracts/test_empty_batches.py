@@ -45,7 +45,7 @@ def test_every_operator_gets_through(operator, batch):
         return  # refused in words: nothing is left out, and there are not k tries
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
-        metrics = operator.checked(rollout)
+        metrics = operator.assign_checked(rollout)
     assert all(math.isfinite(float(value)) for value in metrics.values())
 
 

@@ -51,9 +51,9 @@ def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
     task.setup()
     module.policy.load()
     examples = task.held_out_set
-    prompts = module.policy.encode([example.question for example in examples])
+    prompts = module.policy.encode_questions([example.question for example in examples])
     samples = InProcessEngine().sample(module.policy, prompts, range(64), module.validation, seed=0, step=0)
-    answers = ["".join(pieces) for pieces in module.policy.pieces(samples.completion_ids, samples.mask)]
+    answers = ["".join(pieces) for pieces in module.policy.decode_pieces(samples.completion_ids, samples.mask)]
     judged = task.judge(answers, [example for example in examples for _ in range(number)])
     solved = sum(verdict.name == "RIGHT" for verdict in judged) / len(judged)
     assert 0.2 <= solved <= 0.6

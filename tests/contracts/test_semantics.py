@@ -45,7 +45,7 @@ def test_empty_sequence_is_a_row_like_others_and_what_could_not_be_judged_is_cou
         Delight(),
         EntropyMask(scope="sequence"),
     ):
-        operator.checked(rollout)
+        operator.assign_checked(rollout)
     assert not rollout.advantages[3].any()
     monkeypatch.setattr(task, "judge", lambda texts, _: [Verdict.UNJUDGED] * len(texts))
     assert fit(steps=1, task=task).history[0]["train/unjudged"] == 1
@@ -55,7 +55,7 @@ def test_empty_sequence_is_a_row_like_others_and_what_could_not_be_judged_is_cou
 def sampled(policy, task):
     """Completions of the embedded policy, at most 40 tokens long."""
     examples = task.held_out_set[:4]
-    prompt_ids = policy.encode([example.question for example in examples])
+    prompt_ids = policy.encode_questions([example.question for example in examples])
     samples = InProcessEngine().sample(policy, prompt_ids, range(4), Sampling(8, max_tokens=40), seed=0, step=0)
     return prompt_ids.repeat_interleave(8, 0), samples
 
@@ -68,7 +68,7 @@ def test_end_of_sequence_is_a_sampled_token_with_credit_of_its_own(policy, sampl
 
 def test_special_tokens_have_no_text_and_never_plan(policy, sampled):
     _, samples = sampled
-    for row, pieces in enumerate(policy.pieces(samples.completion_ids, samples.mask)):
+    for row, pieces in enumerate(policy.decode_pieces(samples.completion_ids, samples.mask)):
         if not samples.truncated[row]:
             assert pieces[-1] == ""
     rollout = make_rollout([0.0], group_size=1, width=3)
@@ -83,15 +83,15 @@ def test_truncated_completions_are_trained_on_and_counted(fit):
 
 def test_recorded_logprob_is_that_of_the_policy_that_is_optimised(policy, sampled):
     prompt_ids, samples = sampled
-    with torch.no_grad(), policy.sampling():
-        scores = policy.logprobs(prompt_ids, samples.completion_ids, temperature=0.7)
+    with torch.no_grad(), policy.evaluation_mode():
+        scores = policy.score_prompts(prompt_ids, samples.completion_ids, temperature=0.7)
     assert (scores.logprobs - samples.logprobs)[samples.mask].abs().max() < 1e-4
 
 
 def test_entropy_and_surprisal_are_of_one_distribution(policy, sampled):
     prompt_ids, samples = sampled
-    with torch.no_grad(), policy.sampling():
-        scores = policy.logprobs(prompt_ids, samples.completion_ids, temperature=0.7)
+    with torch.no_grad(), policy.evaluation_mode():
+        scores = policy.score_prompts(prompt_ids, samples.completion_ids, temperature=0.7)
     assert_close(samples.entropy[samples.mask], scores.entropy[samples.mask], atol=1e-4, rtol=1e-3)
 
 

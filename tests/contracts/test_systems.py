@@ -26,7 +26,7 @@ def erpo(clock=(), zero_variance="off"):
 
 def credit(stack, rollout):
     for operator in stack:
-        operator.checked(rollout)
+        operator.assign_checked(rollout)
     return rollout.advantages
 
 

@@ -86,7 +86,7 @@ def credit(stack):
     """The advantages that a stack leaves, and whether each of its operators has changed what it writes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
-        rollout, changed = BATCH.reopened(), []
+        rollout, changed = BATCH.copy_with_neutral_ledger(), []
         for operator in copy.deepcopy(stack):
             before = {name: getattr(rollout, name) for name in operator.writes}
             operator.assign(rollout)

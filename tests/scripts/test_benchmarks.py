@@ -24,7 +24,7 @@ def test_credit_token_by_token_is_that_of_the_stack():
     rollout = make_random_rollout(32, 300, "cpu")
     plain = assign_token_by_token(rollout)
     for operator in make_timed_stack():
-        operator.checked(rollout)
+        operator.assign_checked(rollout)
     for row, credit in enumerate(plain):
         assert credit == pytest.approx(rollout.advantages[row, : len(credit)].tolist(), abs=1e-5)
 

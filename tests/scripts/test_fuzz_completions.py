@@ -26,7 +26,7 @@ class Stumbling(GoldQuestions):
 
     def __init__(self):
         super().__init__()
-        self.verifier._at_once = self.look
+        self.verifier._judge_at_once = self.look
 
     def look(self, answer, reference):
         return Verdict.RIGHT if {"5": True, "6": False}[answer] else Verdict.WRONG

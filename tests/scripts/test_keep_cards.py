@@ -8,7 +8,7 @@ import pytest
 
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.ranking import summarise_card
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 
 def test_new_rows_replace_those_of_the_same_condition_organism_and_budget():

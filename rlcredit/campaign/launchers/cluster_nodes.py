@@ -64,10 +64,10 @@ def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int |
 
     Example:
         >>> nodes = [ClusterNode("10.0.0.1", "a1", cpus=8, gpus=2), ClusterNode("10.0.0.2", "b2", cpus=6, gpus=2)]
-        >>> most_threads_per_run(nodes, 0, None), most_threads_per_run(nodes, 0, most=2), most_threads_per_run(nodes, 0, most=3)
-        (1, 6, 4)
-        >>> most_threads_per_run(nodes, 1, None), most_threads_per_run(nodes, 1, most=2)
-        (3, 6)
+        >>> [most_threads_per_run(nodes, 0, most) for most in (None, 2, 3)]
+        [1, 6, 4]
+        >>> [most_threads_per_run(nodes, 1, most) for most in (None, 2)]
+        [3, 6]
 
     """
     wanted = min(most or cluster_capacity(nodes, 1, devices), cluster_capacity(nodes, 1, devices))
@@ -79,7 +79,8 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
     """Say what the nodes hold.
 
     Example:
-        >>> nodes = [ClusterNode("10.0.0.1", "a1", 1, 0), ClusterNode("10.0.0.2", "b2", 8, 2), ClusterNode("10.0.0.3", "c3", 8, 2)]
+        >>> nodes = [ClusterNode("10.0.0.1", "a1", 1, 0)]
+        >>> nodes += [ClusterNode("10.0.0.2", "b2", 8, 2), ClusterNode("10.0.0.3", "c3", 8, 2)]
         >>> describe_nodes(nodes, threads=2, devices=0)
         '2 nodes hold 4 runs each; a run takes 2 CPUs'
         >>> describe_nodes(nodes, threads=1, devices=1)
@@ -88,7 +89,8 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
     """
     counts = Counter(node.run_capacity(threads, devices) for node in nodes)
     held = [
-        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_format_count(runs, 'run')}{' each' if count > 1 else ''}"
+        f"{count} {'node holds' if count == 1 else 'nodes hold'} {_format_count(runs, 'run')}"
+        f"{' each' if count > 1 else ''}"
         for runs, count in sorted(counts.items())
         if runs
     ]

@@ -20,6 +20,8 @@ class LocalLauncher:
 
     """
 
+    label = "Local"
+
     def __init__(self, environments: Sequence[Mapping[str, str]], *, forking: bool = False) -> None:
         self.environments = environments
         self.forking = forking and all(map(can_fork_runs, environments))

@@ -165,6 +165,8 @@ class RayLauncher:
 
     """
 
+    label = "OnRay"
+
     def __init__(self, most: int | None, threads: int, devices: int) -> None:
         self.most, self.threads, self.devices = most, threads, devices
 

@@ -24,10 +24,12 @@ class RunLauncher(Protocol):
     """Starts runs where there is room.
 
     Attributes:
+        label: Name of the kind of place, by which measured times are kept.
         threads: of a run.
 
     """
 
+    label: str
     threads: int
 
     @property

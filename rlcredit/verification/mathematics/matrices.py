@@ -32,8 +32,10 @@ def is_matrix_or_cases(reference: str) -> bool:
     r"""Whether a reference is a matrix, a determinant or a function by cases.
 
     Example:
-        >>> is_matrix_or_cases(r"\begin{pmatrix} 1 \end{pmatrix}"), is_matrix_or_cases(r"A=\begin{bmatrix}1\end{bmatrix}"), is_matrix_or_cases("5")
-        (True, True, False)
+        >>> is_matrix_or_cases(r"\begin{pmatrix} 1 \end{pmatrix}"), is_matrix_or_cases("5")
+        (True, False)
+        >>> is_matrix_or_cases(r"A=\begin{bmatrix}1\end{bmatrix}")
+        True
 
     """
     return _read_matrix_rows(reference) is not None

@@ -375,8 +375,10 @@ def write_normal_form(text: str) -> str:
     r"""Return the one way in which this module writes what a text says.
 
     Example:
-        >>> write_normal_form(r"$\dfrac34$."), write_normal_form("2√3"), write_normal_form(r"\left\{1,\,2\right\}"), write_normal_form("{5}")
-        ('\\frac{3}{4}', '2\\sqrt{3}', '\\{1, 2\\}', '5')
+        >>> write_normal_form(r"$\dfrac34$."), write_normal_form("2√3")
+        ('\\frac{3}{4}', '2\\sqrt{3}')
+        >>> write_normal_form(r"\left\{1,\,2\right\}"), write_normal_form("{5}")
+        ('\\{1, 2\\}', '5')
 
     """
     text = _FULL_STOP.sub("", write_unicode_as_latex(text).strip())

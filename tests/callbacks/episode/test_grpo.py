@@ -37,5 +37,5 @@ def test_every_token_of_a_completion_gets_its_advantage(rollout):
 def test_all_equal_rewards_teach_nothing_and_stay_in_the_statistics():
     rollout = make_rollout([0.0] * 4 + [1.0] * 4)
     GRPO().assign(rollout)
-    assert not rollout.credited().any()
+    assert not rollout.credited_rows().any()
     assert SignalStats().assign(rollout)["execution_mean"] == rollout.signal[rollout.mask].mean()

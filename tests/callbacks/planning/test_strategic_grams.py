@@ -44,7 +44,7 @@ def test_every_phrase_is_found_in_any_split_and_in_the_embedded_tokenizer():
 
     def embedded(text):
         ids = torch.tensor([policy.tokenizer(text, add_special_tokens=False)["input_ids"]])
-        return policy.pieces(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+        return policy.decode_pieces(ids, torch.ones_like(ids, dtype=torch.bool))[0]
 
     def words(text):
         return re.findall(r"\S+|\s+", text)

@@ -101,7 +101,7 @@ def test_hostile_text_is_text(tmp_path):
     rollout.sources = tuple((number, Example("</script><i>question</i>", "1", {})) for number in range(2))
     rollout.trail = (("GRPO", rollout.advantages),)
     path = tmp_path / "hostile.html"
-    path.write_text(CreditHeatmap().html(rollout), encoding="utf-8")
+    path.write_text(CreditHeatmap().render_html(rollout), encoding="utf-8")
     shown = drawn(path, tmp_path / "profile")
     assert 'data-ready="8"' in shown
     assert "<title>Credit at step 3</title>" in shown

@@ -13,7 +13,7 @@ def test_top_tokens_by_hand():
     rollout.mask = torch.tensor([[True] * 5 + [False], [True] * 3 + [False] * 3])
     rollout.old_logprobs = -torch.tensor([[0.1, 2.0, 0.3, 0.4, 0.5, 9.0], [0.6, 0.7, 3.0, 9.0, 9.0, 9.0]])
     advantages = torch.tensor([[0.5, 0.5, 0.9, 0.5, 0.5, 7.0], [-0.5, -1.0, -0.5, 7.0, 7.0, 7.0]])
-    found = TopTokens(tokens=3).records(rollout, advantages)
+    found = TopTokens(tokens=3).list_top_tokens(rollout, advantages)
     told = [(r["by"], r["rank"], r["advantage"], r["surprisal"], r["same_credit"]) for r in found]
     assert told == [
         ("credit", 1, -1.0, 0.7, 1),

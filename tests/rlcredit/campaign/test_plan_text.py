@@ -30,7 +30,7 @@ def baseline(steps=100, every=20, updates=1):
 
 
 def machine(slots):
-    return SimpleNamespace(slots=slots, where="this machine")
+    return SimpleNamespace(slots=slots, description="this machine")
 
 
 def test_the_plan_counts_what_will_be_sampled_and_how_long_it_takes():

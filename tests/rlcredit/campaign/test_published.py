@@ -140,7 +140,9 @@ def found_differences(declared, executed, given):
     common = [name for name in declared.conditions if name in executed.conditions]
     lost = [f"conditions.{name}" for name in declared.conditions.keys() ^ executed.conditions.keys()]
     apart = {"name", "configs", "conditions", "settings"}
-    fields = [{key: value for key, value in each.plain().items() if key not in apart} for each in (declared, executed)]
+    fields = [
+        {key: value for key, value in each.to_json().items() if key not in apart} for each in (declared, executed)
+    ]
     changed = {re.split(r"[.\[:]", told)[0] for told in list_differences(*fields)}
     runs = {}
     for name in common:

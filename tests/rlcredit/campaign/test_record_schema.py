@@ -51,7 +51,7 @@ def test_a_ledger_with_a_password_is_refused(tmp_path):
 )
 def test_a_damaged_evaluation_is_named(tmp_path, change):
     spec = RunSpec("grpo", 0, tmp_path)
-    path = spec.run.evaluation(5)
+    path = spec.run_folder.evaluation_file(5)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(OUTCOME))
     assert read_run_evaluation(spec, 5) == OUTCOME

@@ -52,7 +52,7 @@ def scheduler(tmp_path, monkeypatch):
     declaration = CampaignDeclaration("x", (), {"good": (), "bad": ()}, "good", (0, 1), 2, "val/pass_at_1", 0.02)
     leaves = {"seed_everything": 9, "threads": 9, "lr": 0.1, "trainer": {}}
     kinds = {name: SimpleNamespace(leaves=leaves, parameters={"stack": name}) for name in declaration.conditions}
-    parent = SimpleNamespace(context=lambda spec: {}, abandon=lambda spec: None)
+    parent = SimpleNamespace(child_environment=lambda spec: {}, kill_open_attempts=lambda spec: None)
     return RunScheduler(
         declaration,
         kinds,
@@ -66,7 +66,7 @@ def scheduler(tmp_path, monkeypatch):
 
 def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, capsys):
     scheduler.launcher = LocalLauncher(2 * [{"OMP_NUM_THREADS": "1"}])
-    scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     known = {name: (spec["state"], spec["attempts"]) for name, spec in scheduler.ledger.content["cells"].items()}
     assert known == {
         "good/seed0": ("finished", 1),
@@ -74,7 +74,7 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, 
         "good/seed1": ("finished", 1),
         "bad/seed1": ("finished", 2),
     }
-    assert scheduler.ledger.of(RunSpec("bad", 1, tmp_path))["primary"] == 0.5
+    assert scheduler.ledger.run_entry(RunSpec("bad", 1, tmp_path))["primary"] == 0.5
     out = capsys.readouterr().out
     assert Counter(line.split()[0] for line in out.splitlines() if "/seed" in line) == {
         "begins": 6,
@@ -88,21 +88,23 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, 
 
 
 def test_a_run_that_lost_a_setting_is_marked(scheduler, tmp_path):
-    scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
-    assert scheduler.ledger.of(RunSpec("good", 1, tmp_path))["differences"] == ["lr: declared 0.1, executed nothing"]
-    fine = scheduler.ledger.of(RunSpec("good", 0, tmp_path))
+    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+    assert scheduler.ledger.run_entry(RunSpec("good", 1, tmp_path))["differences"] == [
+        "lr: declared 0.1, executed nothing"
+    ]
+    fine = scheduler.ledger.run_entry(RunSpec("good", 0, tmp_path))
     assert fine["differences"] == []
     assert fine["declared_sha256"] == fine["executed_sha256"]
 
 
 def test_what_is_interrupted_leaves_no_process(scheduler, tmp_path):
     class Interrupting(RunEventLines):
-        def refresh(self):
+        def redraw(self):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), Interrupting(list))
-    assert scheduler.ledger.of(RunSpec("good", 0, tmp_path))["state"] == "running"
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), Interrupting(list))
+    assert scheduler.ledger.run_entry(RunSpec("good", 0, tmp_path))["state"] == "running"
 
 
 def written(path, checkpoint):
@@ -113,7 +115,7 @@ def written(path, checkpoint):
 def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     spec = RunSpec("grpo", 0, tmp_path)
     assert not run_state.can_continue_run(spec, [0, 2, 4])
-    last = spec.run.last_checkpoint
+    last = spec.run_folder.last_checkpoint
     last.parent.mkdir(parents=True)
     written(last, {"global_step": 2})
     (spec.folder / "held_out").mkdir()
@@ -127,7 +129,7 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     assert run_state.can_continue_run(spec, [0, 2, 4])
     last.write_bytes(last.read_bytes()[:100])
     assert not run_state.can_continue_run(spec, [0, 2, 4])
-    spec.run.clear()
+    spec.run_folder.remove_contents()
     assert list(spec.folder.iterdir()) == []
 
 
@@ -151,8 +153,8 @@ def test_an_orphan_is_ended_and_a_stranger_with_its_number_is_not(tmp_path):
 
 def test_the_table_shows_every_run_and_events_above_it(capsys):
     with LiveRunTable(lambda: [("grpo/seed0", "running", "5/10", "0.500", "0.457", "10 s")]) as view:
-        view.say("begins     grpo/seed0")
-        view.refresh()
+        view.print_event("begins     grpo/seed0")
+        view.redraw()
     out = capsys.readouterr().out
     assert out.startswith("begins     grpo/seed0\n")
     assert all(word in out for word in ("solve rate", "held out", "eta", "running", "5/10", "0.457", "10 s"))
@@ -162,18 +164,20 @@ def test_no_run_begins_with_code_that_has_changed(scheduler, tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_marker.py").write_text("MARK = 1\n")
     scheduler.resolutions["good"].leaves["operator"] = "own_marker.Marked"
-    scheduler.ledger.fix({"declaration": {"name": "x"}, "code": fingerprint_own_code(scheduler.resolutions.values())})
+    scheduler.ledger.fix_declaration(
+        {"declaration": {"name": "x"}, "code": fingerprint_own_code(scheduler.resolutions.values())}
+    )
     (tmp_path / "own_marker.py").write_text("MARK = -1\n")
     with pytest.raises(ValueError, match=r"code\.own_marker: was '\w+', is now '\w+'"):
-        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     assert scheduler.ledger.content["cells"] == {}
 
 
 def test_runs_that_go_on_are_waited_for_when_code_has_changed(scheduler, tmp_path, monkeypatch):
     refusals = iter([None, None])
-    monkeypatch.setattr(type(scheduler), "_edited", lambda _: next(refusals, ValueError("edited")))
+    monkeypatch.setattr(type(scheduler), "_find_edited_code", lambda _: next(refusals, ValueError("edited")))
     with pytest.raises(ValueError, match="edited"):
-        scheduler.through(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
     states = [cell["state"] for cell in scheduler.ledger.content["cells"].values()]
     assert states[0] == "finished"
     assert "running" not in states

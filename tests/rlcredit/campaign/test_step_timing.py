@@ -59,7 +59,7 @@ def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_
     ],
 )
 def test_what_a_run_does_besides_credit_costs(more, resolutions):
-    assert resolution("c1_grpo", f"--{more}").cost != resolutions["c1_grpo"].cost
+    assert resolution("c1_grpo", f"--{more}").cost_sha256 != resolutions["c1_grpo"].cost_sha256
 
 
 def test_nothing_is_measured_twice(resolutions, measured, tmp_path):
@@ -85,7 +85,7 @@ def test_what_was_measured_before_a_failure_is_kept(resolutions, measured, monke
         (folder / "log.txt").write_text("no memory")
         return SimpleNamespace(poll=lambda: 1)
 
-    launcher = SimpleNamespace(threads=1, begin=begin)
+    launcher = SimpleNamespace(threads=1, start_run=begin)
     both = {name: resolutions[name] for name in ("c1_grpo", "tepo")}
     with pytest.raises(ValueError, match="a short run of tepo failed: no memory"):
         step_timing.measure_conditions(dict.fromkeys(both, ()), both, launcher, tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from rlcredit.cards.card import NONE, conclude_card
 from rlcredit.cards.finding import Finding
 from rlcredit.statistics.t_test import paired_t_test
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ def test_no_difference_takes_equal_credit_and_equal_answers(moved, alike, verdic
     card = made("Mine", 0.0)
     card.sections = {"batch": [Finding("moved", "credit moved", moved, "share")]}
     compared = SimpleNamespace(verdict="equivalent", test=paired_t_test([0.0, 0.0]))
-    learnt = SimpleNamespace(alike=alike, comparison=compared, runs=[None] * 2, steps=30)
+    learnt = SimpleNamespace(has_equal_answers=alike, comparison=compared, runs=[None] * 2, steps=30)
     assert conclude_card(card, learnt)[0] == verdict
 
 
 def test_equivalence_names_the_interval_that_shows_it():
     test = paired_t_test([-0.008, -0.006, 0.004, 0.008, -0.012, 0.005])  # 95 %: -1.00 to +0.70, 90 %: -0.81 to +0.51
     compared = SimpleNamespace(verdict="equivalent within 1 pp", test=test)
-    learnt = SimpleNamespace(alike=False, comparison=compared, runs=[None] * 6, steps=30)
+    learnt = SimpleNamespace(has_equal_answers=False, comparison=compared, runs=[None] * 6, steps=30)
     verdict, sentence = conclude_card(made("Mine", 0.0), learnt)
     assert verdict == "equivalent within 1 pp"
     assert sentence.startswith("After 6 paired runs of 30 steps Mine ends -0.2 points (-1.0 to +0.7) from GRPO; ")
@@ -35,6 +35,6 @@ def test_equivalence_names_the_interval_that_shows_it():
 
 def test_what_has_another_baseline_lies_elsewhere():
     card = made("Mine", 0.0)
-    assert card.place == "Mine"
-    assert replace(card, baseline="MaxRL").place == "Mine-against-MaxRL"
-    assert replace(card, name="MaxRL", baseline="MaxRL").place == "MaxRL"
+    assert card.folder_stem == "Mine"
+    assert replace(card, baseline="MaxRL").folder_stem == "Mine-against-MaxRL"
+    assert replace(card, name="MaxRL", baseline="MaxRL").folder_stem == "MaxRL"

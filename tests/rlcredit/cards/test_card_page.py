@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from callbacks.probes.credit_heatmap import TEMPLATE
+from callbacks.probes.credit_heatmap import CreditHeatmap
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_page import write_card_page
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 
 def test_a_card_is_kept_whole(tmp_path):
@@ -88,7 +88,7 @@ def test_a_tree_that_was_edited_is_said(tmp_path):
         assert "commit 012345678901-dirty" in write_card_page([edited], tmp_path).with_suffix(suffix).read_text()
 
 
-OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
+OURS = CreditHeatmap.TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ OURS = TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
         (OURS, "allow-scripts"),
         ("<script>steal()</script>", ""),
         (f"{OURS}<script>steal()</script>", ""),
-        (TEMPLATE.read_text().replace("__DATA__", "</script><script>steal()</script>"), ""),
+        (CreditHeatmap.TEMPLATE.read_text().replace("__DATA__", "</script><script>steal()</script>"), ""),
     ],
 )
 def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
@@ -134,7 +134,7 @@ def test_a_card_from_elsewhere_is_named_and_the_others_work(tmp_path, capsys, ch
         made(name, 1.0).write(tmp_path / "aligned" / "quick" / name / "card.json")
     bad = tmp_path / "aligned" / "quick" / "Bad" / "card.json"
     bad.write_text(json.dumps({**json.loads(bad.read_text()), **change}))
-    assert [card.name for card in Card.kept(tmp_path)] == ["Good"]
+    assert [card.name for card in Card.read_all(tmp_path)] == ["Good"]
     err = capsys.readouterr().err
     assert f"{bad} is damaged: " in err.replace(" .. ", "") or words in err
     assert words in err

@@ -28,8 +28,8 @@ def test_two_parts_have_no_interval():
 
 def test_what_is_not_there_stays_away_in_json():
     found = Finding("angle", "angle", 3.0, "degrees", sentence="It turns.")
-    assert found.plain()["low"] is None
-    again = Finding.restored(found.plain())
+    assert found.to_json()["low"] is None
+    again = Finding.from_json(found.to_json())
     assert math.isnan(again.low)
     assert again.interval is None
     assert (again.name, again.estimate, again.sentence) == ("angle", 3.0, "It turns.")

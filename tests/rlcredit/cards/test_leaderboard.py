@@ -8,7 +8,7 @@ import pytest
 from rlcredit.cards import leaderboard, ranking
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.ranking import summarise_card
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from rlcredit.cards.card import ITSELF, NONE
 from rlcredit.cards.card_command import _select_comparable_cards
 from rlcredit.cards.leaderboard import write_leaderboard
 from rlcredit.cards.ranking import rank_conditions, reconstruct_gain_test, summarise_card, summarise_leaderboard
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 
 @pytest.fixture
@@ -104,11 +104,11 @@ def test_the_mean_of_two_organisms_is_known_better_than_either():
 
 def test_what_one_comparison_would_find_many_do_not():
     alone = rank_conditions(board(Good=1.3))[0]
-    assert alone.decided
+    assert alone.is_significant
     many = dict.fromkeys(("A", "B", "C", "D"), 0.0)
     among = next(each for each in rank_conditions(board(Good=1.3, **many)) if each.name == "Good")
     assert among.p == pytest.approx(5 * alone.p)
-    assert not among.decided
+    assert not among.is_significant
 
 
 def test_it_is_said_in_words():

@@ -8,7 +8,7 @@ from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, steps_to_t
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
-from tests.rlcredit.card.cards import made
+from tests.rlcredit.cards.cards import made
 
 START, STEPS = 0.4, (0, 10, 20)
 
@@ -60,7 +60,7 @@ def test_the_verdict_is_that_of_the_pairs():
 
 def test_runs_that_answer_alike_are_no_difference_only_where_no_credit_moves():
     same, card = learnt((0.8, 0.82, 0.78), (0.8, 0.82, 0.78)), made("Mine", 0.0)
-    assert same.alike
+    assert same.has_equal_answers
     assert conclude_card(card, same)[0] != NONE
     card.sections = {"batch": [one for one in card.sections["batch"] if one.name != "moved"]}
     assert conclude_card(card, same)[0] != NONE

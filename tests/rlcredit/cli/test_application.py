@@ -318,7 +318,7 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
 
     every = ["--trainer.max_steps=6", "--checkpoint.every_n_train_steps=2"]
     for step in (3, 5):
-        kill = f'{{"class_path": "tests.rlcredit.command_line.test_cli.Kill", "init_args": {{"step": {step}}}}}'
+        kill = f'{{"class_path": "tests.rlcredit.cli.test_application.Kill", "init_args": {{"step": {step}}}}}'
         (tmp_path / f"kill{step}.yaml").write_text(f"trainer: {{callbacks: [GRPO, {kill}]}}")
         killed = [f"--config=kill{step}.yaml", f"--condition=killed_{step}", *every]
         assert run(*killed, MAY_KILL="1")[0] == -signal.SIGKILL

@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM
 
 from rlcredit.cli.export import run_export_command
 from rlcredit.policy.export import MergedWeights
-from tests.rlcredit.command_line.trained_run import made
+from tests.rlcredit.cli.trained_run import made
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
     assert run_export_command(["--ckpt=run", "--out=plain"]) == 0
     assert capsys.readouterr().out == "tiny, run/checkpoints/last.ckpt (step 4) written to plain, float32\n"
     model = AutoModelForCausalLM.from_pretrained("plain")
-    weights = MergedWeights(policy).weights()
+    weights = MergedWeights(policy).merge_all_weights()
     assert all(torch.equal(weights[name], weight) for name, weight in model.state_dict().items())
     assert model.generation_config.temperature == 0.8
     card = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
 def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
     assert run_export_command(["--ckpt=run", "--out=adapter", "--adapter_only"]) == 0
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(policy.location), "adapter").eval()
-    ids = policy.encode(["4 + 3 ="])
+    ids = policy.encode_questions(["4 + 3 ="])
     mask = policy.prompt_mask(ids).long()
     ids = ids.clamp(min=0)  # padding is no token
     with torch.no_grad():
@@ -40,13 +40,15 @@ def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
         torch.testing.assert_close(theirs(input_ids=ids, attention_mask=mask).logits, ours)
     assert run_export_command(["--adapter=adapter", "--out=again"]) == 0
     model = AutoModelForCausalLM.from_pretrained("again")
-    assert all(torch.equal(MergedWeights(policy).weights()[name], w) for name, w in model.state_dict().items())
+    assert all(
+        torch.equal(MergedWeights(policy).merge_all_weights()[name], w) for name, w in model.state_dict().items()
+    )
     assert (tmp_path / "adapter" / "tokenizer.json").is_file()
 
 
 def test_rounding_is_said_with_its_size(policy, capsys):
     assert run_export_command(["--ckpt=run", "--out=plain", "--dtype=bfloat16"]) == 0
-    lost = MergedWeights(policy).lost(torch.bfloat16)
+    lost = MergedWeights(policy).rounding_error_share(torch.bfloat16)
     assert f"warning: rounding to bfloat16 changes the weights by {lost:.1%} of what" in capsys.readouterr().err
     assert AutoModelForCausalLM.from_pretrained("plain").dtype == torch.bfloat16
 

@@ -17,7 +17,7 @@ def test_the_prompt_is_shown_with_its_special_tokens_and_answers_with_their_verd
     lines = list(preview_first_prompt(policy, task))
     assert policy.lm is None, "no weights are needed"
     example = task.train_set[0]
-    ids = policy.prompt.encoded(policy_tokenizer(), [task.conversation(example)])[0]
+    ids = policy.prompt.encode_conversations(policy_tokenizer(), [task.build_conversation(example)])[0]
     assert lines[:5] == [
         f"first prompt, {len(ids)} tokens, special ones: <|im_end|>, <|im_start|>",
         "  | <|im_start|>user",

@@ -6,7 +6,7 @@ import pytest
 from rlcredit.cli.question_trial import run_try_command, summarise_completions
 from rlcredit.cli.sampled_completions import Completion
 from rlcredit.verification.verifiers import Verdict
-from tests.rlcredit.command_line.trained_run import CONFIG, made
+from tests.rlcredit.cli.trained_run import CONFIG, made
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from rlcredit.cli.sampled_completions import sample_completions
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks.example import build_conversation
-from tests.rlcredit.command_line.trained_run import CONFIG, made
+from tests.rlcredit.cli.trained_run import CONFIG, made
 
 QUESTION = "State the final answer to the following arithmetic problem: 4 + 3 - 2 ="
 

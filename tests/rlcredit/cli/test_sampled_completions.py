@@ -6,10 +6,10 @@ from rlcredit.decoding.sampling import Sampling
 
 def test_what_is_said_of_a_completion_is_what_the_trainer_says(policy, task):
     examples = task.train_set[:2]
-    said = [task.conversation(example) for example in examples]
+    said = [task.build_conversation(example) for example in examples]
     groups = sample_completions(policy, said, [0, 1], Sampling(3, max_tokens=24, temperature=0.7), seed=5)
     assert [len(group) for group in groups] == [3, 3]
-    prompt_ids = policy.encode(said)
+    prompt_ids = policy.encode_questions(said)
     for row, group in enumerate(groups):
         for completion in group:
             assert len(completion.tokens) == len(completion.logprobs) == len(completion.entropy)
@@ -19,13 +19,13 @@ def test_what_is_said_of_a_completion_is_what_the_trainer_says(policy, task):
                 ids = torch.cat([ids, torch.tensor([[policy.tokenizer.eos_token_id]])], 1)
             assert ids.shape[1] == len(completion.tokens)
             with torch.no_grad():
-                scores = policy.logprobs(prompt_ids[row : row + 1], ids, temperature=0.7)
+                scores = policy.score_prompts(prompt_ids[row : row + 1], ids, temperature=0.7)
             torch.testing.assert_close(scores.logprobs[0], torch.tensor(completion.logprobs), rtol=0, atol=1e-4)
             torch.testing.assert_close(scores.entropy[0], torch.tensor(completion.entropy), rtol=0, atol=1e-4)
 
 
 def test_a_seed_says_what_is_drawn_and_a_number_keeps_questions_apart(policy, task):
-    said = [task.conversation(task.train_set[0])] * 2
+    said = [task.build_conversation(task.train_set[0])] * 2
 
     def drawn(numbers, seed):
         return [group[0].text for group in sample_completions(policy, said, numbers, Sampling(1, max_tokens=16), seed)]

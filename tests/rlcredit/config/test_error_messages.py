@@ -20,7 +20,7 @@ def test_the_line_is_that_of_ones_own_code_where_a_library_raises():
     line = failing.__code__.co_firstlineno + 1
     told = describe_exception(raised(failing))
     assert told.startswith("JSONDecodeError: Expecting property name")
-    assert told.endswith(f"(test_failures.py, line {line})")
+    assert told.endswith(f"(test_error_messages.py, line {line})")
 
 
 def test_a_syntax_error_names_the_line_of_the_source():

@@ -9,7 +9,8 @@ from rlcredit.config.resource_limits import find_resource_excess
 from rlcredit.policy.model_loading import find_embedded_policy
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PromptError, PromptFormat, parse_conversation
-from rlcredit.preflight import policy
+from rlcredit.preflight import policy as policy_checks
+from rlcredit.preflight.policy import refuse_unloadable_policy
 
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 GROWTH = "{% set n = namespace(a='x' * 999) %}{% for i in range(60) %}{% set n.a = n.a + n.a %}{% endfor %}"
@@ -32,9 +33,9 @@ def model(tmp_path):
 )
 def test_a_template_that_takes_too_much_is_refused(model, monkeypatch, template, excess):
     monkeypatch.setattr(resource_limits, "MEMORY", 1)
-    monkeypatch.setattr(policy, "WRITING", 0.3 if template == LOOP else 60.0)
+    monkeypatch.setattr(policy_checks, "WRITING", 0.3 if template == LOOP else 60.0)
     with pytest.raises(ValueError, match=f"to write a prompt for .*model' takes {excess}. Its chat template is at fa"):
-        policy.refuse_unloadable_policy(model(template))
+        refuse_unloadable_policy(model(template))
 
 
 @pytest.mark.parametrize("template", ["{{ messages[0].content + 5 }}", "{{ 1 // 0 }}", "{{ raise_exception('no') }}"])
@@ -42,7 +43,7 @@ def test_whatever_a_template_raises_is_one_sentence(model, template):
     from rlcredit.policy.model_loading import load_tokenizer
 
     with pytest.raises(PromptError, match=r"The chat template of .*model refuses a conversation: \S"):
-        PromptFormat().written(load_tokenizer(model(template).location), [parse_conversation("1 + 1 =")])
+        PromptFormat().render_conversations(load_tokenizer(model(template).location), [parse_conversation("1 + 1 =")])
 
 
 def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_sentence(model):
@@ -53,7 +54,7 @@ def test_a_tokenizer_that_cannot_be_read_is_refused_in_one_sentence(model):
     with open(file, "w") as content:
         json.dump({**described, "model": {"type": "Nothing"}}, content)
     with pytest.raises(ValueError, match=r"model.policy.path: .* a folder whose tokenizer and model cannot"):
-        policy.refuse_unloadable_policy(policy)
+        refuse_unloadable_policy(policy)
 
 
 def test_what_sleeps_is_ended_by_the_clock():

@@ -374,7 +374,7 @@ class ReadsItsOwn(CreditOperator, reads="rewards", writes="advantages"):
 
     def assign(self, rollout):
         rollout.advantages = rollout.rewards[:, None].expand(rollout.mask.shape) / rollout.group_size
-        rollout.credited()
+        rollout.credited_rows()
         return {"mean": rollout.advantages.mean()}
 
 
@@ -401,7 +401,7 @@ def test_a_read_that_the_header_does_not_declare_is_refused_with_its_line(rollou
     with pytest.raises(StackError) as error:
         operator().assign_checked(rollout)
     expected = (
-        f"{operator.__name__} reads `{field}` (test_base.py, line {line}), which it does not declare. Add {field}"
+        f"{operator.__name__} reads `{field}` (test_operator.py, line {line}), which it does not declare. Add {field}"
     )
     assert str(error.value).startswith(expected)
 

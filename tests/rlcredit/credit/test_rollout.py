@@ -20,12 +20,12 @@ from tests.conftest import make_rollout
 
 def test_rows_and_rounds_are_put_together_as_they_were_taken_apart():
     whole = make_rollout()
-    parts = [whole.minibatch(number, 2) for number in (0, 1)]
+    parts = [whole.select_minibatch(number, 2) for number in (0, 1)]
     again = concatenate_rollouts(parts)
     for name in ("mask", "old_logprobs", "entropy", "rewards", "advantages", "signal", "completion_ids"):
         assert torch.equal(getattr(again, name), getattr(whole, name)), name
     assert again.tokens == whole.tokens
-    assert whole.minibatch(0, 1) is whole
+    assert whole.select_minibatch(0, 1) is whole
 
 
 def test_the_positional_clock_ends_at_one():
@@ -62,7 +62,7 @@ def test_what_is_neutral_follows_what_it_is_made_of_until_it_is_written(rollout)
     rollout.rewards = rollout.rewards - 0.25
     assert_close(rollout.advantages, rollout.rewards[:, None].expand(8, 6))
     assert rollout.signal is signal
-    part = rollout.rows(torch.arange(4))
+    part = rollout.select_rows(torch.arange(4))
     rollout.advantages = written
     rollout.rewards = rollout.rewards + 1
     assert rollout.advantages is written
@@ -72,7 +72,7 @@ def test_what_is_neutral_follows_what_it_is_made_of_until_it_is_written(rollout)
     rollout.old_logprobs, rollout.correct = -written, torch.zeros(8)
     assert torch.equal(rollout.signal, written)
     assert rollout.rewards.any(), "rewards were written"
-    assert not rollout.reopened().advantages.any()
+    assert not rollout.copy_with_neutral_ledger().advantages.any()
 
 
 def given(**changed):

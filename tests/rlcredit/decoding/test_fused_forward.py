@@ -59,7 +59,7 @@ def random(config, folder, **kwargs):
 
 def both(policy, decode_batch_size=None):
     """Answer three prompts through the model's own forward, and through the fused one."""
-    prompt_ids = policy.encode(["1 + 2", "What is 13 - 4 + 87 - 20?", "3"])
+    prompt_ids = policy.encode_questions(["1 + 2", "What is 13 - 4 + 87 - 20?", "3"])
     return (
         InProcessEngine(decode_batch_size, fused=fused).sample(
             policy, prompt_ids, [0, 1, 2], Sampling(4, max_tokens=24), seed=0, step=0
@@ -126,7 +126,7 @@ def test_a_model_that_is_not_what_its_configuration_says_is_found_out(tmp_path, 
 def test_the_adapter_is_read_anew_after_every_change(tmp_path):
     policy = random(MODELS["qwen2"], tmp_path)
     engine = InProcessEngine()
-    ask = (policy, policy.encode(["1 + 2"]), [0], Sampling(4, max_tokens=8))
+    ask = (policy, policy.encode_questions(["1 + 2"]), [0], Sampling(4, max_tokens=8))
     before = engine.sample(*ask, seed=0, step=0)
     for name, weight in policy.named_parameters():
         if "lora_B" in name:

@@ -11,7 +11,7 @@ FIELDS = ("completion_ids", "mask", "logprobs", "entropy", "truncated")
 
 @pytest.fixture(scope="module")
 def prompt_ids(policy, task):
-    return policy.encode([example.question for example in task.train_set[:4]])
+    return policy.encode_questions([example.question for example in task.train_set[:4]])
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_another_step_samples_other_completions(policy, prompt_ids, samples):
 
 def test_logprobs_and_entropy_are_those_of_the_sampled_distribution(policy, prompt_ids, samples):
     with torch.no_grad():
-        scores = policy.logprobs(prompt_ids.repeat_interleave(8, 0), samples.completion_ids, temperature=0.7)
+        scores = policy.score_prompts(prompt_ids.repeat_interleave(8, 0), samples.completion_ids, temperature=0.7)
     assert_close(samples.logprobs[samples.mask], scores.logprobs[samples.mask], atol=1e-4, rtol=1e-4)
     assert_close(samples.entropy[samples.mask], scores.entropy[samples.mask], atol=1e-4, rtol=1e-4)
 
@@ -117,7 +117,7 @@ def test_a_merged_adapter_samples_the_same_policy(taught, prompt_ids, samples):
 def test_merging_leaves_every_weight_as_it_was(taught):
     before = {name: weight.detach().clone() for name, weight in taught.named_parameters()}
     needed = [name for name, weight in taught.named_parameters() if weight.requires_grad]
-    with pytest.raises(KeyError), taught.merged():
+    with pytest.raises(KeyError), taught.merge_adapter():
         raise KeyError
     assert all(torch.equal(weight, before[name]) for name, weight in taught.named_parameters())
     assert [name for name, weight in taught.named_parameters() if weight.requires_grad] == needed
@@ -128,12 +128,13 @@ def test_gradients_through_merged_weights_are_those_of_the_adapter(taught, promp
     adapter = [weight for weight in taught.parameters() if weight.requires_grad]
 
     def gradient():
-        scores = taught.logprobs(prompt_ids.repeat_interleave(len(samples.mask) // 4, 0), samples.completion_ids, 0.7)
+        prompts = prompt_ids.repeat_interleave(len(samples.mask) // 4, 0)
+        scores = taught.score_prompts(prompts, samples.completion_ids, 0.7)
         loss = scores.logprobs[samples.mask].mean()
         return torch.autograd.grad(loss, adapter)
 
     apart = gradient()
-    with taught.learning():
+    with taught.merge_for_gradients():
         merged = gradient()
     assert any(not torch.equal(*pair) for pair in zip(apart, merged, strict=True)), "nothing was merged"
     for one, other in zip(apart, merged, strict=True):
@@ -141,7 +142,7 @@ def test_gradients_through_merged_weights_are_those_of_the_adapter(taught, promp
 
 
 def test_large_layers_keep_their_factors(taught):
-    with taught.merged(largest=64 * 64):
+    with taught.merge_adapter(largest=64 * 64):
         merged = {
             name.rpartition(".")[2] for name, each in taught.named_modules() if name and getattr(each, "merged", False)
         }
@@ -153,7 +154,7 @@ def test_rounded_weights_are_not_merged():
     policy.load()
     with (
         pytest.raises(ValueError, match=r"float32 weights only, got torch.bfloat16. Sample without merging"),
-        policy.merged(),
+        policy.merge_adapter(),
     ):
         pass
 

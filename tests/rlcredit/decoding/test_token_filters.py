@@ -88,7 +88,7 @@ def test_no_argument_is_no_filter():
 
 @pytest.fixture(scope="module")
 def asked(policy, task):
-    prompt_ids = policy.encode([example.question for example in task.train_set[:4]])
+    prompt_ids = policy.encode_questions([example.question for example in task.train_set[:4]])
     return (
         prompt_ids,
         sampling_uniforms(0, 0, [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, 24),
@@ -100,7 +100,7 @@ def test_a_filtered_engine_reports_the_policy_as_it_is(policy, asked):
     prompt_ids, noise, of = asked
     samples = InProcessEngine().decode(policy, prompt_ids, noise, of, 1.0, kept=make_token_filter(top_k=3, top_p=0.9))
     with torch.no_grad():
-        scores = policy.logprobs(prompt_ids[of], samples.completion_ids)
+        scores = policy.score_prompts(prompt_ids[of], samples.completion_ids)
     assert_close(samples.logprobs[samples.mask], scores.logprobs[samples.mask], atol=1e-4, rtol=1e-4)
     assert_close(samples.entropy[samples.mask], scores.entropy[samples.mask], atol=1e-4, rtol=1e-4)
 
@@ -110,10 +110,10 @@ def test_a_greedy_engine_draws_the_likeliest_token_whatever_the_noise(policy, as
     pair = (InProcessEngine().decode(policy, prompt_ids, each, of, 1.0, kept=Greedy()) for each in (noise, 1 - noise))
     first, second = pair
     assert torch.equal(first.completion_ids, second.completion_ids)
-    with torch.no_grad(), policy.sampling():
+    with torch.no_grad(), policy.evaluation_mode():
         ids = torch.cat([prompt_ids[of], first.completion_ids], -1)
         mask = torch.cat([policy.prompt_mask(prompt_ids)[of], torch.ones_like(first.mask)], -1)
-        hidden, _ = policy.hidden(ids, mask)
+        hidden, _ = policy.hidden_states(ids, mask)
         likeliest = (hidden @ policy.head.T).argmax(-1)[:, prompt_ids.shape[1] - 1 : -1]
     assert torch.equal(first.completion_ids[first.mask], likeliest[first.mask])
 

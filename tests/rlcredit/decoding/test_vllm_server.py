@@ -7,7 +7,7 @@ from aiohttp import web
 
 from rlcredit.base.exit_status import NO_ENGINE, EngineUnavailable, PolicyMismatch
 from rlcredit.decoding.vllm_server import VLLMServer
-from tests.rlcredit.engines.fake_vllm import FakeVLLM, served
+from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.small_runs import finish_small_run, read_recorded_steps
 
 
@@ -82,7 +82,7 @@ def test_a_dead_server_ends_the_run_with_one_sentence(fit):
 
 
 @pytest.mark.slow
-def test_a_run_whose_server_dies_keeps_its_last_step_and_goes_on(tmp_path, database, fake):
+def test_a_run_whose_server_dies_keeps_its_last_step_and_goes_on(tmp_path, mlflow_database, fake):
     complete = fake.complete
 
     def dying(body):

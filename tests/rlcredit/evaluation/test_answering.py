@@ -33,16 +33,16 @@ def answers(policy, questions, stride=8, **changes):
 
 def test_they_are_those_of_validation_in_training(policy, questions):
     prompts = questions.task.held_out_prompts(0, 8)
-    prompt_ids = policy.encode(prompts.questions)
+    prompt_ids = policy.encode_questions(prompts.questions)
     samples = InProcessEngine().sample(policy, prompt_ids, list(range(8)), Sampling(4, 40), seed=0, step=VALIDATION)
     found = answers(policy, questions)
-    assert [each["completion"] for each in found] == policy.texts(samples.completion_ids, samples.mask)
+    assert [each["completion"] for each in found] == policy.decode_texts(samples.completion_ids, samples.mask)
     assert [each["tokens"] for each in found] == samples.mask.sum(-1).tolist()
     assert [(each["question"], each["sample"]) for each in found[:5]] == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
 
 
 def test_log_probability_and_entropy_are_of_the_policy_at_the_temperature(policy, questions):
-    prompt_ids = policy.encode(questions.task.held_out_prompts(0, 1).questions)
+    prompt_ids = policy.encode_questions(questions.task.held_out_prompts(0, 1).questions)
     for changes in ({"temperature": 1.3}, {"top_k": 2}, {"greedy": True, "completions": 1, "k": 1}):
         found = answers(policy, questions, **changes)[0]
         drawing = dataclasses.replace(DRAWING, **changes)
@@ -52,10 +52,10 @@ def test_log_probability_and_entropy_are_of_the_policy_at_the_temperature(policy
             torch.from_numpy(noise(drawing)),
             torch.zeros(1, dtype=torch.long),
             drawing.temperature,
-            kept=drawing.kept,
+            kept=drawing.token_filter,
         )
         with torch.no_grad():
-            scores = policy.logprobs(prompt_ids, kept.completion_ids, drawing.temperature)
+            scores = policy.score_prompts(prompt_ids, kept.completion_ids, drawing.temperature)
         assert found["logprob"] == pytest.approx(float(scores.logprobs.sum()), abs=1e-3)
         assert found["entropy"] == pytest.approx(float(scores.entropy.mean()), abs=1e-3)
 
@@ -90,9 +90,10 @@ def test_verdicts_are_the_tasks(policy, questions):
 
 def test_one_model_is_read_once_for_all_its_adapters(adapter, policy):
     speaker, own = PolicyLoader(CPU), find_trained_policy(Path(adapter))
-    first = speaker.become(own)
-    assert speaker.become(dataclasses.replace(own, name="base", adapter=None)) is first
-    assert speaker.become(make_base_policy("tiny")) is not first  # other settings: all-linear is not a list of names
+    first = speaker.load_policy(own)
+    assert speaker.load_policy(dataclasses.replace(own, name="base", adapter=None)) is first
+    # Other settings: all-linear is not a list of names.
+    assert speaker.load_policy(make_base_policy("tiny")) is not first
 
 
 def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkeypatch):
@@ -100,7 +101,7 @@ def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkey
         EvaluationRequest([questions], [make_base_policy("tiny")], DRAWING, 0.01),
         EvaluationFolder(Path("e")),
     )
-    folder.begin(request.settings(), {})
+    folder.begin_or_resume(request.settings(), {})
 
     def full(*_):
         raise OSError("no space left")
@@ -117,11 +118,11 @@ def test_what_is_kept_is_not_asked_again(tasks, questions, monkeypatch):
         EvaluationRequest([questions], [make_base_policy("tiny")], DRAWING, 0.01),
         EvaluationFolder(Path("e")),
     )
-    folder.begin(request.settings(), {})
+    folder.begin_or_resume(request.settings(), {})
     answer_remaining_questions(request, folder, CPU, 16, 1)
     whole = folder.batches.read_bytes()
     assert len(whole.splitlines()) == 2  # 16 completions at a time are four questions
     monkeypatch.setattr("rlcredit.evaluation.answering.answer_question_batch", None)
     answer_remaining_questions(request, folder, CPU, 16, 1)
     assert folder.batches.read_bytes() == whole
-    assert len(folder.read()[PolicyTask("base", "three")]) == 32
+    assert len(folder.read_answers()[PolicyTask("base", "three")]) == 32

@@ -151,10 +151,11 @@ def test_a_folder_of_other_settings_is_refused(evaluate):
     assert evaluate(model="tiny", out="out", k=2, margin=0.05, batch_size=8)[0] == 0  # what answers do not depend on
 
 
-def test_it_is_recorded_in_mlflow_once(evaluate, database, adapter):
+def test_it_is_recorded_in_mlflow_once(evaluate, mlflow_database, adapter):
     for _ in range(2):
-        assert evaluate("--adapter", adapter, "--against", "base", out="out", mlflow=f"sqlite:///{database}")[0] == 0
-    client = MlflowClient(f"sqlite:///{database}")
+        place = {"out": "out", "mlflow": f"sqlite:///{mlflow_database}"}
+        assert evaluate("--adapter", adapter, "--against", "base", **place)[0] == 0
+    client = MlflowClient(f"sqlite:///{mlflow_database}")
     (run,) = client.search_runs([each.experiment_id for each in client.search_experiments()])
     assert run.info.status == "FINISHED"
     results = read()
@@ -168,8 +169,8 @@ def test_it_is_recorded_in_mlflow_once(evaluate, database, adapter):
     assert "answers.json" in run.data.tags["mlflow.loggedArtifacts"]
 
 
-def test_a_record_that_was_cut_off_is_replaced(evaluate, database, here):
-    address = f"sqlite:///{database}"
+def test_a_record_that_was_cut_off_is_replaced(evaluate, mlflow_database, here):
+    address = f"sqlite:///{mlflow_database}"
     assert evaluate(model="tiny", out="out", mlflow=address)[0] == 0
     record = here / "out" / "record.jsonl"
     record.write_text(record.read_text().splitlines(keepends=True)[0])

@@ -39,7 +39,7 @@ def test_a_run_is_its_newest_checkpoint_read_as_it_was_trained(run):
     found = find_trained_policy(run)
     assert found.name == "grpo-seed3"
     assert found.adapter == run / "checkpoints" / "step=40.ckpt"
-    policy = found.policy()
+    policy = found.build_policy()
     assert (policy.path, policy.lora.rank, policy.lora.targets) == ("tiny", 4, ["q_proj"])
 
 
@@ -56,28 +56,29 @@ def test_a_checkpoint_without_its_configuration_is_refused(run):
 def test_an_adapter_of_the_embedded_policy_is_found_wherever_it_was_saved(here, adapter):
     found = find_trained_policy(Path(adapter))
     assert found.name == "taught"  # the folder `adapter` of a run says nothing
-    assert found.policy().path == "tiny"
-    assert found.policy().lora.rank == 16
+    assert found.build_policy().path == "tiny"
+    assert found.build_policy().lora.rank == 16
 
 
 def test_the_model_of_an_adapter_can_be_elsewhere(here, adapter):
     found = find_trained_policy(Path(adapter), model="some/folder", name="mine")
-    assert (found.name, found.policy().path, found.policy().lora.rank) == ("mine", "some/folder", 16)
+    assert (found.name, found.build_policy().path, found.build_policy().lora.rank) == ("mine", "some/folder", 16)
 
 
 def test_a_file_with_a_model_is_read(here):
     (here / "model.yaml").write_text("model: {policy: {path: Qwen/Qwen3-0.6B, dtype: bfloat16}}")
-    assert make_base_policy("model.yaml").policy().dtype == "bfloat16"
+    assert make_base_policy("model.yaml").build_policy().dtype == "bfloat16"
     (here / "none.yaml").write_text("data: {}")
     with pytest.raises(ValueError, match="a configuration of a model holds"):
         make_base_policy("none.yaml")
 
 
 def test_arguments_of_the_policy_are_merged(run):
-    other = override_policy_settings(find_trained_policy(run), {"dtype": "bfloat16", "lora": {"alpha": 1.0}}).policy()
+    changed = {"dtype": "bfloat16", "lora": {"alpha": 1.0}}
+    other = override_policy_settings(find_trained_policy(run), changed).build_policy()
     assert (other.dtype, other.lora.alpha, other.lora.rank) == ("bfloat16", 1.0, 4)
     with pytest.raises(ValueError, match=r"grpo-seed3: .*dtyp"):
-        override_policy_settings(find_trained_policy(run), {"dtyp": "bfloat16"}).policy()
+        override_policy_settings(find_trained_policy(run), {"dtyp": "bfloat16"}).build_policy()
 
 
 def test_the_base_of_a_run_is_read_in_the_same_way(run):

@@ -46,7 +46,7 @@ def test_means_by_hand(scored):
 
 
 def test_plain_numbers_are_means_with_their_intervals(scored):
-    plain = scored.plain()
+    plain = scored.to_dict()
     assert plain["pass_at_1"]["mean"] == pytest.approx(0.375)
     assert (plain["pass_at_1"]["low"], plain["pass_at_1"]["high"]) == share_interval([0.5, 0.25])[:2]
     assert plain["tokens"] == scored.means["tokens"]

@@ -21,15 +21,15 @@ def test_tepo_reins_in_good_tokens_whose_entropy_falls_and_none_before_the_polic
     arguments = (rollout.logprobs, rollout.advantages, rollout.mask)
     loss = TEPO()
     then = facts(loss, rollout, update=0)
-    assert not loss.reined(*arguments, **then).any()
+    assert not loss.kl_mask(*arguments, **then).any()
     expected = rollout.mask & (rollout.advantages > 0) & (rollout.now < rollout.entropy)
-    assert torch.equal(loss.reined(*arguments, **facts(loss, rollout, update=1)), expected)
+    assert torch.equal(loss.kl_mask(*arguments, **facts(loss, rollout, update=1)), expected)
     assert expected.any()
     # The proxy: entropy is about to fall where a good token is likelier than tokens are on average.
     mean = rollout.logprobs[rollout.mask].mean()
     proxy = TEPO(reference="ref", first_update="covariance")
     predicted = rollout.mask & (rollout.advantages > 0) & (rollout.logprobs > mean)
-    assert torch.equal(proxy.reined(*arguments, **then), predicted)
+    assert torch.equal(proxy.kl_mask(*arguments, **then), predicted)
     assert proxy.needs == {"entropy", "old_entropy", "update", "ref_logprobs"}
     assert TEPO.needs == {"entropy", "old_entropy", "update"}
 

@@ -37,19 +37,21 @@ class Chain:
     device = torch.device("cpu")
     stop_ids = torch.tensor([END])
     head = LOGITS.T
-    read, predicting, prompt_mask = Policy.read, Policy.predicting, Policy.prompt_mask
+    read_prompts = Policy.read_prompts
+    predicting_states = Policy.predicting_states
+    prompt_mask = Policy.prompt_mask
 
     @contextlib.contextmanager
-    def sampling(self):
+    def evaluation_mode(self):
         yield
 
-    def hidden(self, ids, attention_mask, cache=None, use_cache=False):
+    def hidden_states(self, ids, attention_mask, cache=None, use_cache=False):
         return torch.nn.functional.one_hot(ids.clamp(min=0), 4).float(), Cache()
 
-    def texts(self, ids, mask):
+    def decode_texts(self, ids, mask):
         return ["".join("-AB."[token] for token in row[kept].tolist()) for row, kept in zip(ids, mask)]
 
-    def stated(self, completions):
+    def prepend_thinking_mark(self, completions):
         return completions
 
 
@@ -161,10 +163,10 @@ def test_a_walk_by_hand():
     tree = PrefixTree()
     empty, a, ab = tree.path(0, [A, B])
     _, _, aa = tree.path(0, [A, A])
-    tree.end(ab, 1.0, samples=3)
-    tree.end(aa, 0.0, samples=3)
+    tree.end_completion(ab, 1.0, samples=3)
+    tree.end_completion(aa, 0.0, samples=3)
     tree.drawn.update({empty: [A, A, B], a: [A, B, END]})
-    tree.walk([empty, a])
+    tree.follow_leads([empty, a])
     b, stopped = tree.child(empty, B), tree.child(a, END)
     assert tree.leads[empty] == [(aa, -1), (ab, -1), (b, 2)]
     assert tree.leads[a] == [(aa, -1), (ab, -1), (stopped, 2)]
@@ -192,12 +194,12 @@ def test_common_noise_makes_differences_surer_than_the_values_they_are_of(rollou
 def test_each_prefix_is_asked_once_and_the_cost_is_known_before(rollout):
     asked, rows = oracle(), range(10)
     named = [(row // 2 % 2, SOME[row][:t]) for row in rows for t in range(len(SOME[row]))]
-    cost = asked.cost(rollout, rows, rollout.mask, samples=8)
+    cost = asked.estimate_cost(rollout, rows, rollout.mask, samples=8)
     assert 0 < cost.prefixes <= len(set(named)) < len(named)
     first = asked.credit(rollout, rows, samples=8)
     decoded = asked.decoded
     assert 0 < decoded <= cost.tokens <= len(set(named)) * 8 * HORIZON
-    assert asked.cost(rollout, rows, rollout.mask, samples=8) == ContinuationCost(0, 0, 0)
+    assert asked.estimate_cost(rollout, rows, rollout.mask, samples=8) == ContinuationCost(0, 0, 0)
     again = asked.credit(rollout, rows, samples=8)
     assert asked.decoded == decoded
     assert_close(again.credit, first.credit, atol=0, rtol=0)
@@ -211,7 +213,7 @@ def test_only_continuations_that_leave_are_decoded_in_proportion_to_tokens_and_s
     rollout, _ = asked_about([lone[0], lone[0], lone[1], lone[1]])
     for samples in (400, 1600):
         spent = [
-            oracle().cost(rollout, rows, rollout.mask[rows], samples).continuations / samples
+            oracle().estimate_cost(rollout, rows, rollout.mask[rows], samples).continuations / samples
             for rows in ([0], [2], [0, 2], [0, 1, 2, 3])
         ]
         for each, told in zip((expected[0], expected[1], sum(expected), sum(expected)), spent):
@@ -229,7 +231,9 @@ def test_a_prefix_is_worth_the_same_wherever_else_one_asks(rollout):
     known = torch.cat([seldom, seldom[:, :1] & False], -1) | ended
     assert torch.equal(some.isnan().all(-1), ~known)
     assert torch.equal(some[known], everywhere[known])
-    costs = [oracle().cost(rollout, rows, starts, samples=30).continuations for starts in (seldom, rollout.mask)]
+    costs = [
+        oracle().estimate_cost(rollout, rows, starts, samples=30).continuations for starts in (seldom, rollout.mask)
+    ]
     assert 0 < costs[0] < costs[1]
 
 
@@ -239,7 +243,7 @@ def test_another_seed_step_or_stream_asks_with_other_noise_and_the_same_with_the
 
     one = values(oracle())
     assert torch.equal(one, values(oracle()))
-    for other in (oracle(seed=1), oracle(step=1), oracle().afresh()):
+    for other in (oracle(seed=1), oracle(step=1), oracle().with_fresh_noise()):
         assert not torch.equal(one, values(other))
 
 

@@ -12,7 +12,7 @@ from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
 
 @pytest.fixture
 def signals():
-    with (heeding := SignalHandler()).heeded():
+    with (heeding := SignalHandler()).handle_signals():
         yield heeding
 
 
@@ -40,7 +40,7 @@ def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
 def test_a_signal_that_the_process_was_told_to_ignore_stays_ignored_and_the_others_are_given_back():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with SignalHandler().heeded():
+        with SignalHandler().handle_signals():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

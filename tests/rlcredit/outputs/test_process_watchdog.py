@@ -45,7 +45,7 @@ def test_signs_are_heard_and_their_end_is_noticed(other, capsys):
     assert time.monotonic() - began > process_watchdog.SILENCE
     assert other.ended == []
     assert until(lambda: other.ended)
-    watch.end()
+    watch.stop()
     assert other.ended[0] == ProcessLost.status
     assert "Process 1 of this run has given no sign for" in capsys.readouterr().err
 
@@ -54,14 +54,14 @@ def test_a_process_that_has_finished_is_not_missed(other):
     watch = Heartbeat(0, 2)
     other.sign("done")
     time.sleep(3 * process_watchdog.SILENCE)
-    watch.end()
+    watch.stop()
     assert other.ended == []
 
 
 @pytest.mark.parametrize(("rank", "told"), [(0, ""), (1, "error: Another process of this run has ended after step 3.")])
 def test_the_error_of_an_exchange_becomes_a_message(rank, told, capsys):
     watched = ProcessWatchdog()
-    watched.watch = SimpleNamespace(end=lambda: None)
+    watched.watch = SimpleNamespace(stop=lambda: None)
     trainer = SimpleNamespace(global_step=3, global_rank=rank)
     with pytest.raises(ProcessLost, match="has ended after step 3"):
         watched.on_exception(trainer, None, RuntimeError(GLOO))
@@ -71,7 +71,7 @@ def test_the_error_of_an_exchange_becomes_a_message(rank, told, capsys):
 def test_other_errors_stay_what_they_are():
     watched = ProcessWatchdog()
     watched.on_exception(None, None, RuntimeError(GLOO))  # one process alone
-    watched.watch = SimpleNamespace(end=lambda: None)
+    watched.watch = SimpleNamespace(stop=lambda: None)
     watched.on_exception(None, None, RuntimeError("CUDA out of memory"))
     watched.on_exception(None, None, ValueError(GLOO))
 
@@ -79,9 +79,9 @@ def test_other_errors_stay_what_they_are():
 CHILD = """
 import subprocess, sys
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
-from rlcredit.outputs import companions
+from rlcredit.outputs import process_watchdog
 process_watchdog.LEAVE = 0.0
-companions.Companions()
+process_watchdog.ProcessWatchdog()
 child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(9)"])
 child.wait()
 _ChildProcessObserver(main_pid=0, child_processes=[child])._run()

@@ -39,13 +39,13 @@ def fresh():
 
 @pytest.fixture
 def asked(policy):
-    prompt_ids = policy.encode(["1 + 2 =", "3 + 4 ="])
+    prompt_ids = policy.encode_questions(["1 + 2 =", "3 + 4 ="])
     return prompt_ids, torch.randint(5, 90, (2, 7), generator=torch.Generator().manual_seed(0))
 
 
 def logprobs(policy, asked):
-    with torch.no_grad(), policy.sampling():
-        return policy.logprobs(*asked).logprobs
+    with torch.no_grad(), policy.evaluation_mode():
+        return policy.score_prompts(*asked).logprobs
 
 
 def test_a_folder_of_peft_gives_back_every_bit(policy, fresh, asked, here, adapter):
@@ -62,7 +62,7 @@ def test_a_checkpoint_gives_back_every_bit(policy, fresh, asked, here):
 
 
 def test_no_adapter_is_the_base_model_bit_for_bit(policy, asked, fresh):
-    with policy.adapter_off():
+    with policy.disable_adapter():
         base = logprobs(policy, asked)
     assert not torch.equal(base, logprobs(policy, asked))
     install_adapter(fresh, {name: weight for name, weight in policy.named_parameters() if weight.requires_grad})

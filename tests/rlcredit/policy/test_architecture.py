@@ -51,7 +51,7 @@ def same(config):
     linear = {name: layer for name, layer in theirs.named_modules() if isinstance(layer, nn.Linear)}
     layers = {name: layer for name, layer in linear.items() if layer is not theirs.get_output_embeddings()}
     assert ours.parameters == sum(weight.numel() for weight in theirs.parameters())
-    assert {name: tuple(layer) for name, layer in ours.linear().items()} == {
+    assert {name: tuple(layer) for name, layer in ours.linear_layers().items()} == {
         name: (layer.in_features, layer.out_features, layer.bias is not None) for name, layer in layers.items()
     }
     return ours.parameters

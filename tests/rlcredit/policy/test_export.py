@@ -12,7 +12,8 @@ from rlcredit.policy.policy import Policy
 
 
 def sampled(policy):
-    prompt_ids = policy.encode(["State the final answer to the following arithmetic problem: 4 + 3 =", "7 - 2"])
+    questions = ["State the final answer to the following arithmetic problem: 4 + 3 =", "7 - 2"]
+    prompt_ids = policy.encode_questions(questions)
     return prompt_ids, InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(4, 32), seed=0, step=0)
 
 
@@ -35,7 +36,7 @@ def test_plain_transformers_computes_the_log_probabilities_that_were_sampled(pol
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "plain").eval()
     actual = log_probabilities(model, policy, prompt_ids, samples)
     assert_close(actual, samples.logprobs[samples.mask], rtol=0, atol=3e-5)
-    with policy.adapter_off():  # and the adapter matters
+    with policy.disable_adapter():  # and the adapter matters
         base = log_probabilities(policy.lm, policy, prompt_ids, samples)
     assert (base - actual).abs().max() > 0.1
 
@@ -73,13 +74,13 @@ def test_a_bfloat16_base_is_written_in_float32_and_nothing_is_rounded(tmp_path):
 
 def test_what_rounding_loses_is_a_share_of_the_change(policy, tmp_path):
     merged = MergedWeights(policy)
-    assert merged.lost(torch.float32) == 0
+    assert merged.rounding_error_share(torch.float32) == 0
     errors = changes = 0.0
     for layer in merged.adapted.values():
         base, change = layer.get_base_layer().weight, layer.get_delta_weight("default").detach()
         errors += float(((base + change).bfloat16().float() - (base + change)).square().sum())
         changes += float(change.square().sum())
-    assert merged.lost(torch.bfloat16) == pytest.approx((errors / changes) ** 0.5, rel=1e-4)
+    assert merged.rounding_error_share(torch.bfloat16) == pytest.approx((errors / changes) ** 0.5, rel=1e-4)
     export_policy(policy, tmp_path / "plain", dtype="bfloat16")
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "plain").dtype == torch.bfloat16
 
@@ -87,8 +88,8 @@ def test_what_rounding_loses_is_a_share_of_the_change(policy, tmp_path):
 def test_a_fresh_adapter_loses_nothing_and_changes_nothing():
     policy = Policy()
     policy.load()
-    assert MergedWeights(policy).lost(torch.bfloat16) == 0
-    weights = MergedWeights(policy).weights()
+    assert MergedWeights(policy).rounding_error_share(torch.bfloat16) == 0
+    weights = MergedWeights(policy).merge_all_weights()
     theirs = AutoModelForCausalLM.from_pretrained(policy.location).state_dict()
     assert weights.keys() == theirs.keys()
     assert all(torch.equal(weights[name], theirs[name]) for name in theirs)
@@ -119,4 +120,4 @@ def test_tokenizer_settings_and_card_are_beside_the_weights(policy, tmp_path):
     assert "| steps | 4 |" in card
     again = Policy(str(tmp_path / "mine"))
     again.load()
-    assert torch.equal(again.encode(["4 + 3"]), policy.encode(["4 + 3"]))
+    assert torch.equal(again.encode_questions(["4 + 3"]), policy.encode_questions(["4 + 3"]))

@@ -8,8 +8,9 @@ from small_policies import save_as_policy
 from torch.autograd.graph import saved_tensors_hooks
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from rlcredit.policy import memory
 from rlcredit.policy.architecture import parse_architecture
-from rlcredit.policy.policy import LoRA, Policy, memory
+from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.policy.prompt_format import PADDING
 
 SIZES = {"vocab_size": 384, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3, "head_dim": 32}
@@ -41,7 +42,7 @@ def saved_bytes(policy, mixed):
     completions = torch.randint(3, 300, (ROWS, TOKENS))
     context = torch.autocast("cpu", torch.bfloat16) if mixed else contextlib.nullcontext()
     with saved_tensors_hooks(pack, lambda tensor: tensor), context:
-        policy.predicting(policy.read(prompts), completions)
+        policy.predicting_states(policy.read_prompts(prompts), completions)
     return sum(size for size, _ in kept.values())
 
 
@@ -61,7 +62,7 @@ def test_a_cache_holds_keys_and_values_of_every_layer():
     policy = Policy()
     policy.load()
     ids = torch.randint(3, 300, (5, 16))
-    _, cache = policy.hidden(ids, torch.ones_like(ids), use_cache=True)
+    _, cache = policy.hidden_states(ids, torch.ones_like(ids), use_cache=True)
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
     sizes = parse_architecture(policy.lm.config.to_dict())
     assert memory.cache_bytes(sizes, "float32", rows=5, tokens=16) == held
@@ -84,8 +85,8 @@ def test_quantized_weights_take_what_bitsandbytes_gives_them():
     held = packed.nbytes + state.absmax.nbytes + state.state2.absmax.nbytes
     assert memory.QUANTIZED["4bit"] == held / plain.numel()
     sizes = parse_architecture({"model_type": "llama", **SIZES, **HEADS})
-    rest = sizes.parameters - sizes.inner
-    assert memory.weight_bytes(sizes, "bfloat16", "8bit") == sizes.inner + 2 * rest
+    rest = sizes.parameters - sizes.linear_parameters
+    assert memory.weight_bytes(sizes, "bfloat16", "8bit") == sizes.linear_parameters + 2 * rest
 
 
 def test_experts_are_not_quantized_and_a_token_goes_through_few_of_them():

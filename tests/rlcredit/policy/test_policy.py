@@ -35,7 +35,7 @@ def test_any_text_can_be_encoded_and_digits_stand_alone(policy, text):
 def test_pieces_join_to_the_text_even_where_a_character_spans_tokens(policy):
     text = "let me think: 漢 4+3=7.<|im_end|>"
     ids = torch.tensor([policy.tokenizer.encode(text, add_special_tokens=False)])
-    pieces = policy.pieces(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+    pieces = policy.decode_pieces(ids, torch.ones_like(ids, dtype=torch.bool))[0]
     assert len(pieces) == ids.shape[1]
     assert "".join(pieces) == "let me think: 漢 4+3=7."
 
@@ -46,7 +46,7 @@ def test_texts_are_the_pieces_joined_also_where_a_character_is_cut_off(policy):
     rows[-1] = rows[-1][:-1]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     mask = torch.arange(ids.shape[1]) < torch.tensor([len(row) for row in rows])[:, None]
-    assert policy.texts(ids, mask) == ["".join(pieces) for pieces in policy.pieces(ids, mask)]
+    assert policy.decode_texts(ids, mask) == ["".join(pieces) for pieces in policy.decode_pieces(ids, mask)]
 
 
 def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
@@ -55,10 +55,10 @@ def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
     template = tmp_path / "one_token" / "chat_template.jinja"
     template.write_text("<|endoftext|>" + template.read_text())
     policy = load_with_random_adapter(Policy(str(tmp_path / "one_token")))
-    prompt_ids = policy.encode(["4 + 3 =", "What is 13 - 4 + 87 - 20 + 5?"])
+    prompt_ids = policy.encode_questions(["4 + 3 =", "What is 13 - 4 + 87 - 20 + 5?"])
     samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(1, 8), seed=0, step=0)
     with torch.no_grad():
-        trained = policy.logprobs(prompt_ids, samples.completion_ids, temperature=0.7).logprobs
+        trained = policy.score_prompts(prompt_ids, samples.completion_ids, temperature=0.7).logprobs
     for row, prompt in enumerate(prompt_ids):
         tokens = prompt[policy.prompt_mask(prompt)]
         assert tokens[0] == policy.tokenizer.pad_token_id
@@ -72,11 +72,11 @@ def test_a_pad_token_at_the_start_of_a_prompt_is_read(tmp_path):
 
 def scored(policy, task, shift=0):
     """Sampler and trainer on the same tokens, the targets shifted by ``shift``."""
-    prompt_ids = policy.encode([example.question for example in task.train_set[:2]])
+    prompt_ids = policy.encode_questions([example.question for example in task.train_set[:2]])
     samples = InProcessEngine().sample(policy, prompt_ids, [0, 1], Sampling(8), seed=0, step=0)
     targets = samples.completion_ids.roll(shift, 1)
     with torch.no_grad():
-        scores = policy.logprobs(prompt_ids.repeat_interleave(8, 0), targets, temperature=0.7)
+        scores = policy.score_prompts(prompt_ids.repeat_interleave(8, 0), targets, temperature=0.7)
     return (scores.logprobs - samples.logprobs)[samples.mask]
 
 
@@ -94,15 +94,15 @@ def test_targets_shifted_by_one_fail_loudly(policy, task):
 
 
 def test_the_adapter_can_be_switched_off(policy, task):
-    prompt_ids = policy.encode([task.train_set[0].question])
+    prompt_ids = policy.encode_questions([task.train_set[0].question])
     completion = torch.tensor([policy.tokenizer.encode("let me think: ")])
     with torch.no_grad():
-        on = policy.logprobs(prompt_ids, completion).logprobs
-        with policy.adapter_off():
-            off = policy.logprobs(prompt_ids, completion).logprobs
+        on = policy.score_prompts(prompt_ids, completion).logprobs
+        with policy.disable_adapter():
+            off = policy.score_prompts(prompt_ids, completion).logprobs
         fresh = Policy()
         fresh.load(seed=5)
-        base = fresh.logprobs(prompt_ids, completion).logprobs
+        base = fresh.score_prompts(prompt_ids, completion).logprobs
     assert not torch.allclose(on, off)
     assert_close(off, base)
 
@@ -124,9 +124,9 @@ def test_a_saved_adapter_loads_in_peft(policy, task, tmp_path):
 
     policy.save_adapter(tmp_path)
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(TINY), tmp_path).eval()
-    ids = policy.encode([task.train_set[0].question])
+    ids = policy.encode_questions([task.train_set[0].question])
     ids = ids[policy.prompt_mask(ids)][None]
-    with torch.no_grad(), policy.sampling():
+    with torch.no_grad(), policy.evaluation_mode():
         assert_close(theirs(input_ids=ids).logits[:, -1], policy.lm(input_ids=ids).logits[:, -1])
 
 
@@ -163,13 +163,13 @@ def test_tokens_that_a_model_cannot_draw_end_nothing():
 def test_every_adapter_weight_has_a_gradient_after_a_quantized_rollout(task, quantization):
     policy = Policy(quantization=quantization)
     policy.load()
-    prompt_ids = policy.encode([task.train_set[0].question])
+    prompt_ids = policy.encode_questions([task.train_set[0].question])
     samples = InProcessEngine().sample(policy, prompt_ids, [0], Sampling(2, max_tokens=8), seed=0, step=0)
     adapter = {name: weight for name, weight in policy.named_parameters() if weight.requires_grad}
     with torch.no_grad():  # B starts at zero and would hide the gradient of A
         for name, weight in adapter.items():
             weight.add_(0.01 * torch.ones_like(weight) if "lora_B" in name else 0)
-    policy.logprobs(prompt_ids.repeat_interleave(2, 0), samples.completion_ids).logprobs.sum().backward()
+    policy.score_prompts(prompt_ids.repeat_interleave(2, 0), samples.completion_ids).logprobs.sum().backward()
     assert len(adapter) == 2 * 7 * 3
     assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in adapter.values())
 

@@ -38,22 +38,23 @@ def test_by_default_ids_are_those_of_one_turn_in_the_chat_template(policy):
         texts, add_special_tokens=False, padding=True, pad_to_multiple_of=16, return_tensors="pt"
     )
     expected = encoded["input_ids"].where(encoded["attention_mask"].bool(), PADDING)
-    assert torch.equal(policy.encode(QUESTIONS), expected)
-    assert torch.equal(policy.encode(chats), expected)
+    assert torch.equal(policy.encode_questions(QUESTIONS), expected)
+    assert torch.equal(policy.encode_questions(chats), expected)
 
 
 def test_a_prompt_of_the_embedded_policy_has_these_ids(policy):
-    ids = policy.encode(["4 + 3 ="])[0]
+    ids = policy.encode_questions(["4 + 3 ="])[0]
     text = "<|im_start|>user\n4 + 3 =<|im_end|>\n<|im_start|>assistant\n"
     assert policy.tokenizer.decode(ids[policy.prompt_mask(ids[None])[0]]) == text
     assert ids.tolist().count(policy.tokenizer.convert_tokens_to_ids("<|im_start|>")) == 2
 
 
 def test_raw_text_is_blocks_with_each_answer_behind_its_question():
-    assert PromptFormat(chat=False).written(None, [SAID]) == ["Add.\n\n1 + 1 = 2\n\n2 + 1 ="]
+    assert PromptFormat(chat=False).render_conversations(None, [SAID]) == ["Add.\n\n1 + 1 = 2\n\n2 + 1 ="]
     lines = [{**SAID[1], "content": "Q: 1\nA:\n"}, SAID[2], SAID[3]]
-    assert PromptFormat(chat=False).written(None, [lines]) == ["Q: 1\nA:\n2\n\n2 + 1 ="]
-    assert PromptFormat(chat=False).written(None, [[{"role": "system", "content": ""}, SAID[3]]]) == ["2 + 1 ="]
+    assert PromptFormat(chat=False).render_conversations(None, [lines]) == ["Q: 1\nA:\n2\n\n2 + 1 ="]
+    empty = [{"role": "system", "content": ""}, SAID[3]]
+    assert PromptFormat(chat=False).render_conversations(None, [empty]) == ["2 + 1 ="]
 
 
 def with_bos(tokenizer):
@@ -69,10 +70,10 @@ def with_bos(tokenizer):
 
 def test_the_tokenizer_adds_its_special_tokens_to_raw_text_and_none_to_a_chat(own):
     bos = with_bos(own.tokenizer)
-    chat = own.encode(["4 + 3"])[0].tolist()
+    chat = own.encode_questions(["4 + 3"])[0].tolist()
     assert chat.count(bos) == 2  # the template's own, one for each turn
     own.prompt = PromptFormat(chat=False)
-    raw = own.encode(["4 + 3"])[0].tolist()
+    raw = own.encode_questions(["4 + 3"])[0].tolist()
     assert raw.count(bos) == 1
     assert own.tokenizer.decode([token for token in raw if token != PADDING]) == "<|im_start|>4 + 3"
 
@@ -80,7 +81,8 @@ def test_the_tokenizer_adds_its_special_tokens_to_raw_text_and_none_to_a_chat(ow
 def test_thinking_reaches_a_template_that_knows_it(own):
     own.tokenizer.chat_template = "{{ messages[-1].content }}{% if enable_thinking is false %} quickly{% endif %}"
     written = {
-        thinking: PromptFormat(thinking=thinking).written(own.tokenizer, [SAID])[0] for thinking in (None, True, False)
+        thinking: PromptFormat(thinking=thinking).render_conversations(own.tokenizer, [SAID])[0]
+        for thinking in (None, True, False)
     }
     assert written == {None: "2 + 1 =", True: "2 + 1 =", False: "2 + 1 = quickly"}
 
@@ -99,10 +101,10 @@ def test_thinking_reaches_a_template_that_knows_it(own):
 def test_a_tokenizer_that_cannot_write_prompts_is_refused_by_name(own, prompt, template, message):
     own.tokenizer.chat_template = template
     with pytest.raises(PromptError, match=message):
-        prompt.check(own.tokenizer, "tiny")
+        prompt.refuse_tokenizer(own.tokenizer, "tiny")
     own.prompt = prompt
     with pytest.raises(PromptError, match=r"model\.policy\.prompt"):
-        own.encode(["4 + 3"])
+        own.encode_questions(["4 + 3"])
 
 
 def test_a_base_model_is_refused_before_its_weights_are_read_and_loads_as_raw_text(tmp_path):
@@ -116,22 +118,22 @@ def test_a_base_model_is_refused_before_its_weights_are_read_and_loads_as_raw_te
     weights.rename(folder / "model.safetensors")
     raw = Policy(str(folder), prompt=PromptFormat(chat=False))
     raw.load()
-    ids = raw.encode([SAID])
+    ids = raw.encode_questions([SAID])
     assert raw.tokenizer.decode(ids[raw.prompt_mask(ids)]).endswith("Add.\n\n1 + 1 = 2\n\n2 + 1 =")
 
 
 def test_what_a_template_refuses_is_said_with_the_option(own):
     own.tokenizer.chat_template = "{{ raise_exception('System role not supported') }}"
     with pytest.raises(PromptError, match=r"refuses a conversation: System role.*data\.init_args\.system"):
-        own.encode([SAID])
+        own.encode_questions([SAID])
 
 
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(own):
     own.prompt = PromptFormat(chat=False)
     assert find_context_length(own.lm.config) == 1024
-    assert own.encode(["1" * 1023]).shape == (1, 1024)
+    assert own.encode_questions(["1" * 1023]).shape == (1, 1024)
     with pytest.raises(PromptError, match=r"a prompt has 1,024 tokens, and tiny reads 1,024, its answer included"):
-        own.encode(["3", "1" * 1024])
+        own.encode_questions(["3", "1" * 1024])
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,6 @@ def test_thinking_without_a_template_is_refused():
 )
 def test_a_completion_that_begins_in_the_middle_of_thinking_states_nothing_before_its_end(own, ending, mark, verdict):
     own.tokenizer.chat_template = "{{ messages[-1]['content'] }}" + ending
-    assert own.prompt.opened_thinking(own.tokenizer) == mark
-    cut, whole = own.stated([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
+    assert own.prompt.find_thinking_mark(own.tokenizer) == mark
+    cut, whole = own.prepend_thinking_mark([r"So \boxed{5}", r"So \boxed{7}</think>\boxed{5}"])
     assert MathVerifier().judge([cut, whole], ["5", "5"]) == [verdict, Verdict.RIGHT]

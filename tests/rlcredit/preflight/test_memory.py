@@ -144,7 +144,7 @@ def test_explain_names_the_layers_that_can_get_an_adapter(capsys):
 
 def test_explain_does_not_import_the_models():
     code = (
-        "import sys; from rlcredit.cli.application import main; main(); "
+        "import sys; from rlcredit.cli.application import run_lightning_command; run_lightning_command(); "
         "assert not [name for name in sys.modules if name.startswith('transformers.models.qwen')]"
     )
     done = subprocess.run(

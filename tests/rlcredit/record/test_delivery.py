@@ -12,9 +12,9 @@ from rlcredit.run_folder.layout import RunFolder
 
 
 @pytest.fixture
-def address(tables, tmp_path, monkeypatch):
+def address(mlflow_template, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mlflow.db").write_bytes(tables.read_bytes())
+    (tmp_path / "mlflow.db").write_bytes(mlflow_template.read_bytes())
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
@@ -47,38 +47,38 @@ def history(address, name="train/loss"):
 def test_every_point_arrives_once_however_often_it_is_brought(folder, address):
     record, goal = told(folder, 3), to(address)
     delivery = RecordDelivery(folder, goal)
-    delivery.bring()
-    delivery.bring()
+    delivery.send_new_entries()
+    delivery.send_new_entries()
     record.log_metrics({"train/loss": 3.0}, 3)
-    delivery.bring()
-    RecordDelivery(folder, goal).bring()  # as after a kill
+    delivery.send_new_entries()
+    RecordDelivery(folder, goal).send_new_entries()  # as after a kill
     assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0), (3, 3.0)]
     assert history(address, "val/pass1") == [(0, 0.5), (1, 0.5), (2, 0.5)]
 
 
 def test_what_mlflow_refuses_for_a_while_is_brought_later(folder, address, monkeypatch):
     record, delivery = told(folder, 3), RecordDelivery(folder, to(address))
-    delivery.bring()
+    delivery.send_new_entries()
     record.log_metrics({"train/loss": 3.0}, 3)
-    plain = delivery.store.metrics
+    plain = delivery.store.add_metrics
 
     def refused(points):
         raise ConnectionError
 
-    monkeypatch.setattr(delivery.store, "metrics", refused)
+    monkeypatch.setattr(delivery.store, "add_metrics", refused)
     with pytest.raises(ConnectionError):
-        delivery.bring()
-    monkeypatch.setattr(delivery.store, "metrics", plain)
+        delivery.send_new_entries()
+    monkeypatch.setattr(delivery.store, "add_metrics", plain)
     record.log_metrics({"train/loss": 4.0}, 4)
-    delivery.bring()
+    delivery.send_new_entries()
     assert [step for step, _ in history(address)] == [0, 1, 2, 3, 4]
 
 
 def test_points_that_arrived_before_a_kill_noted_it_are_not_doubled(folder, address):
     told(folder, 3)
     goal = to(address)
-    RecordDelivery(folder, goal).bring()
-    RecordDelivery(folder, to(address, run_id=goal.run_id, arrived=0)).bring()
+    RecordDelivery(folder, goal).send_new_entries()
+    RecordDelivery(folder, to(address, run_id=goal.run_id, arrived=0)).send_new_entries()
     assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0)]
 
 
@@ -89,12 +89,12 @@ def test_a_run_that_went_back_to_a_checkpoint_replaces_the_one_in_mlflow(folder,
     for step in (1, 2, 3):
         told_more.log_metrics({"train/loss": -1.0}, step)
     goal = to(address)
-    RecordDelivery(folder, goal).bring()
+    RecordDelivery(folder, goal).send_new_entries()
     former = goal.run_id
     again = RunRecord(folder, seen)
-    RecordDelivery(folder, goal).bring()
+    RecordDelivery(folder, goal).send_new_entries()
     again.log_metrics({"train/loss": 1.0}, 1)
-    RecordDelivery(folder, goal).bring()
+    RecordDelivery(folder, goal).send_new_entries()
     assert goal.run_id != former
     assert history(address) == [(0, 0.0), (1, 1.0)]
     assert MlflowClient(address).get_run(former).info.lifecycle_stage == "deleted"
@@ -109,7 +109,7 @@ def test_a_run_whose_id_was_lost_on_the_way_is_found_again(folder, address, monk
     told(folder, 1)
     goal = to(address)
     if had:  # and is ahead of the record, so that another one is made
-        RecordDelivery(folder, goal).bring()
+        RecordDelivery(folder, goal).send_new_entries()
         RunRecord(folder, 0)
     save = MLflowDestination.save
 
@@ -120,29 +120,29 @@ def test_a_run_whose_id_was_lost_on_the_way_is_found_again(folder, address, monk
 
     monkeypatch.setattr(MLflowDestination, "save", killed)
     with pytest.raises(Killed):
-        RecordDelivery(folder, goal).bring()
+        RecordDelivery(folder, goal).send_new_entries()
     monkeypatch.setattr(MLflowDestination, "save", save)
-    again = MLflowDestination.saved(folder.tracking)
+    again = MLflowDestination.load(folder.tracking)
     assert again.run_id is None
-    RecordDelivery(folder, again).bring()
+    RecordDelivery(folder, again).send_new_entries()
     _, found = runs(address)
     assert [run.info.run_id for run in found] == [again.run_id]
 
 
 def test_a_run_that_mlflow_has_lost_is_made_again(folder, address):
     told(folder, 2)
-    RecordDelivery(folder, to(address, run_id="0" * 32, arrived=10**6)).bring()
+    RecordDelivery(folder, to(address, run_id="0" * 32, arrived=10**6)).send_new_entries()
     assert history(address) == [(0, 0.0), (1, 1.0)]
 
 
 def test_a_run_begun_anew_closes_the_one_it_replaces(folder, address):
     told(folder, 1)
     first, second = to(address), to(address)
-    RecordDelivery(folder, first).bring()
+    RecordDelivery(folder, first).send_new_entries()
     second.closes = [first.run_id, "0" * 32]  # and one that is not there any more
     delivery = RecordDelivery(folder, second)
-    delivery.bring()
-    delivery.end("FINISHED")
+    delivery.send_new_entries()
+    delivery.end_run("FINISHED")
     _, found = runs(address)
     assert {run.info.run_id: run.info.status for run in found} == {
         first.run_id: "KILLED",
@@ -154,14 +154,14 @@ def test_files_tables_and_parameters_arrive(folder, address):
     record = RunRecord(folder)
     record.log_hyperparams({"stack": "GRPO" * 100, "steps": 3})
     (folder.path / "config.yaml").write_text("a: 1")
-    record.file(folder.config)
+    record.log_file(folder.config)
     (folder.path / "completions").mkdir()
     rows = [{"step": 0, "text": "é"}, {"step": 0, "text": "b"}]
-    folder.completions(0).write_text(json.dumps(rows))
-    record.table("completions/step_000000.json")
+    folder.completions_file(0).write_text(json.dumps(rows))
+    record.log_table("completions/step_000000.json")
     goal = to(address)
-    RecordDelivery(folder, goal).bring()
-    RecordDelivery(folder, to(address, run_id=goal.run_id)).bring()  # again: nothing is doubled
+    RecordDelivery(folder, goal).send_new_entries()
+    RecordDelivery(folder, to(address, run_id=goal.run_id)).send_new_entries()  # again: nothing is doubled
     client, (run,) = runs(address)
     assert run.data.params == {"stack": ("GRPO" * 100)[:250], "steps": "3"}
     assert {each.path for each in client.list_artifacts(run.info.run_id)} == {"config.yaml", "completions"}
@@ -182,8 +182,8 @@ def test_an_address_may_come_from_the_environment_and_is_not_written_down(tmp_pa
     goal = make_destination({"experiment_name": "e", "tracking_uri": None}, "name", {"seed": 0})
     assert goal.address.endswith("127.0.0.1:5000")
     goal.save(tmp_path / "tracking.json")
-    assert "secret" not in (tmp_path / "tracking.json").read_text() + goal.shown
-    assert MLflowDestination.saved(tmp_path / "tracking.json") == goal
+    assert "secret" not in (tmp_path / "tracking.json").read_text() + goal.shown_address
+    assert MLflowDestination.load(tmp_path / "tracking.json") == goal
     assert goal.tags == {"seed": "0"}
 
 

@@ -24,8 +24,8 @@ def holds(folder, *entries):
 
 def test_what_a_run_writes_is_accepted(folder):
     (folder.path / "adapter" / "a").write_text("x")
-    folder.completions(0).parent.mkdir()
-    folder.completions(0).write_text('[{"a": 1}]')
+    folder.completions_file(0).parent.mkdir()
+    folder.completions_file(0).write_text('[{"a": 1}]')
     holds(
         folder,
         {"step": 0, "time": 1, "metrics": {"a": float("nan"), "b": 1}},

@@ -67,10 +67,10 @@ def test_a_deleted_experiment_is_named_and_the_run_does_not_wait(folder, address
 def test_a_run_that_is_deleted_on_the_way_is_made_again(folder, address):  # noqa: F811
     record, goal = told(folder, 2), to(address)
     delivery = RecordDelivery(folder, goal)
-    delivery.bring()
+    delivery.send_new_entries()
     MlflowClient(address).delete_run(goal.run_id)
     record.log_metrics({"train/loss": 2.0}, 2)
-    delivery.bring()
+    delivery.send_new_entries()
     assert history(address) == [(0, 0.0), (1, 1.0), (2, 2.0)]
 
 
@@ -95,6 +95,6 @@ def test_a_server_that_says_in_an_hour_is_not_waited_for(tmp_path):
         RunRecord(folder).log_metrics({"a": 1.0}, 0)
         began = time.monotonic()
         with pytest.raises(MlflowException):
-            RecordDelivery(folder, to(f"http://127.0.0.1:{server.server_address[1]}")).bring()
+            RecordDelivery(folder, to(f"http://127.0.0.1:{server.server_address[1]}")).send_new_entries()
         assert time.monotonic() - began < 20
         server.shutdown()

@@ -27,7 +27,7 @@ class Left:
         conditions = {name: (f"{name}.yaml",) for name in WORTH}
         fixed |= {"conditions": conditions, "baseline": "base", "seeds": tuple(range(8))}
         self.root, self.declaration = root, CampaignDeclaration(**{**fixed, **declared})
-        plain, names = self.declaration.plain(), self.declaration.conditions
+        plain, names = self.declaration.to_json(), self.declaration.conditions
         self.ledger = {"declaration": plain, "configs": {n: copy.deepcopy(CONFIG) for n in names}, "cells": {}}
         self.right = {}
         for condition in names:
@@ -48,7 +48,7 @@ class Left:
             metrics[str(step)] = {name: float(value) for name, value in found.items()}
             numbers = {"numbers": list(range(256)), "questions_sha256": "2" * 64}
             outcome = {"step": step, "metrics": metrics[str(step)], **numbers}
-            path = RunFolder(self.root / condition / f"seed{seed}").evaluation(step)
+            path = RunFolder(self.root / condition / f"seed{seed}").evaluation_file(step)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**outcome, "right": right.astype(int).tolist()}))
         self.ledger["cells"][f"{condition}/seed{seed}"] = {
@@ -62,13 +62,13 @@ class Left:
 
     def change(self, cell, step, **entries):
         """Write other things into an evaluation of a run, which the ledger then records."""
-        path = RunFolder(self.root / cell).evaluation(step)
+        path = RunFolder(self.root / cell).evaluation_file(step)
         path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
     def write(self, record=True):
         """Put the ledger on disk, with the hashes of the files as they are now; return the folder."""
         for name, entry in self.ledger["cells"].items() if record else ():
-            paths = {str(step): RunFolder(self.root / name).evaluation(step) for step in STEPS}
+            paths = {str(step): RunFolder(self.root / name).evaluation_file(step) for step in STEPS}
             entry["held_out_sha256"] = {step: file_sha256(path) for step, path in paths.items()}
         (self.root / "ledger.json").write_text(json.dumps(self.ledger))
         return self.root

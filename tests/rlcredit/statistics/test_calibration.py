@@ -6,7 +6,7 @@ and verdicts are of 1500 studies, of intervals by resampling 2000 or 1000, known
 
 import numpy as np
 import pytest
-from rlcredit.statistics.bootstrap import bootstrap_interval
+from scipy import stats
 from scipy.special import expit
 
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
@@ -122,10 +122,11 @@ def test_intervals_of_hedges_g_hold_ninety_five_percent(random):
 
 
 @pytest.mark.parametrize(("values", "truth"), [(normal, 0.0), (arm, expected()), (pairs, 0.0)])
-def test_bootstrap_intervals_hold_ninety_five_percent(random, values, truth):
+def test_resampling_eight_runs_holds_less_than_the_ninety_five_percent_of_students_t(random, values, truth):
     rows = values(random, (2000, SEEDS))
-    intervals = [bootstrap_interval(row, draws=1000, seed=seed) for seed, row in enumerate(rows)]
-    assert coverage(intervals, truth) == pytest.approx(0.95, abs=0.02)
+    low, high = stats.bootstrap((rows,), np.mean, axis=1, n_resamples=1000, random_state=0).confidence_interval
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(0.88, abs=0.02)
+    assert coverage([paired_t_test(row).interval for row in rows], truth) == pytest.approx(0.95, abs=0.02)
 
 
 def verdicts(random, paired):

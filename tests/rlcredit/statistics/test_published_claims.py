@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rlcredit.statistics.bootstrap import bootstrap_interval
-from rlcredit.statistics.design_effect import design_effect
-from rlcredit.statistics.proportion_power import detectable_difference, generations_needed
-from scipy import stats
+from scipy import optimize, stats
+from statsmodels.stats.proportion import samplesize_proportions_2indep_onetail
 
 from rlcredit.statistics.conclusion import state_conclusion
 from rlcredit.statistics.equivalence import equivalence_test
@@ -38,6 +36,16 @@ AMPLIFIED, CLAMPED = ([arm, published("4B, amplification")[-1]] for arm in publi
 MASKED = published("4B, entropy mask")
 HICRA = [published("4B")[0], published("4B")[-1]]
 VARIANCE = published("4B, signals")  # predictive variance against surprisal
+
+
+def generations_needed(base, rise):
+    """Return the independent generations per arm that show a rise of the base rate, at a power of 0.8."""
+    return samplesize_proportions_2indep_onetail(rise, base, power=0.8)
+
+
+def detectable_rise(base, generations):
+    """Return the smallest rise of the base rate that so many independent generations per arm show."""
+    return optimize.brentq(lambda rise: generations_needed(base, rise) - generations, 1e-4, 0.5)
 
 
 def test_the_published_t_of_the_large_model_is_cohens_d():
@@ -126,8 +134,9 @@ def test_the_predicted_ranking_at_step_ten_is_not_significant_even_at_its_ends()
 
 def test_areas_over_four_runs_bear_no_bootstrap():
     assert smallest_sign_flip_p(4) == 0.125  # published: an interval of 0.1 to 0.6 points, by resampling four runs
-    with pytest.raises(ValueError, match="at least 5 values"):
-        bootstrap_interval([0.4, 0.1, 0.6, 0.5])
+    studies = np.random.default_rng(0).normal(size=(2000, 4))
+    low, high = stats.bootstrap((studies,), np.mean, axis=1, n_resamples=1000, random_state=0).confidence_interval
+    assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(0.79, abs=0.02)  # meant for 95 %
 
 
 def test_the_published_milestones_have_the_same_area():
@@ -137,11 +146,11 @@ def test_the_published_milestones_have_the_same_area():
 
 
 def test_23_thousand_generations_show_more_than_a_point_and_not_a_fifth_of_one():
-    assert detectable_difference(0.34, 23_000) == pytest.approx(0.0124, abs=5e-5)
-    assert detectable_difference(0.45, 22_990) == pytest.approx(0.013, abs=5e-5)
-    assert generations_needed(0.34, 0.342) == pytest.approx(882_000, rel=0.001)
-    assert generations_needed(0.45 - 0.0065, 0.45 + 0.0065) == pytest.approx(22_990, rel=0.001)  # its origin
-    assert detectable_difference(0.476, 38_400) == pytest.approx(0.0101, abs=5e-5)  # of the follow-up, unclustered
+    assert detectable_rise(0.34, 23_000) == pytest.approx(0.0124, abs=5e-5)
+    assert detectable_rise(0.45, 22_990) == pytest.approx(0.013, abs=5e-5)
+    assert generations_needed(0.34, 0.002) == pytest.approx(882_000, rel=0.001)
+    assert generations_needed(0.45 - 0.0065, 0.013) == pytest.approx(22_990, rel=0.001)  # its origin
+    assert detectable_rise(0.476, 38_400) == pytest.approx(0.0101, abs=5e-5)  # of the follow-up, unclustered
 
 
 @pytest.mark.parametrize(
@@ -149,12 +158,14 @@ def test_23_thousand_generations_show_more_than_a_point_and_not_a_fifth_of_one()
     [((0.50, 0.51), 39.2), ((0.50, 0.52), 9.8), ((0.50, 0.55), 1.56), ((0.463, 0.489), 5.8), ((0.34, 0.342), 882)],
 )
 def test_generations_per_arm(rates, thousands):
-    assert generations_needed(*rates) == pytest.approx(1000 * thousands, rel=0.005)
+    base, better = rates
+    assert generations_needed(base, better - base) == pytest.approx(1000 * thousands, rel=0.005)
 
 
 @pytest.mark.parametrize(("correlation", "effect"), [(0.1, 2.5), (0.3, 5.5), (0.5, 8.5)])
 def test_design_effects_of_sixteen_samples(correlation, effect):
-    assert design_effect(16, correlation) == pytest.approx(effect)
+    covariance = np.full((16, 16), correlation) + (1 - correlation) * np.eye(16)
+    assert covariance.mean() / (1 / 16) == pytest.approx(effect)  # variance of the mean, over independent ones
 
 
 @pytest.mark.parametrize(

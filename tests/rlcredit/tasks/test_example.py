@@ -60,7 +60,7 @@ def test_a_task_says_it_to_the_policy_and_counts_equal_turns_once():
     every = [*task.train_set, *task.held_out_set]
     assert len(every) == 41
     assert sum(not isinstance(example.question, str) for example in every) == 1
-    prompts = task._prompts([(0, every[0])])
+    prompts = task._collate_prompts([(0, every[0])])
     assert contents(prompts.questions[0])[0] == ("s", "Add.")
     assert contents(prompts.questions[0])[-1] == ("u", f"{every[0].question} =")
 

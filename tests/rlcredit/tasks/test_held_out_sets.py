@@ -91,8 +91,8 @@ def test_questions_held_out_by_nobody_are_trained_on(files):
 def test_noise_is_named_by_the_number_of_the_set():
     task = Records("train.csv")
     prompts = PromptBatch([0, 7], ["a", "b"], [])
-    assert HeldOutSet("", 0, task).drawn(prompts).numbers == [0, 7]
-    assert HeldOutSet("x", 2, task).drawn(prompts).numbers == [2 * FAR_APART, 7 + 2 * FAR_APART]
+    assert HeldOutSet("", 0, task).shift_noise_numbers(prompts).numbers == [0, 7]
+    assert HeldOutSet("x", 2, task).shift_noise_numbers(prompts).numbers == [2 * FAR_APART, 7 + 2 * FAR_APART]
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def test_sets_that_cannot_be_asked_are_refused(files, arguments, message):
 def test_a_k_beyond_the_completions_is_refused():
     task = Records("train.csv", held_out_completions=3, held_out_k=4)
     with pytest.raises(ValueError, match=r"data.held_out_k of the held-out set 'x' is 4, but only 3 completions"):
-        HeldOutSet("x", 1, task).k(2, 8)
-    assert HeldOutSet("x", 1, Records("train.csv")).k(2, 8) == 2
+        HeldOutSet("x", 1, task).choose_k(2, 8)
+    assert HeldOutSet("x", 1, Records("train.csv")).choose_k(2, 8) == 2

@@ -4,13 +4,13 @@ from rlcredit.tasks.prompt_order import PromptOrder
 
 
 def test_seeds_order_the_data():
-    orders = [PromptOrder(size=64, batch=8, seed=seed, step=lambda: 0).numbers(0) for seed in (0, 1, 0)]
+    orders = [PromptOrder(size=64, batch=8, seed=seed, step=lambda: 0).draw_numbers(0) for seed in (0, 1, 0)]
     assert orders[0] == orders[2] != orders[1]
 
 
 def drawn(steps, start=0, **how):
     order = PromptOrder(**{"size": 11, "batch": 4, "seed": 0, "step": lambda: start, **how})
-    return [order.numbers(step) for step in range(start, start + steps)]
+    return [order.draw_numbers(step) for step in range(start, start + steps)]
 
 
 def test_an_epoch_holds_no_prompt_twice():

@@ -8,7 +8,7 @@ from rlcredit.tasks.record_answers import AmbiguousListError, AnswerColumn, Miss
 
 
 def accepted(content, *arguments, **options):
-    return AnswerColumn("a", *arguments, **options).accepted({"a": content}, "x.json, entry 3")
+    return AnswerColumn("a", *arguments, **options).read_answers({"a": content}, "x.json, entry 3")
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,7 @@ def test_an_instruction_may_name_several_columns(tmp_path):
     task = Records(str(path), prompts_per_step=2, shots=(Shot("1 cow. How many?", "1"),), **arguments)
     task.setup()
     assert len(task.train_set) + len(task.held_out_set) == len(NUMBERS), "the same question about other cows is another"
-    said = task.conversation(task.train_set[0])
+    said = task.build_conversation(task.train_set[0])
     assert [turn["content"] for turn in said] == [
         "Read. 1 cow. How many? Write \\boxed{Answer}.",
         "1",
@@ -433,7 +433,7 @@ def test_the_answer_is_never_written_into_the_question(tmp_path, capsys):
     arguments = {"answer": "reward.truth", "instruction": "{question} {reward} {reward.truth} {styel}"}
     task = Records(str(path), prompts_per_step=2, **arguments)
     task.setup()
-    (said,) = task.conversation(task.train_set[0])
+    (said,) = task.build_conversation(task.train_set[0])
     assert said["content"] == "0? {reward} {reward.truth} {styel}"
     told = capsys.readouterr().err
     assert "data.instruction: `reward` has the answer. The policy reads {reward} as it is written." in told

@@ -34,22 +34,22 @@ class Memory:
 
 def test_auto_finds_what_fits_and_asks_once():
     batches, memory = MicroBatches("auto"), Memory([10] * 16, tokens=50)
-    assert [part.stop - part.start for part in batches.cut(memory.lengths, memory)] == [4, 4, 4, 4]
+    assert [part.stop - part.start for part in batches.split_batch(memory.lengths, memory)] == [4, 4, 4, 4]
     assert memory.asked == [160, 80, 40]
-    assert len(batches.cut(memory.lengths, memory)) == 4
+    assert len(batches.split_batch(memory.lengths, memory)) == 4
     assert memory.asked == [160, 80, 40]
 
 
 def test_auto_asks_again_for_more_than_it_has_tried():
     batches, small, large = MicroBatches("auto"), Memory([10] * 4, tokens=60), Memory([20] * 8, tokens=60)
-    assert len(batches.cut(small.lengths, small)) == 1
-    assert [part.stop - part.start for part in batches.cut(large.lengths, large)] == [2, 2, 2, 2]
+    assert len(batches.split_batch(small.lengths, small)) == 1
+    assert [part.stop - part.start for part in batches.split_batch(large.lengths, large)] == [2, 2, 2, 2]
 
 
 def test_where_not_even_one_row_fits_nothing_is_hidden():
     batches, memory = MicroBatches("auto"), Memory([10] * 4, tokens=5)
     with pytest.raises(torch.OutOfMemoryError):
-        batches.cut(memory.lengths, memory)
+        batches.split_batch(memory.lengths, memory)
 
 
 @pytest.mark.parametrize("size", [0, -1])
@@ -59,7 +59,7 @@ def test_no_micro_batch_is_empty(size):
 
 
 def test_running_out_of_memory_changes_no_gradient(fit, monkeypatch):
-    whole, widest, plain = fit(steps=3), [], Policy.scored
+    whole, widest, plain = fit(steps=3), [], Policy.score_completions
 
     def scored(self, context, completion_ids, temperature=1.0):
         if torch.is_grad_enabled() and context.of.shape[0] * (completion_ids.shape[1] + context.mask.shape[1]) > 300:
@@ -67,7 +67,7 @@ def test_running_out_of_memory_changes_no_gradient(fit, monkeypatch):
         widest.append(len(context.of))
         return plain(self, context, completion_ids, temperature)
 
-    monkeypatch.setattr(Policy, "scored", scored)
+    monkeypatch.setattr(Policy, "score_completions", scored)
     backed_off = fit(steps=3, micro_batch_size="auto")
     assert max(widest) < 8
     assert backed_off.losses == pytest.approx(whole.losses, abs=1e-6)

@@ -8,7 +8,8 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     rollout.trail = (("GRPO", rollout.advantages),)
     rollout.logprobs = rollout.old_logprobs.clone().requires_grad_()
     rollout.sources = ((7, object()), (9, object()))
-    said = write_postmortem(RunFolder(tmp_path).postmortem(12), collect_postmortem(rollout, {"loss": 0.5, "step": 12}))
+    known = collect_postmortem(rollout, {"loss": 0.5, "step": 12})
+    said = write_postmortem(RunFolder(tmp_path).postmortem_file(12), known)
     path = tmp_path / "postmortem" / "step_000012.pt"
     assert said == f"The batch is kept in {path}."
     assert [each.name for each in path.parent.iterdir()] == ["step_000012.pt"]
@@ -21,12 +22,12 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
 
 def test_a_postmortem_of_some_rows_does_not_drag_the_others_along(rollout, tmp_path):
     rollout.completion_ids = torch.zeros(100_000, 6, dtype=torch.long)[:8]
-    write_postmortem(RunFolder(tmp_path).postmortem(0, 1), collect_postmortem(rollout, {}))
+    write_postmortem(RunFolder(tmp_path).postmortem_file(0, 1), collect_postmortem(rollout, {}))
     assert (tmp_path / "postmortem" / "step_000000_rank1.pt").stat().st_size < 50_000
 
 
 def test_a_batch_that_cannot_be_kept_does_not_hide_the_fault(rollout, tmp_path):
     (tmp_path / "postmortem").write_text("in the way")
-    assert write_postmortem(RunFolder(tmp_path).postmortem(3), collect_postmortem(rollout, {})).startswith(
+    assert write_postmortem(RunFolder(tmp_path).postmortem_file(3), collect_postmortem(rollout, {})).startswith(
         "The batch could not be kept in "
     )

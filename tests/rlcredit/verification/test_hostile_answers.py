@@ -66,7 +66,7 @@ def test_behind_the_grammar_the_same_code_runs_and_can_do_nothing(hostile, name)
     task = ReasoningGym(name, **SIZES, verify_budget=2.0)
     task.setup()
     task.jury.timeout = 0.5
-    answers = task.jury.answers([(answer, task.train_set[0]._asdict()) for answer in hostile(CODE)])
+    answers = task.jury.answer_requests([(answer, task.train_set[0]._asdict()) for answer in hostile(CODE)])
     assert len(answers) >= 70
 
 

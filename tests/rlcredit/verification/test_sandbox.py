@@ -20,7 +20,7 @@ def jury():
 
 @pytest.mark.parametrize("attempt", FORBIDDEN)
 def test_a_locked_process_may_not(jury, attempt):
-    assert jury.answers([(attempt,)]) == [EPERM]
+    assert jury.answer_requests([(attempt,)]) == [EPERM]
 
 
 def test_the_filter_fits_both_machines():
@@ -37,8 +37,8 @@ def test_without_a_lock_answers_are_not_evaluated(monkeypatch):
     with pytest.raises(ValueError, match=r"scorer of countdown evaluates .* --unsafe_scorers true"):
         ReasoningGym("countdown", train_size=1, validation_size=1)
     with pytest.raises(ValueError, match=r"math-verify evaluates .* --unsafe_scorers true"):
-        MathVerifier().verdict(r"\boxed{x+1}", "1+x")
-    assert MathVerifier().verdict(r"\boxed{2}", "2") is Verdict.RIGHT
+        MathVerifier().judge_one(r"\boxed{x+1}", "1+x")
+    assert MathVerifier().judge_one(r"\boxed{2}", "2") is Verdict.RIGHT
     ReasoningGym("countdown", train_size=1, validation_size=1, unsafe_scorers=True)
     ReasoningGym("chain_sum", train_size=1, validation_size=1, prompts_per_step=1).setup()
 

@@ -64,12 +64,12 @@ def test_the_final_answer_is_the_last_one_given(text, answer):
 
 @pytest.mark.parametrize("text", ["The final answer is 42", "#### 42", "<answer>42</answer>", "The answer is 42."])
 def test_an_answer_stated_otherwise_than_asked_is_judged_or_counted_and_never_wrong_in_silence(text):
-    assert MathVerifier().verdict(text, "42") is RIGHT
-    assert MathVerifier().verdict(text, "41") is WRONG
+    assert MathVerifier().judge_one(text, "42") is RIGHT
+    assert MathVerifier().judge_one(text, "41") is WRONG
     strict = MathVerifier(formats=("boxed",))
-    assert strict.verdict(text, "42") is UNJUDGED
-    assert strict.verdict(text + r" \boxed{41}", "42") is WRONG
-    assert strict.verdict("no idea", "42") is NO_ANSWER
+    assert strict.judge_one(text, "42") is UNJUDGED
+    assert strict.judge_one(text + r" \boxed{41}", "42") is WRONG
+    assert strict.judge_one("no idea", "42") is NO_ANSWER
 
 
 def test_formats_that_are_none_are_refused():
@@ -133,20 +133,20 @@ def test_exact_comparison_of_strings_and_numbers(answer, reference, verdict):
     ],
 )
 def test_symbolic_comparison(verifier, completion, reference, verdict):
-    assert verifier.verdict(completion, reference) is verdict
+    assert verifier.judge_one(completion, reference) is verdict
 
 
 def test_a_reference_that_cannot_be_read_is_not_judged(verifier):
-    assert verifier.verdict(r"\boxed{x}", r"???") is UNJUDGED
+    assert verifier.judge_one(r"\boxed{x}", r"???") is UNJUDGED
 
 
 def test_a_stopped_comparison_is_killed_and_asked_again():
     verifier = MathVerifier(timeout=1.0)
-    assert verifier.verdict(r"\boxed{x+1}", "1+x") is RIGHT
+    assert verifier.judge_one(r"\boxed{x+1}", "1+x") is RIGHT
     stopped = [worker.process.pid for worker in verifier.jury.workers]
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
-    assert verifier.verdict(r"\boxed{x+1}", "1+x") is RIGHT
+    assert verifier.judge_one(r"\boxed{x+1}", "1+x") is RIGHT
     assert stopped[0] not in [worker.process.pid for worker in verifier.jury.workers]
     end = time.monotonic() + 10
     while os.path.exists(f"/proc/{stopped[0]}"):
@@ -213,7 +213,7 @@ def test_what_raises_because_of_the_answer_is_wrong(monkeypatch):
     ],
 )
 def test_an_answer_is_one_finished_visible_expression(verifier, answer, reference, verdict):
-    assert verifier.verdict(rf"\boxed{{{answer}}}", reference) is verdict
+    assert verifier.judge_one(rf"\boxed{{{answer}}}", reference) is verdict
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_an_answer_is_one_finished_visible_expression(verifier, answer, referenc
     ],
 )
 def test_a_number_with_something_else_than_a_unit_is_no_number(verifier, answer):
-    assert verifier.verdict(f"<answer>{answer}</answer>", "5") is WRONG
+    assert verifier.judge_one(f"<answer>{answer}</answer>", "5") is WRONG
 
 
 def test_numbers_may_differ_by_a_share_of_the_reference():
@@ -236,17 +236,17 @@ def test_numbers_may_differ_by_a_share_of_the_reference():
         rf"\boxed{{{each}}}" for each in (99, 102, r"\frac{201}{2}", "99 m/s", r"71\sqrt{2}", r"73\sqrt{2}", "x")
     ]
     assert rough.judge(completions, ["100"] * 7) == [RIGHT, WRONG, RIGHT, RIGHT, RIGHT, WRONG, WRONG]
-    assert rough.verdict(r"\boxed{0.001}", "0") is WRONG
-    assert MathVerifier().verdict(r"\boxed{99}", "100") is WRONG
+    assert rough.judge_one(r"\boxed{0.001}", "0") is WRONG
+    assert MathVerifier().judge_one(r"\boxed{99}", "100") is WRONG
     with pytest.raises(ValueError, match=r"tolerance is a share of the reference, .* got 5. One per cent is 0.01"):
         MathVerifier(tolerance=5)
 
 
 def test_two_formats_count_only_where_they_are_named():
-    assert MathVerifier().verdict("4 + 3 = 7", "7") is NO_ANSWER
-    assert MathVerifier(formats=("boxed", "number")).verdict("4 + 3 = 7", "7") is RIGHT
-    assert MathVerifier(formats=("boxed", "number")).verdict(r"4 + 3 = \boxed{8}, not 7", "7") is WRONG
-    assert MathVerifier(formats=("whole",)).verdict(" Paris.\n", "paris") is RIGHT
+    assert MathVerifier().judge_one("4 + 3 = 7", "7") is NO_ANSWER
+    assert MathVerifier(formats=("boxed", "number")).judge_one("4 + 3 = 7", "7") is RIGHT
+    assert MathVerifier(formats=("boxed", "number")).judge_one(r"4 + 3 = \boxed{8}, not 7", "7") is WRONG
+    assert MathVerifier(formats=("whole",)).judge_one(" Paris.\n", "paris") is RIGHT
     assert [find_final_answer(text, ("number",)) for text in ("it is -1,000.5 dollars.", "range 3-5", "5%", "no")] == [
         *("-1,000.5", "5", "5%"),
         None,
@@ -255,7 +255,7 @@ def test_two_formats_count_only_where_they_are_named():
 
 @pytest.mark.parametrize("answer", [r"\int x^x dx", r"\int_0^1 x^x dx", r"\int f(x)dx"])
 def test_what_a_computer_algebra_system_imports_late_leaves_no_answer_unjudged(verifier, answer):
-    assert verifier.verdict(rf"\boxed{{{answer}}}", "5") is WRONG
+    assert verifier.judge_one(rf"\boxed{{{answer}}}", "5") is WRONG
 
 
 def test_a_module_that_a_locked_process_cannot_read_is_the_fault_of_the_answer():
@@ -279,7 +279,7 @@ def test_stalling_pays_nobody_and_costs_nobody_else():
 
 def test_a_reference_that_takes_too_long_itself_is_told_once_and_not_judged(capsys):
     for _ in range(2):
-        assert MathVerifier(timeout=0.5).verdict(r"\boxed{x+1}", STALLING[0]) is UNJUDGED
+        assert MathVerifier(timeout=0.5).judge_one(r"\boxed{x+1}", STALLING[0]) is UNJUDGED
     told = capsys.readouterr().err
     assert told.count("to judge an answer can take longer than 0.5 s where the reference is ") == 1
 

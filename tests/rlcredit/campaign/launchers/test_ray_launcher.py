@@ -62,7 +62,9 @@ def scheduler(tmp_path, monkeypatch):
         (place / "__init__.py").touch()
     (package / "__main__.py").write_text(STAND_IN)
     monkeypatch.chdir(tmp_path)
-    parent = SimpleNamespace(context=lambda spec: {"PYTHONPATH": str(package.parent)}, abandon=lambda spec: None)
+    parent = SimpleNamespace(
+        child_environment=lambda spec: {"PYTHONPATH": str(package.parent)}, kill_open_attempts=lambda spec: None
+    )
 
     def make(launcher, root, *conditions):
         declaration = CampaignDeclaration(
@@ -79,7 +81,9 @@ def scheduler(tmp_path, monkeypatch):
 
 
 def through(scheduler, view=None):
-    scheduler.through(list_run_specs(scheduler.declaration, scheduler.ledger.path.parent), view or RunEventLines(list))
+    scheduler.run_missing(
+        list_run_specs(scheduler.declaration, scheduler.ledger.path.parent), view or RunEventLines(list)
+    )
     return scheduler.ledger.content["cells"]
 
 
@@ -98,7 +102,7 @@ class Once(RunEventLines):
         super().__init__(list)
         self.folder, self.act, self.done = Path(folder), act, False
 
-    def refresh(self) -> None:
+    def redraw(self) -> None:
         if not self.done and len(list(self.folder.glob("*/begun"))) == 2:
             self.done = True
             self.act()
@@ -108,7 +112,7 @@ def test_two_runs_go_on_at_a_time_on_two_nodes(scheduler, nodes, connection):
     """Each waits for the other, and a node has room for one."""
     launcher = connection(CPU, None)
     assert (launcher.slots, launcher.threads) == (2, 1)
-    assert launcher.where == f"Ray at {nodes.address}: 2 nodes hold 1 run each; a run takes 1 CPU"
+    assert launcher.description == f"Ray at {nodes.address}: 2 nodes hold 1 run each; a run takes 1 CPU"
     states = {name: spec["state"] for name, spec in through(scheduler(launcher, "root", "meets")).items()}
     assert states == {"meets/seed0": "finished", "meets/seed1": "finished"}
     assert sorted(runs_on("root", "meets")) == ["one", "two"]
@@ -183,10 +187,10 @@ def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, 
     given = [f"--trainer.default_root_dir={folder}", "--condition=waits", "--seed_everything=0"]
     package = {"PYTHONPATH": str(tmp_path / "stand_in")}
     scheduler(launcher, "root", "waits")
-    process = LocalLauncher([{"OMP_NUM_THREADS": "1"}]).begin(folder, given, package)
+    process = LocalLauncher([{"OMP_NUM_THREADS": "1"}]).start_run(folder, given, package)
     while not (folder / "begun").exists():
         time.sleep(0.05)
-    launcher.end(folder / "process.json")
+    launcher.end_leftover_run(folder / "process.json")
     assert process.popen.wait(1) == -signal.SIGKILL
 
 
@@ -195,7 +199,7 @@ def test_a_run_with_a_gpu_goes_where_one_is_and_sees_only_that(scheduler, nodes,
 
     launcher = RayLauncher(None, 1, 1)
     assert launcher.slots == 1
-    assert launcher.where.endswith("1 node holds 1 run; a run takes 1 CPU and 1 GPU")
+    assert launcher.description.endswith("1 node holds 1 run; a run takes 1 CPU and 1 GPU")
     through(scheduler(launcher, "root", "good"))
     assert seen("root", "good", 0) == {"NODE": "two", "CUDA_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "1"}
 
@@ -211,9 +215,9 @@ def test_a_machine_that_has_left_the_cluster_is_noticed(monkeypatch):
     alive = [ClusterNode("10.0.0.1", "here", 1, 0), ClusterNode("10.0.0.2", "there", 1, 0)]
     monkeypatch.setattr(ray_launcher, "list_cluster_nodes", lambda: alive)
     pulse = ray_launcher.ClusterHeartbeat()
-    pulse.check()
+    pulse.refuse_lost_cluster()
     del alive[0]
-    pulse.check()  # a moment later nobody looks
+    pulse.refuse_lost_cluster()  # a moment later nobody looks
     pulse.looked -= ray_launcher.EVERY
     with pytest.raises(ValueError, match=r"raylet\) has died\. Start Ray again"):
-        pulse.check()
+        pulse.refuse_lost_cluster()

@@ -9,7 +9,7 @@ import torch
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.card_batch import measure_card_batch
 from rlcredit.cards.condition import resolve_card_condition
-from tests.rlcredit.card.cards import OWN
+from tests.rlcredit.cards.cards import OWN
 
 BUDGET = CardBudget("test", 12, 4, 4, 12, 64, (0, 1), 2, 1, 16)
 
@@ -22,7 +22,7 @@ def batch(tmp_path_factory):
 
     @cache
     def made(name):
-        file = resolve_card_condition(name).written(folder / name)
+        file = resolve_card_condition(name).write_files(folder / name)
         return measure_card_batch(["configs/tiny.yaml", str(file)], BUDGET, ask=name == "GRPO")
 
     return made
