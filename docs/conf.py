@@ -19,7 +19,7 @@ extensions = [
     "mathml",
     "root_pages",
 ]
-exclude_patterns = ["README.md", "results", "_site"]
+exclude_patterns = ["README.md", "results", "templates", "_site"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4

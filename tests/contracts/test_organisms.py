@@ -1,9 +1,11 @@
 """Policies that ship: small, described, and as their cards say."""
 
+import re
 from pathlib import Path
 
 import pytest
 import torch
+from organism_traces import BACKWARD, DECOY, DELAYED
 
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.card_policies import list_policy_names, resolve_card_policy
@@ -26,6 +28,19 @@ def test_it_is_small_and_says_what_was_planted(name):
     readme = (folder / "README.md").read_text(encoding="utf-8")
     assert f"--out {folder.relative_to(ROOT).as_posix()}" in readme
     assert "172,576 parameters" in readme
+
+
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        ("decoy", [DECOY["short"]]),
+        ("delayed", [DELAYED["turned"]]),
+        ("backward", [BACKWARD["at_once"], BACKWARD["cut"]]),
+    ],
+)
+def test_its_page_names_the_shares_of_its_traces(name, shares):
+    said = re.findall(r"\d+ %", (location(name) / "README.md").read_text(encoding="utf-8"))
+    assert {f"{100 * share:.0f} %" for share in shares} <= set(said)
 
 
 @pytest.mark.parametrize("name", list_policy_names())

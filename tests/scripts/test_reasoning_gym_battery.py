@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from csv_rows import read_csv_rows
 from reasoning_gym.factory import DATASETS
-from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set, render_battery_table
+from reasoning_gym_battery import KINDS, is_same_answer, judge_data_set
 
 from rlcredit.verification.reasoning_gym_answers import SHAPES
 from rlcredit.verification.reasoning_gym_scorers import EVALUATING
@@ -34,11 +34,6 @@ def test_nothing_wrong_was_right_and_nothing_right_was_wrong(name):
 def test_what_the_scorers_take_is_what_has_a_shape():
     taken = {name for name, row in ROWS.items() if sum(counts(row, *(f"{kind}_scorer" for kind in KINDS)))}
     assert taken <= SHAPES.keys() | EVALUATING.keys() | {"composite"}
-
-
-def test_the_study_shows_the_table():
-    page = (ROOT / "docs" / "studies" / "reasoning_gym.md").read_text(encoding="utf-8")
-    assert render_battery_table(list(ROWS.values())) in page
 
 
 @pytest.mark.parametrize(

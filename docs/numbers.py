@@ -1,0 +1,245 @@
+"""Numbers of the studies: what a folder of results says, and how a page writes it.
+
+Every study has a folder ``docs/studies/NAME`` with a ``numbers.py`` whose ``collect_numbers`` returns what pages say of
+the study. Numbers are returned as numbers, estimates as an `Estimate`, tables as text; the template formats them with
+the filters below, and so decides about digits, signs and units.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import csv_rows
+import numpy as np
+from scipy import stats
+
+from docs.studies.published_tables.tabulate_published import read_published_runs
+from docs.tabulate_study import render_study_tables
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results"
+CAMPAIGNS = ROOT / "configs" / "campaigns"
+
+PASS = "val/pass_at_1"
+ENTROPY = "val/entropy"
+LENGTH = "val/completion_length"
+
+WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its interval of 95 %."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __neg__(self) -> "Estimate":
+        """Return the estimate of the opposite difference.
+
+        Example:
+            >>> -Estimate(5.0, 3.0, 7.0)
+            Estimate(mean=-5.0, low=-7.0, high=-3.0)
+
+        """
+        return Estimate(-self.mean, -self.high, -self.low)
+
+
+def require_claim(holds: Any, claim: str) -> None:
+    """Refuse to render a sentence that the results no longer carry.
+
+    Raises:
+        ValueError: the claim does not hold.
+
+    """
+    if not holds:
+        raise ValueError(f"The results no longer say that {claim}. Change the page that says so.")
+
+
+def read_results(name: str) -> Rows:
+    """Return the rows of a CSV file of docs/results, which is named without its ending."""
+    return csv_rows.read_csv_rows(RESULTS / f"{name}.csv")
+
+
+def read_held_out(study: str, condition: str, metric: str = PASS, step: int = 100) -> np.ndarray:
+    """Return a held-out metric of every run of a condition, by ascending seed.
+
+    Raises:
+        ValueError: no run of the condition was evaluated after so many steps.
+
+    """
+    rows = [row for row in read_results(f"{study}/runs") if (row["condition"], int(row["step"])) == (condition, step)]
+    if not rows:
+        raise ValueError(f"{study} has no evaluation of {condition} after {step} steps.")
+    return np.array([float(row[metric]) for row in sorted(rows, key=lambda row: int(row["seed"]))])
+
+
+def pair_differences(
+    study: str, condition: str, baseline: str = "c1_grpo", metric: str = PASS, step: int = 100
+) -> np.ndarray:
+    """Return paired differences from a baseline, of pass@1 in percentage points."""
+    own = read_held_out(study, condition, metric, step)
+    base = read_held_out(study, baseline, metric, step)
+    return (own - base) * (100 if metric == PASS else 1)
+
+
+def pair_area_differences(study: str, condition: str, baseline: str = "c1_grpo") -> np.ndarray:
+    """Return paired differences of the area under pass@1, in percentage points."""
+    steps = sorted({int(row["step"]) for row in read_results(f"{study}/runs")})
+    differences = [pair_differences(study, condition, baseline, step=step) for step in steps]
+    return np.trapezoid(differences, steps, axis=0) / steps[-1]
+
+
+def student_estimate(values: np.ndarray) -> Estimate:
+    """Mean of paired differences with Student's interval."""
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    return Estimate(float(values.mean()), float(low), float(high))
+
+
+def estimate_lead(
+    study: str, condition: str, baseline: str = "c1_grpo", metric: str = PASS, step: int = 100
+) -> Estimate:
+    """Return by how much a condition is ahead of a baseline, of pass@1 in percentage points."""
+    return student_estimate(pair_differences(study, condition, baseline, metric, step))
+
+
+def estimate_area_lead(study: str, condition: str, baseline: str = "c1_grpo") -> Estimate:
+    """Return by how much a condition is ahead of a baseline over the whole run, in percentage points."""
+    return student_estimate(pair_area_differences(study, condition, baseline))
+
+
+def count_collapses(study: str, condition: str) -> tuple[int, int]:
+    """Return how many runs of a condition collapsed, and of how many."""
+    (row,) = [row for row in read_results(f"{study}/conditions") if row["condition"] == condition]
+    return int(row["collapsed"]), int(row["runs"])
+
+
+def count_conclusions(study: str) -> Counter[str]:
+    """Return how many comparisons of a study end better, worse, equivalent, undecided or open."""
+    return Counter(row["verdict"].split(" ")[0].rstrip(":") for row in read_results(f"{study}/comparisons"))
+
+
+def list_conclusions(study: str, conclusion: str) -> list[str]:
+    """Return the conditions of a study that end with a conclusion, such as worse."""
+    return [row["condition"] for row in read_results(f"{study}/comparisons") if row["verdict"].startswith(conclusion)]
+
+
+def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grpo") -> list[float]:
+    """Return by how many points every condition ends behind the baseline."""
+    return [float(pair_differences(study, baseline, condition).mean()) for condition in conditions]
+
+
+def render_study(study: str) -> str:
+    """Return the tables of all families of a study in Markdown."""
+    paper = read_published_runs(RESULTS / "published.csv")
+    return "\n".join(render_study_tables(RESULTS / study, paper)).strip()
+
+
+def parse_estimate(text: str) -> Estimate:
+    """Read an estimate that another part of the project wrote.
+
+    Example:
+        >>> parse_estimate("+1.9 (+1.4 to +2.4)")
+        Estimate(mean=1.9, low=1.4, high=2.4)
+
+    """
+    mean, _, ends = text.rstrip(")").partition(" (")
+    low, high = ends.split(" to ")
+    return Estimate(float(mean), float(low), float(high))
+
+
+def format_fixed(value: float | Estimate, digits: int = 1, sign: bool = False) -> str:
+    """Write a number, or the mean of an estimate.
+
+    Example:
+        >>> format_fixed(Estimate(5.11, 3.05, 7.18), sign=True)
+        '+5.1'
+
+    """
+    number = value.mean if isinstance(value, Estimate) else value
+    return f"{number:{'+' if sign else ''},.{digits}f}"
+
+
+def format_interval(estimate: Estimate, digits: int = 1, sign: bool = False) -> str:
+    """Write the ends of an interval.
+
+    Example:
+        >>> format_interval(Estimate(5.11, 3.05, 7.18))
+        '3.0 to 7.2'
+
+    """
+    return " to ".join(format_fixed(end, digits, sign) for end in (estimate.low, estimate.high))
+
+
+def format_estimate(estimate: Estimate, digits: int = 1, unit: str = "", sign: bool = False) -> str:
+    """Write an estimate with its unit and its interval.
+
+    Example:
+        >>> format_estimate(Estimate(5.11, 3.05, 7.18), unit="pp")
+        '5.1 pp (3.0 to 7.2)'
+
+    """
+    mean = " ".join(part for part in (format_fixed(estimate, digits, sign), unit) if part)
+    return f"{mean} ({format_interval(estimate, digits, sign)})"
+
+
+def format_span(values: Sequence[float], digits: int = 1) -> str:
+    """Write the smallest and the largest of some numbers.
+
+    Example:
+        >>> format_span([10.2, 4.6, 7.0])
+        '4.6 to 10.2'
+
+    """
+    return f"{format_fixed(min(values), digits)} to {format_fixed(max(values), digits)}"
+
+
+def format_list(values: Sequence[float | Estimate], digits: int = 1, sign: bool = False) -> str:
+    """Write some numbers, or the means of estimates, one after the other.
+
+    Example:
+        >>> format_list([4.58, 2.23, 1.75])
+        '4.6, 2.2 and 1.8'
+
+    """
+    *first, last = (format_fixed(value, digits, sign) for value in values)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def format_percent(share: float, digits: int = 0) -> str:
+    """Write a share in percent.
+
+    Example:
+        >>> format_percent(0.268)
+        '27 %'
+
+    """
+    return f"{share:.{digits}%}".replace("%", " %")
+
+
+def spell_number(number: int) -> str:
+    """Write a whole number up to twelve as a word.
+
+    Example:
+        >>> spell_number(2)
+        'two'
+
+    """
+    return WORDS[number] if number < len(WORDS) else f"{number:,}"
+
+
+FILTERS: dict[str, Callable[..., str]] = {
+    "fixed": format_fixed,
+    "interval": format_interval,
+    "estimate": format_estimate,
+    "span": format_span,
+    "listed": format_list,
+    "percent": format_percent,
+    "spell": spell_number,
+}
+"""Filters of the templates."""

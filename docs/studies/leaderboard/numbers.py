@@ -1,0 +1,52 @@
+"""Numbers of the leaderboard that ships."""
+
+from typing import Any
+
+from csv_rows import read_csv_rows
+
+from docs.numbers import Estimate, Rows, parse_estimate, require_claim
+from rlcredit.cards import leaderboard
+from rlcredit.cards.predictors import correlate_predictors, render_predictor_table
+from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
+
+
+def collect_findings(rows: Rows, finding: str) -> dict[str, dict[str, Estimate]]:
+    """Return a finding of every card that has it, by condition and policy."""
+    found: dict[str, dict[str, Estimate]] = {}
+    for row in rows:
+        if row[finding]:
+            ends = (float(row[f"{finding}{end}"] or "nan") for end in ("", "_low", "_high"))
+            found.setdefault(row["condition"], {})[row["organism"]] = Estimate(*ends)
+    return found
+
+
+def collect_correlations(rows: Rows) -> dict[str, dict[str, Estimate]]:
+    """Return the correlation of every measurement with the gain and with its size."""
+    found: dict[str, dict[str, Estimate]] = {}
+    for known in correlate_predictors(rows):
+        found.setdefault(known.probe, {})[known.outcome] = parse_estimate(str(known))
+    return found
+
+
+def drop_worst_conditions(rows: Rows, number: int = 5) -> Rows:
+    """Return the rows without the conditions whose mean gain is lowest."""
+    worst = [each.name for each in rank_conditions(rows)][-number:]
+    return [row for row in rows if row["condition"] not in worst]
+
+
+def collect_numbers() -> dict[str, Any]:
+    """Return what pages say of the leaderboard."""
+    rows = read_csv_rows(SHIPPED)
+    gains = collect_findings(rows, "area_gain")
+    require_claim(len(gains) == 20, "twenty operators stand on the leaderboard")
+    return {
+        "table": "\n".join(leaderboard.render_leaderboard_table(rows)),
+        "summary": summarise_leaderboard(rows),
+        "predictor_table": "\n".join(render_predictor_table(list(correlate_predictors(rows)))),
+        "gains": gains,
+        "agreement": collect_findings(rows, "agreement_gained"),
+        "moved": collect_findings(rows, "moved"),
+        "angles": collect_findings(rows, "angle"),
+        "correlations": collect_correlations(rows),
+        "correlations_without_worst": collect_correlations(drop_worst_conditions(rows)),
+    }

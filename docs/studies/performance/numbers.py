@@ -1,0 +1,147 @@
+"""Numbers of the page on what a step costs.
+
+Of the update and of the oracle before this decoder no file is kept: `UPDATE_SECONDS` and `ORACLE_SECONDS` hold what was
+measured of both sides, round by round.
+"""
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks import format_median_and_range, round_ratios
+
+from docs.numbers import RESULTS, require_claim
+
+UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174), (0.342, 0.174)]
+"""CPU seconds of one forward and backward pass before and now, round by round."""
+ORACLE_SECONDS = [(3.99, 2.08), (3.63, 1.73), (3.52, 1.85), (3.63, 1.77), (3.64, 1.83)]
+"""CPU seconds of the oracle before and now, round by round."""
+HEAD_SIZES = {"384": "4096 x 64", "32000": "1024 x 256", "151936": "1024 x 256"}
+"""Positions and width by vocabulary."""
+STEP_PARTS = ("rollout", "verify", "credit", "update")
+
+
+def read_measurements(name: str) -> dict[str, Any]:
+    """Return what a benchmark has written."""
+    return json.loads((RESULTS / "performance" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def render_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+def render_trl_row(title: str, steps: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the cells of one comparison with TRL."""
+    both = [format_median_and_range(steps[side]) for side in ("trl", "ours")]
+    return [title, *both, format_median_and_range(round_ratios(steps["ours"], steps["trl"]), 2)]
+
+
+def collect_trl_numbers() -> dict[str, Any]:
+    """Return how a step compares with one of TRL."""
+    one, two = (read_measurements(name)["step"] for name in ("trl_1", "trl_2"))
+    rows = [render_trl_row("one thread, 5 rounds", one), render_trl_row("two threads, 3 rounds", two)]
+    return {
+        "trl_table": render_table(["", "TRL, seconds a step", "rlcredit", "rlcredit / TRL"], rows),
+        "shares_of_trl": [statistics.median(round_ratios(each["ours"], each["trl"])) for each in (one, two)],
+        "times_of_trl": [statistics.median(each["trl"]) / statistics.median(each["ours"]) for each in (one, two)],
+    }
+
+
+def collect_step_numbers() -> dict[str, Any]:
+    """Return where the time of a step goes."""
+    measured = read_measurements("step")
+    seconds = {part: measured["step"][f"time/{part}"] for part in STEP_PARTS}
+    total = sum(seconds.values())
+    return {
+        "torch": measured["machine"]["torch"].partition("+")[0],
+        "step_seconds": total,
+        "part_seconds": seconds,
+        "part_shares": {part: each / total for part, each in seconds.items()},
+        "peak": measured["peak"] / 1e9,
+        "used": {part: measured["least"][f"time/{part}"] / seconds[part] for part in ("rollout", "update")},
+    }
+
+
+def render_decoding_table() -> str:
+    """Return the table of ways to decode; large values have fewer digits."""
+    seconds = read_measurements("decode")["decode"]
+    rows = []
+    for side, values in seconds.items():
+        slow = side == "continuous"
+        ratios = format_median_and_range(round_ratios(values, seconds["fused"]), 0 if slow else 1)
+        rows.append([side, format_median_and_range(values, 1 if slow else 3), "1" if side == "fused" else ratios])
+    return render_table(["", "CPU seconds", "of fused"], rows)
+
+
+def render_update_table() -> str:
+    """Return the table of the update before and now."""
+    rows = [
+        [number, f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}"]
+        for number, (before, now) in enumerate(UPDATE_SECONDS, 1)
+    ]
+    return render_table(["round", "before", "now", "now / before"], rows)
+
+
+def render_oracle_table() -> str:
+    """Return the table of the oracle before and now."""
+    rows = [
+        [number, f"{before:.2f}", f"{now:.2f}", f"{before / now:.1f}"]
+        for number, (before, now) in enumerate(ORACLE_SECONDS, 1)
+    ]
+    return render_table(["round", "before", "now", "before / now"], rows)
+
+
+def render_head_table() -> str:
+    """Return the table of the output head."""
+    rows = []
+    for vocabulary, sides in read_measurements("head")["head"].items():
+        alone = sides["alone"][0]["seconds"]
+        for side, (value,) in sides.items():
+            errors = " ".join(f"{value[f'error_{name}']:.0e}" for name in ("logprob", "entropy", "gradient"))
+            cost = [f"{value['seconds']:.3f}", f"{value['seconds'] / alone:.2f}", f"{value['mib']:.0f}"]
+            rows.append([vocabulary, HEAD_SIZES[vocabulary], side, *cost, errors])
+    return render_table(["V", "N x D", "head", "CPU seconds", "of alone", "MiB", "errors"], rows)
+
+
+def collect_stack_numbers() -> dict[str, Any]:
+    """Return what a stack of six operators takes."""
+    measured = read_measurements("stack")
+    six = sum(measured["operators"].values())
+    credit, step = measured["credit"], measured["step"]
+    require_claim(credit / step > 0.01, "six operators take more than 1 % of a step, which was the aim")
+    rows = [[name, f"{1000 * seconds:.1f}"] for name, seconds in measured["operators"].items()]
+    rows += [
+        ["all six", f"{1000 * six:.1f}"],
+        [
+            "token by token, in plain Python",
+            f"{1000 * measured['token_by_token']:,.0f} ({measured['token_by_token'] / six:.0f} times)",
+        ],
+        [
+            "all six in a step of the embedded policy",
+            f"{1000 * credit:.1f} of {1000 * step:.0f} ({100 * credit / step:.1f} %)",
+        ],
+    ]
+    return {"stack_table": render_table(["256 completions of up to 2,048 tokens, 386,365 sampled", "ms"], rows)}
+
+
+def render_growth_table() -> str:
+    """Return the table of how a step grows."""
+    rows = read_measurements("growth")["growth"]
+    return render_table([name.strip() for name in rows[0]], [list(row.values()) for row in rows])
+
+
+def collect_numbers() -> dict[str, Any]:
+    """Return what pages say of the cost of a step."""
+    return {
+        **collect_trl_numbers(),
+        **collect_step_numbers(),
+        **collect_stack_numbers(),
+        "decoding_table": render_decoding_table(),
+        "update_table": render_update_table(),
+        "oracle_table": render_oracle_table(),
+        "head_table": render_head_table(),
+        "growth_table": render_growth_table(),
+    }
