@@ -168,8 +168,8 @@ class UpdateValues:
         first = find_non_finite_name(gradients)
         which = f"that of {first} first" if first else "though every weight's gradient is finite: the squares overflow"
         return NotFinite(
-            f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {which}. The loss is "
-            f"finite ({self.loss.item():.4g}). Lower the learning rate, or pass over such steps with "
+            f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {which}. The "
+            f"loss is finite ({self.loss.item():.4g}). Lower the learning rate, or pass over such steps with "
             "model.skip_not_finite."
         )
 

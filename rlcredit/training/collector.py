@@ -169,7 +169,7 @@ class RolloutCollector:
         return prompt_ids
 
     def sample(self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
-        """Answer prompts; what an engine that is not the trainer says of its tokens is replaced by what the trainer says.
+        """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
         Args:
             prompts: P prompts, whose numbers name the sampling noise.

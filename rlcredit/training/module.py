@@ -323,13 +323,13 @@ class PolicyModule(LightningModule):
             return values[rollout.judged.to(values.device)]
 
         credit = self.correct_engine_mismatch(rollout, credit)
-        given = self._collect_loss_facts(rollout, scores.entropy)
+        given = self.collect_loss_facts(rollout, scores.entropy)
         facts = {name: select_judged(value) if isinstance(value, Tensor) else value for name, value in given.items()}
         tensors = (scores.logprobs, rollout.old_logprobs, credit, rollout.mask)
         logprobs, old_logprobs, credit, mask = (select_judged(values) for values in tensors)
         return (logprobs, old_logprobs, credit, mask), facts
 
-    def _collect_loss_facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
+    def collect_loss_facts(self, rollout: Rollout, entropy: Tensor) -> dict[str, Any]:
         """Return what the loss needs besides credit and log-probabilities; entropy is ``(B, T)`` with its graph."""
         available = {
             "entropy": entropy.detach,

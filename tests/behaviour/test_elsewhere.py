@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.small_runs import finish_small_run, read_recorded_steps
 
 
-def test_checkpoints_may_lie_elsewhere_and_the_run_goes_on_from_there(tmp_path, database):
+def test_checkpoints_may_lie_elsewhere_and_the_run_goes_on_from_there(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--checkpoint.dirpath=kept")
     assert status == 0, err
     assert not (tmp_path / "runs" / "grpo-seed0" / "checkpoints").exists()
@@ -27,9 +27,9 @@ trainer:
 """
 
 
-def test_an_address_from_the_environment_stands_beside_other_loggers(tmp_path, database):
+def test_an_address_from_the_environment_stands_beside_other_loggers(tmp_path, mlflow_database):
     (tmp_path / "loggers.yaml").write_text(LOGGERS)
-    address = f"sqlite:///{database}"
+    address = f"sqlite:///{mlflow_database}"
     status, _, err = finish_small_run(
         tmp_path, "--config=loggers.yaml", "--trainer.max_steps=2", "--condition=both", MLFLOW_TRACKING_URI=address
     )

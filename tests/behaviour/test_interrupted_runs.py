@@ -35,7 +35,7 @@ def statuses(cwd):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
-def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, database, name):
+def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_database, name):
     process = start_small_run(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
     after_step(process, tmp_path, 3)
     asked = time.monotonic()
@@ -59,7 +59,7 @@ def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, database
         assert statuses(tmp_path) == ["FINISHED"]
 
 
-def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database):
+def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
     assert status == 143, err
     assert find_continue_command(err)[1] == "2"
@@ -70,7 +70,7 @@ def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, database
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
 
 
-def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, database):
+def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, mlflow_database):
     assert finish_small_run(tmp_path, "--trainer.max_steps=2", fault="question:SIGTERM:2")[0] == 143
     last = tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt"
     assert read_checkpoint(last)["evaluation_owed"] is True
@@ -80,7 +80,7 @@ def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, da
     assert (tmp_path / "runs" / "grpo-seed0" / "held_out" / "step_000002.json").exists()
 
 
-def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_record_closed(tmp_path, database):
+def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_record_closed(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", fault="checkpoint_named:SIGTERM:1")
     assert status == 143, err
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--ckpt_path=auto", fault="close:SIGUSR1:1")
@@ -90,7 +90,7 @@ def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_recor
     assert statuses(tmp_path) == ["FINISHED"]
 
 
-def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, database):
+def test_a_signal_before_the_first_step_leaves_nothing_to_continue(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="decode:SIGINT:1")
     assert status == 130
     assert "nothing has been saved yet, and the same command begins anew." in err

@@ -73,9 +73,9 @@ ALL = {"adapter", "completions", "config.yaml", "held_out", "learning_curve.png"
 
 
 @pytest.mark.slow
-def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, database):
+def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, mlflow_database):
     port = free_port()
-    with server(database, port):
+    with server(mlflow_database, port):
         status, _, err = finish_small_run(tmp_path, *STEPS, to(port))
         assert (status, err) == (0, "")
         assert arrived(f"http://127.0.0.1:{port}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
@@ -89,7 +89,7 @@ def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, database):
     assert err.count("does not take the record") == 1
     assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` brings it there." in err
     assert "Traceback" not in err
-    with server(database, port):
+    with server(mlflow_database, port):
         status, _, err = deliver_small_run(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
         assert status == 0, err
         client = MlflowClient(f"http://127.0.0.1:{port}")
@@ -124,8 +124,8 @@ def test_a_server_that_accepts_and_never_answers_holds_nobody_up(tmp_path):
     assert time.monotonic() - began < 120
 
 
-def test_a_locked_database_holds_nobody_up(tmp_path, database):
-    lock = sqlite3.connect(database, isolation_level=None)
+def test_a_locked_database_holds_nobody_up(tmp_path, mlflow_database):
+    lock = sqlite3.connect(mlflow_database, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     threading.Timer(60, lock.close)  # whatever happens here
     status, _, err = finish_small_run(tmp_path, *STEPS)
@@ -134,7 +134,7 @@ def test_a_locked_database_holds_nobody_up(tmp_path, database):
     assert status == 0, err
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert deliver_small_run(tmp_path, "runs/grpo-seed0")[0] == 0
-    assert arrived(f"sqlite:///{database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
+    assert arrived(f"sqlite:///{mlflow_database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
 
 
 def test_nothing_to_deliver_is_an_error(tmp_path):
@@ -143,15 +143,15 @@ def test_nothing_to_deliver_is_an_error(tmp_path):
     assert err == "error: there is no run with a record for MLflow in ..\n"
 
 
-def test_an_mlflow_without_room_costs_no_step(tmp_path, database):
+def test_an_mlflow_without_room_costs_no_step(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, *STEPS, fault="upload:full:1")
     assert status == 0, err
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
-    assert arrived(f"sqlite:///{database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
+    assert arrived(f"sqlite:///{mlflow_database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
     assert err.count("does not take the record") == 1
 
 
-def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_path, database):
+def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, *STEPS, fault="checkpoint_written:full:2")
     assert status == 4, err
     assert "No checkpoint can be written" in err
@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
     assert "runs" in err
 
 
-def test_two_runs_do_not_write_in_one_folder(tmp_path, database):
+def test_two_runs_do_not_write_in_one_folder(tmp_path, mlflow_database):
     first = start_small_run(tmp_path, "--trainer.max_steps=400")
     while not (tmp_path / "runs" / "grpo-seed0" / "record.jsonl").exists():
         time.sleep(0.05)
@@ -184,7 +184,7 @@ def test_two_runs_do_not_write_in_one_folder(tmp_path, database):
     assert wait_for_small_run(first)[0] == 143
 
 
-def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tmp_path, database):
+def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tmp_path, mlflow_database):
     assert finish_small_run(tmp_path, *STEPS)[0] == 0
     status, out, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--replace", fault="decode:kill:2")
     assert status == -9, err

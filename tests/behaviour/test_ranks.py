@@ -35,7 +35,7 @@ def stepping(tmp_path, step):
 
 
 @pytest.mark.slow
-def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, database):
+def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, mlflow_database):
     process = stepping(tmp_path, 3)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=90)
@@ -49,7 +49,7 @@ def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, databa
 
 
 @pytest.mark.slow
-def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, database):
+def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, mlflow_database):
     process = stepping(tmp_path, 3)
     (other,) = children(process.pid)
     os.kill(other, signal.SIGKILL)

@@ -205,8 +205,8 @@ def test_a_loss_that_asks_for_every_row_gets_every_row(fit):
     assert seen["train/kl_reference"] > 0
     [rollout] = spy.seen
     module = penalised.module
-    assert module.scored(rollout).all()
-    assert int(quiet.module.scored(rollout).sum()) == 1
+    assert module.rows_to_score(rollout).all()
+    assert int(quiet.module.rows_to_score(rollout).sum()) == 1
     logprobs = module(rollout).logprobs
     logprobs.retain_grad()
     arguments = (logprobs, rollout.old_logprobs, rollout.advantages, rollout.mask)

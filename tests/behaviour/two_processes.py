@@ -48,7 +48,7 @@ class SkippedStepPrinter(Callback):
     """Print which steps were passed over."""
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        print_in_one_piece(f"rank {trainer.global_rank}, step {trainer.global_step}, skipped {pl_module.skipped}")
+        print_in_one_piece(f"rank {trainer.global_rank}, step {trainer.global_step}, skipped {pl_module.state.skipped}")
 
 
 def main() -> None:

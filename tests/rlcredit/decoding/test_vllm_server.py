@@ -7,7 +7,7 @@ from aiohttp import web
 
 from rlcredit.base.exit_status import NO_ENGINE, EngineUnavailable, PolicyMismatch
 from rlcredit.decoding.vllm_server import VLLMServer
-from tests.rlcredit.engines.fake_vllm import FakeVLLM, served
+from tests.rlcredit.decoding.fake_vllm import FakeVLLM, served
 from tests.small_runs import finish_small_run, read_recorded_steps
 
 

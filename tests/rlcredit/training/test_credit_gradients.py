@@ -27,7 +27,7 @@ class Both(Callback):
         self.predicted, self.gradient, self.change, self.shares, self.seen = [], [], [], [], []
 
     def on_before_backward(self, trainer, module, loss):
-        rollout = module.minibatch(module._kept)
+        rollout = module.select_minibatch(module.state.rollout)
         [whole] = compute_credit_gradients(trainer, module, rollout, [rollout.advantages])
         names = {weight: name for name, weight in module.named_parameters()}
         self.predicted.append(predict_adam_step(trainer.optimizers[0], clip_gradient(trainer, whole), names).change)

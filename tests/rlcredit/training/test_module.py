@@ -18,6 +18,7 @@ from rlcredit.losses import TEPO, ClipCov, ClippedSurrogate, ImportanceSampling,
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.setup_checks import refuse_unfit_setup
 from rlcredit.verification.verifiers import Verdict
 from tests.rlcredit.losses.batches import batch, facts
 
@@ -127,7 +128,7 @@ def test_accumulated_batches_are_refused_with_the_repair(fit):
 def test_weights_that_no_process_holds_are_refused_with_the_repair(strategy):
     trainer = SimpleNamespace(accumulate_grad_batches=1, strategy=strategy)
     with pytest.raises(ValueError, match=r"Strategy splits weights; .* Use ddp"):
-        PolicyModule().check(trainer, None)
+        refuse_unfit_setup(PolicyModule(), trainer, None)
 
 
 class Undecided(ReasoningGym):
@@ -162,13 +163,13 @@ def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss)
     module, whole = PolicyModule(loss=loss), batch(2)
     judged = whole.judged = torch.tensor([True, False, True, True, *[False] * 4])
     known = facts(loss, whole)
-    module.facts = lambda rollout, entropy: known
-    arguments, given = module.judged_inputs(whole, TokenScores(whole.logprobs, whole.now), whole.advantages)
+    module.collect_loss_facts = lambda rollout, entropy: known
+    arguments, given = module.collect_loss_inputs(whole, TokenScores(whole.logprobs, whole.now), whole.advantages)
     part = whole.select_rows(judged.nonzero().squeeze(-1))
     alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
     of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}
     assert torch.equal(loss(*arguments, **given), loss(*alone, **of_part))
-    assert torch.equal(module.scored(whole), judged)
+    assert torch.equal(module.rows_to_score(whole), judged)
 
 
 class Speechless(ReasoningGym):

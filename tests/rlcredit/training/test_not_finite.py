@@ -16,7 +16,7 @@ from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.policy.policy import TokenScores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
-from rlcredit.training.sampler import RolloutSampler
+from rlcredit.training.scoring import RolloutScorer
 
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight"
 NO_EPS = partial(torch.optim.AdamW, lr=1e-3, eps=0.0)  # B is zero at first, and the gradient of A: 0 / 0
@@ -92,12 +92,12 @@ def spoiled_forward(monkeypatch):
 
 
 def spoiled_reference(monkeypatch):
-    plain = RolloutSampler.scores
+    plain = RolloutScorer.score_without_graph
 
-    def scores(self, *arguments, adapter=True):
-        return plain(self, *arguments, adapter=adapter)._replace(logprobs=torch.tensor([[-torch.inf]]))
+    def scores(self, *arguments):
+        return plain(self, *arguments)._replace(logprobs=torch.tensor([[-torch.inf]]))
 
-    monkeypatch.setattr(RolloutSampler, "scores", scores)
+    monkeypatch.setattr(RolloutScorer, "score_without_graph", scores)
 
 
 class Vague(ReasoningGym):
