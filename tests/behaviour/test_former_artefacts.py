@@ -39,7 +39,7 @@ def kept(tmp_path, monkeypatch):
     return folder
 
 
-def present_object(path):
+def load_present_object(path):
     try:
         return importlib.import_module(path)
     except ModuleNotFoundError:
@@ -51,7 +51,7 @@ def present_object(path):
 def test_a_former_path_is_imported_as_what_it_is_now(former):
     module, _, name = former.rpartition(".")
     assert resolve_former_path(FORMER[former]) == FORMER[former], "a present name is called former"
-    present = present_object(FORMER[former])
+    present = load_present_object(FORMER[former])
     if isinstance(present, type) or callable(present):
         assert getattr(importlib.import_module(module), name) is present
     else:
@@ -125,7 +125,7 @@ def test_a_postmortem_is_read():
     assert content["step"] == 1
 
 
-def rlcredit(folder, *words):
+def run_command(folder, *words):
     process = CommandFork(["-m", "rlcredit", *words], folder, {**os.environ, "OMP_NUM_THREADS": "1"})
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
@@ -143,17 +143,17 @@ def read_metrics(record):
 
 @pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint_bit_by_bit(kept):
-    rlcredit(kept, "fit", "--config=runs/kept-seed0/config.yaml", "--ckpt_path=last", "--trainer.max_steps=6")
+    run_command(kept, "fit", "--config=runs/kept-seed0/config.yaml", "--ckpt_path=last", "--trainer.max_steps=6")
     assert read_metrics(kept / "runs" / "kept-seed0" / "record.jsonl") == read_metrics(kept / "whole.jsonl")
 
 
 @pytest.mark.slow
 def test_a_run_is_validated_exported_and_sampled(kept):
     run = "runs/kept-seed0"
-    rlcredit(kept, "validate", f"--config={run}/config.yaml", f"--ckpt_path={run}/checkpoints/last.ckpt")
-    assert "step 4" in rlcredit(kept, "export", "--ckpt", run, "--out", "exported")
+    run_command(kept, "validate", f"--config={run}/config.yaml", f"--ckpt_path={run}/checkpoints/last.ckpt")
+    assert "step 4" in run_command(kept, "export", "--ckpt", run, "--out", "exported")
     question = ("--question", "4 + 3 =", "-n", "1", "--max_tokens", "4")
-    assert rlcredit(kept, "sample", "--ckpt", run, *question) == rlcredit(
+    assert run_command(kept, "sample", "--ckpt", run, *question) == run_command(
         kept, "sample", "--adapter", f"{run}/adapter", "--model", "tiny", *question
     )
 
@@ -163,17 +163,18 @@ def test_an_evaluation_has_been_answered_already(kept):
     asked = ("--tasks", "configs/tasks/chain_sum_3_5.yaml", "--run", "runs/kept-seed0", "--against", "base")
     how = ("--questions", "4", "--completions", "2")
     before = (kept / "evaluations" / "kept" / "batches.jsonl").read_bytes()
-    rlcredit(kept, "evaluate", *asked, *how, "--out", "evaluations/kept", "--mlflow", "none")
+    run_command(kept, "evaluate", *asked, *how, "--out", "evaluations/kept", "--mlflow", "none")
     assert (kept / "evaluations" / "kept" / "batches.jsonl").read_bytes() == before
 
 
 @pytest.mark.slow
 def test_a_campaign_has_finished_and_takes_a_seed(kept):
     words = ("campaign", "campaign.yaml", "--slots", "1", "--threads", "1")
-    said = rlcredit(kept, *words)
+    said = run_command(kept, *words)
     assert "4 of 4 runs are finished." in said
     assert "measuring" not in said
     declared = (kept / "campaign.yaml").read_text()
     (kept / "campaign.yaml").write_text(declared.replace("seeds: [0, 1]", "seeds: [0, 1, 2]"))
-    assert "4 of 6 runs are finished." in (said := rlcredit(kept, *words))
+    said = run_command(kept, *words)
+    assert "4 of 6 runs are finished." in said
     assert "6 of 6 runs are finished" in said

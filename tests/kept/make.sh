@@ -21,3 +21,6 @@ rm -rf campaigns/kept/*/*/checkpoints campaigns/kept/*/*/adapter cards/*/batch/t
 find . -name lock -delete
 find . -name '*.png' -delete
 find . -type d -name completions -prune -exec rm -r {} +
+find campaigns -name process.json -delete
+tiny=$(python -c "import rlcredit, pathlib; print(pathlib.Path(rlcredit.__file__).parent / 'tiny')")
+sed -i "s#$tiny#tiny#" runs/kept-seed0/adapter/adapter_config.json runs/kept-seed0/adapter/README.md
