@@ -73,7 +73,7 @@ NEVER = partial(torch.optim.AdamW, lr=0.0)
 """An optimizer that leaves the policy as it is."""
 
 
-class BatchGradients(CreditOperator, reads="advantages", writes="advantages", costly=True):
+class BatchGradients(CreditOperator, reads="advantages tokens", writes="advantages", costly=True):
     """Let stacks assign credit to one rollout, and keep the gradients of its batches under each, flat, ``(N, D)``.
 
     It leaves no credit, so that the step which follows costs nothing.

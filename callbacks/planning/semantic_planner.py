@@ -81,7 +81,7 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
         return {**plan_coverage(rollout.plan_mask, rollout.mask), "encoded": self.judge.encoded - encoded}
 
     def planning_spans(self, texts: Sequence[str], device: torch.device) -> list[list[Span]]:
-        """Return the windows of every text that plan; ``judge.load`` has read the encoder.
+        """Return the windows of every text that plan; ``judge.load_encoder`` has read the encoder.
 
         Args:
             texts: of whole completions.

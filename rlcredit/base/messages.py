@@ -1,6 +1,7 @@
-"""Warnings that are printed once, however often their cause comes up."""
+"""Messages to people on standard error, warnings that are printed once, and seconds as people write them."""
 
 import contextlib
+import math
 import sys
 
 from rlcredit.base.text_escaping import escape_controls
@@ -30,3 +31,16 @@ def print_message(sentence: str) -> None:
     """Print a message about the run on standard error."""
     with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
         print(escape_controls(sentence), file=sys.stderr, flush=True)
+
+
+def format_duration(seconds: float) -> str:
+    """Write seconds for people.
+
+    Example:
+        >>> format_duration(42.4), format_duration(150), format_duration(9000)
+        ('42 s', '3 min', '2.5 h')
+
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2f} s"
+    return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

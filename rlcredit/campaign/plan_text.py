@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rlcredit.base.messages import format_duration
 from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher
 from rlcredit.campaign.resolved_condition import ResolvedCondition
@@ -134,16 +135,3 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
 def _holm_first_level(declaration: CampaignDeclaration) -> float:
     """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
     return ALPHA / max(1, sum(len(family.conditions) for family in declaration.comparison_families.values()))
-
-
-def format_duration(seconds: float) -> str:
-    """Write seconds for people.
-
-    Example:
-        >>> format_duration(42.4), format_duration(150), format_duration(9000)
-        ('42 s', '3 min', '2.5 h')
-
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.2f} s"
-    return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -14,7 +14,7 @@ from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.cli.application import CreditCLI, instantiate_configuration
 from rlcredit.cli.explain import collect_run_parameters, find_trainer_stack, render_call
 from rlcredit.config import code_fingerprint
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from rlcredit.base.messages import format_duration
 from rlcredit.base.text_escaping import escape_controls, unwrap_stream
-from rlcredit.campaign.plan_text import format_duration
 
 COLUMNS = ("run", "state", "step", "solve rate", "held out", "eta")
 REFRESHED = 1.0

@@ -9,12 +9,12 @@ from pathlib import Path
 import yaml
 
 from rlcredit.base.files import write_atomically
+from rlcredit.base.messages import format_duration
 from rlcredit.campaign import run_state
 from rlcredit.campaign.campaign_record import FAILED, FINISHED, CampaignRecord
 from rlcredit.campaign.declaration import CampaignDeclaration
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
-from rlcredit.campaign.plan_text import format_duration
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
 from rlcredit.campaign.run_process import POLLED
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments

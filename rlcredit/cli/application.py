@@ -51,7 +51,7 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
 from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 

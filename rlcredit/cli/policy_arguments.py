@@ -17,7 +17,7 @@ from rlcredit.policy.prompt_format import PromptFormat
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
 

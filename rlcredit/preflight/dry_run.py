@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from rlcredit.config.error_messages import describe_exception, find_root_cause
 from rlcredit.policy.memory import read_machine_memory
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
 REFUSALS = (

@@ -16,7 +16,7 @@ from rlcredit.policy.model_loading import Quantization
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.policy_sizes import PolicySizes, find_policy_sizes
 from rlcredit.preflight.policy import select_lora_layers
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
 PROMPT = 512

@@ -13,9 +13,9 @@ from rlcredit.config.error_messages import describe_exception
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
-from rlcredit.tasks import Task
 from rlcredit.tasks.record_sources import RecordSource
 from rlcredit.tasks.records import Records
+from rlcredit.tasks.task import Task
 
 LENGTHS = (8, 5, 1, 7, 3, 6, 2, 4)
 """Tokens of the made-up completions, by turns."""

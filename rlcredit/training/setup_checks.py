@@ -7,7 +7,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 
 from rlcredit.decoding.engine import Decoder
-from rlcredit.tasks import Task
+from rlcredit.tasks.task import Task
 
 if TYPE_CHECKING:
     from rlcredit.training.module import PolicyModule

@@ -44,9 +44,9 @@ def code_lines(path):
     return sum(bool(line.strip()) and number not in documented for number, line in enumerate(text.splitlines(), 1))
 
 
-def test_an_operator_is_at_most_50_lines_of_code_and_a_probe_90():
+def test_an_operator_is_at_most_50_lines_of_code_and_a_probe_100():
     sizes = {path: code_lines(path) for path in ROOT.glob("callbacks/*/*.py")}
     operators = {path: size for path, size in sizes.items() if path.parent.name != "probes"}
     assert len(operators) > 40
     assert {path.name: size for path, size in operators.items() if size > 50} == {}
-    assert {path.name: size for path, size in sizes.items() if size > 90} == {}
+    assert {path.name: size for path, size in sizes.items() if size > 100} == {}
