@@ -33,8 +33,8 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
     under ``probes/``. Compare the angles with ``NoiseFloor``.
 
     Args:
-        stacks: names and lists of operators.
-        every_n_steps: how often; one more forward and one backward pass per stack, this one included, each time.
+        stacks: Names and lists of operators.
+        every_n_steps: How often; one more forward and one backward pass per stack, this one included, each time.
 
     """
 

@@ -31,8 +31,8 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
     draws what it sampled. Its place in the list does not matter.
 
     Args:
-        every_n_steps: how often, besides the last step.
-        completions: taken evenly from the batch, or the first of those that the oracle was asked about.
+        every_n_steps: How often, besides the last step.
+        completions: Taken evenly from the batch, or the first of those that the oracle was asked about.
 
     """
 

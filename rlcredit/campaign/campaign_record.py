@@ -25,7 +25,7 @@ class CampaignRecord:
     """The one file that says what is done.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
 
     Attributes:
         content: ``declaration``, ``sha256``, ``threads``, ``configs`` and ``parameters`` by condition, ``code`` of
@@ -77,7 +77,7 @@ class CampaignRecord:
         """Return the seeds that an exploratory declaration has more than the fixed one; none if anything else changed.
 
         Args:
-            plain: the declaration as it is now.
+            plain: Declaration as it is now.
 
         """
         before = self.content.get("declaration", {})
@@ -89,8 +89,8 @@ class CampaignRecord:
         """Take over the seeds that an exploratory declaration has more; that they came later is noted for reports.
 
         Args:
-            plain: the declaration as it is now.
-            sha256: which identifies it.
+            plain: Declaration as it is now.
+            sha256: Hash that identifies the declaration.
 
         """
         if added := self.added_seeds(plain):

@@ -45,9 +45,9 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     A dotted path and its former form are one value.
 
     Args:
-        declared: nested mappings and lists.
-        executed: likewise.
-        names: what the two are called.
+        declared: Nested mappings and lists that were declared.
+        executed: Nested mappings and lists that were executed.
+        names: Names of the two in the lines returned.
 
     Example:
         >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
@@ -75,9 +75,9 @@ def list_run_differences(folder: Path, declared: Any, parameters: Mapping[str, A
     """Compare what a run has stored of itself with what was declared for it.
 
     Args:
-        folder: of the run.
-        declared: its resolved configuration.
-        parameters: what the instantiated objects should say.
+        folder: Folder of the run.
+        declared: Resolved configuration that was declared for the run.
+        parameters: Parameters that the instantiated objects should report.
 
     """
     config, parameters_file = RunFolder(folder).config, RunFolder(folder).parameters

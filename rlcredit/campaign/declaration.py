@@ -41,8 +41,8 @@ class ComparisonFamily:
     """Comparisons that answer one question; p-values are adjusted for all of them together.
 
     Args:
-        baseline: the condition that the others are compared with.
-        conditions: the others.
+        baseline: The condition that the others are compared with.
+        conditions: The others.
 
     """
 
@@ -179,18 +179,18 @@ class CampaignDeclaration:
     """All that is decided before the first run.
 
     Args:
-        name: of the campaign and its folder.
-        configs: common to all runs.
-        conditions: overlays of each condition, in the order they are applied.
-        baseline: compared with all others if no families are given; the plan counts its samples.
-        families: what is compared instead, by the question each answers.
-        seeds: one run of every condition each; the runs of a seed are pairs.
-        steps: optimizer steps of every run.
-        primary: held-out metric compared, of the evaluation after the last step.
-        effect: smallest difference of it that would matter, in its unit.
-        deviation: expected standard deviation of paired differences of it, if known.
-        exploratory: whether so few seeds are wanted although they cannot reach a verdict.
-        settings: on top of all files, by dotted keys.
+        name: Name of the campaign and of its folder.
+        configs: Configuration files common to all runs.
+        conditions: Overlay files of each condition, in the order they are applied.
+        baseline: Condition compared with all others if no families are given; the plan counts its samples.
+        families: Groups of comparisons, by the question each answers.
+        seeds: Seeds, for each of which every condition runs once; the runs of a seed are pairs.
+        steps: Optimizer steps of every run.
+        primary: Held-out metric that is compared, taken from the evaluation after the last step.
+        effect: Smallest difference of the primary metric that would matter, in its unit.
+        deviation: Expected standard deviation of the paired differences of that metric, if known.
+        exploratory: Whether the campaign may have too few seeds to reach a conclusion.
+        settings: Settings applied on top of all files, by dotted keys.
 
     """
 

@@ -24,10 +24,10 @@ class CampaignPlan:
     """What would run.
 
     Args:
-        resolutions: of all conditions.
-        evaluations: steps after which a run is evaluated.
-        launcher: of the runs.
-        text: the plan, for people.
+        resolutions: Resolved configurations of all conditions, by name.
+        evaluations: Steps after which a run is evaluated.
+        launcher: Launcher that starts the runs.
+        text: Plan in words, for people.
 
     """
 
@@ -49,12 +49,12 @@ def plan_campaign(
     """Resolve every condition, share out the machines, measure steps.
 
     Args:
-        declaration: of the campaign.
-        root: folder of the campaign.
-        settings: the declaration's, as a file.
-        share: what there is to run on.
-        threads: of a run, if given; those fixed with the declaration otherwise.
-        measure: whether to measure what has not been measured before.
+        declaration: Declaration of the campaign.
+        root: Folder of the campaign.
+        settings: File with the settings of the declaration.
+        share: Machines, GPUs and cores that the runs may use.
+        threads: CPU threads per run, if given; those fixed with the declaration otherwise.
+        measure: Whether to measure the step time of conditions that have not been measured before.
 
     """
     firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}

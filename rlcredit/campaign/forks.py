@@ -25,7 +25,7 @@ class ForkedProcess:
     """A command in a fork.
 
     Args:
-        line: on which its pid is told, and then its exit status.
+        line: Socket on which the fork reports its pid, and later its exit status.
 
     """
 
@@ -76,7 +76,7 @@ class ForkServer:
     """The process that is forked.
 
     Args:
-        modules: that it imports.
+        modules: Modules that the server imports before it forks.
 
     """
 
@@ -101,9 +101,9 @@ class ForkServer:
 
         Args:
             words: `-m` and a module, or a script, and what it is given.
-            environment: all of its environment.
-            out: the file that it writes to.
-            err: and the one for errors.
+            environment: All of its environment.
+            out: The file that it writes to.
+            err: And the one for errors.
 
         """
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -22,9 +22,9 @@ class MetricDefinition:
     """A quantity, and over what it is taken.
 
     Args:
-        name: for instance ``val/pass_at_1``.
-        over: the outcomes it summarises, in words.
-        settings: under which they were obtained, by dotted keys.
+        name: Name of the metric, for instance ``val/pass_at_1``.
+        over: Outcomes that the metric summarises, in words.
+        settings: Settings under which the outcomes were obtained, by dotted keys.
 
     """
 
@@ -37,8 +37,8 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     """Return what the primary metric of a condition measures.
 
     Args:
-        declaration: of the campaign.
-        config: resolved configuration of the condition.
+        declaration: Declaration of the campaign.
+        config: Resolved configuration of the condition.
 
     """
     task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
@@ -55,9 +55,9 @@ def list_metric_differences(first: MetricDefinition, second: MetricDefinition, n
     """Say in what two metrics differ; nothing if they can be compared.
 
     Args:
-        first: a metric.
-        second: another.
-        names: whose they are.
+        first: A metric.
+        second: Another.
+        names: Whose they are.
 
     Example:
         >>> running = MetricDefinition("solve rate", "all training batches so far")

@@ -22,8 +22,8 @@ class MLflowParentRun:
 
     Args:
         mlflow: ``experiment_name`` and ``tracking_uri`` of the runs, or None.
-        declaration: of the campaign.
-        ledger: remembers the run.
+        declaration: Declaration of the campaign.
+        ledger: Record of the campaign, which remembers the run.
 
     """
 

@@ -25,10 +25,10 @@ def describe_campaign(
     """Yield the plan.
 
     Args:
-        declaration: of the campaign.
-        resolution: of its baseline.
-        launcher: of the runs.
-        timings: by condition; nothing is said of time unless all are there.
+        declaration: Declaration of the campaign.
+        resolution: Resolved configuration of the baseline.
+        launcher: Launcher that starts the runs.
+        timings: Measured times by condition; the plan says nothing of time unless all are there.
 
     """
     slots = launcher.slots

@@ -93,8 +93,8 @@ def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDecla
     """Return the declaration of a ledger, after all that a report reads of it has been checked.
 
     Args:
-        content: of the ledger.
-        path: of it, for messages.
+        content: Content of the campaign's ledger.
+        path: Path of the ledger, for messages.
 
     Raises:
         ValueError: it is damaged; with the repair.

@@ -37,11 +37,11 @@ class ResolvedCondition:
     """A condition before it runs.
 
     Args:
-        leaves: its whole configuration, defaults and nulls included.
-        parameters: what the instantiated objects say, as a run stores it.
-        trainer: as it would train.
-        module: with weights not read.
-        task: with data not read.
+        leaves: Whole configuration, defaults and nulls included.
+        parameters: Parameters that the instantiated objects report, as a run stores them.
+        trainer: Trainer that its runs would use.
+        module: Training module, its weights not read.
+        task: Task, its data not read.
 
     """
 

@@ -25,10 +25,10 @@ def start_run_process(
     """Start a run that ends with this process.
 
     Args:
-        folder: of the run; its output is appended to the log there.
-        args: of ``rlcredit fit``.
-        environment: added to that of this process.
-        forked: whether it is a fork, for :func:`can_fork_runs`.
+        folder: Folder of the run; its output is appended to the log there.
+        args: Arguments of ``rlcredit fit``.
+        environment: Environment variables added to those of this process.
+        forked: Whether the run is started as a fork, see :func:`can_fork_runs`.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +49,9 @@ class SpawnedProcess:
     """A command that ends with this process.
 
     Args:
-        words: of the command.
-        environment: all of its environment.
-        log: what it writes to.
+        words: Words of the command line.
+        environment: Environment of the command, complete.
+        log: Open file that the command writes to.
 
     """
 

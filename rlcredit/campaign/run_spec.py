@@ -28,9 +28,9 @@ class RunSpec:
     """A condition and a seed.
 
     Args:
-        condition: its name in the campaign.
-        seed: of data order, first weights and sampling noise.
-        root: folder of the campaign.
+        condition: Name of the condition in the campaign.
+        seed: Seed of the data order, the first weights and the sampling noise.
+        root: Folder of the campaign.
 
     """
 
@@ -73,10 +73,10 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
     """Return what ``rlcredit fit`` is given for a run; later files win.
 
     Args:
-        spec: the run.
-        declaration: of the campaign.
-        threads: of the run.
-        settings: the file that ``overlay`` has been written to.
+        spec: Run that is to be started.
+        declaration: Declaration of the campaign.
+        threads: CPU threads of the run.
+        settings: File that holds the campaign's own settings.
 
     """
     files = [*declaration.configs, *declaration.conditions[spec.condition], settings]

@@ -24,8 +24,8 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
     """Whether a run can go on where its newest intact checkpoint was written, with nothing missing before it.
 
     Args:
-        spec: the run.
-        evaluations: steps after which it is evaluated.
+        spec: The run.
+        evaluations: Steps after which it is evaluated.
 
     """
     path, _ = find_newest_checkpoint(spec.run_folder.checkpoints)
@@ -63,10 +63,10 @@ def summarise_finished_run(
     """Read a finished run.
 
     Args:
-        spec: the run.
-        declaration: of the campaign.
-        declared: the run's configuration.
-        parameters: what its objects should say.
+        spec: Run that has finished.
+        declaration: Declaration of the campaign.
+        declared: Resolved configuration that was declared for the run.
+        parameters: Parameters that its objects should report.
 
     Returns:
         The primary metric of the last evaluation, all metrics by step, hashes of files and of the configuration,

@@ -26,11 +26,11 @@ def describe_run_row(
     """Describe a run.
 
     Args:
-        name: of the run.
-        entry: of the ledger.
-        status: as the run last wrote it, empty if it has not.
-        steps: that it has to take.
-        evaluations: steps after which it is evaluated.
+        name: Name of the run.
+        entry: Entry of the run in the campaign's ledger.
+        status: Status that the run last wrote, empty if it wrote none.
+        steps: Optimizer steps that the run has to take.
+        evaluations: Steps after which it is evaluated.
 
     Example:
         >>> describe_run_row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
@@ -50,7 +50,7 @@ class RunEventLines(AbstractContextManager["RunEventLines"]):
     """One line per event.
 
     Args:
-        rows: returns those of all runs.
+        rows: Returns those of all runs.
 
     """
 
@@ -72,7 +72,7 @@ class LiveRunTable(RunEventLines):
     """A table that is redrawn in place, with events above it.
 
     Args:
-        rows: returns those of all runs.
+        rows: Returns those of all runs.
 
     """
 

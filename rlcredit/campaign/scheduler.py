@@ -38,13 +38,13 @@ class RunScheduler:
     """Starts runs, watches them, and notes their results.
 
     Args:
-        declaration: of the campaign.
-        resolutions: of its conditions.
-        evaluations: steps after which a run is evaluated.
-        launcher: of its runs.
-        settings: overlay on all files.
-        ledger: what is done.
-        parent: MLflow's.
+        declaration: Declaration of the campaign.
+        resolutions: Resolved configurations of the campaign's conditions, by name.
+        evaluations: Steps after which a run is evaluated.
+        launcher: Launcher that starts the runs.
+        settings: Overlay file applied on top of all files.
+        ledger: Record of what is done.
+        parent: MLflow run of the campaign.
 
     """
 

@@ -53,10 +53,10 @@ def make_slot_environments(
     """Return the environment of each slot.
 
     Args:
-        gpus: of a run each; empty if runs use the processor only.
-        slots: runs at a time; as many as there are GPUs, else cores, if None.
-        threads: of a run; the cores divided among the slots if None.
-        available: cores.
+        gpus: GPUs of each slot; empty if runs use the processor only.
+        slots: Runs at a time; as many as there are GPUs, or else cores, if None.
+        threads: CPU threads per run; the cores divided among the slots if None.
+        available: Number of cores.
 
     Example:
         >>> environments = make_slot_environments([], slots=None, threads=2, available=8)

@@ -38,11 +38,11 @@ def measure_conditions(
     """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured.
 
     Args:
-        arguments: of a run, by condition.
-        resolutions: likewise.
-        launcher: that will start the runs.
-        root: folder of the campaign, which keeps the measurements.
-        measure: whether to measure what has not been measured before; if not, it is left out.
+        arguments: Arguments of ``rlcredit fit`` for a run, by condition.
+        resolutions: Resolved configurations, by condition.
+        launcher: Launcher that will start the runs.
+        root: Folder of the campaign, which keeps the measurements.
+        measure: Whether to measure conditions that have not been measured before; if not, they are left out.
 
     """
     file, place = root / TIMINGS, (launcher.label, launcher.threads)
@@ -65,10 +65,10 @@ def measure_run_seconds(
     """Return the seconds of a start, a step and an evaluation of all held-out questions.
 
     Args:
-        args: of ``rlcredit fit``.
-        resolution: of its condition.
-        launcher: that will start the runs.
-        root: folder of the campaign.
+        args: Arguments of ``rlcredit fit``.
+        resolution: Resolved configuration of the run's condition.
+        launcher: Launcher that will start the runs.
+        root: Folder of the campaign.
 
     Raises:
         ValueError: the run failed; with the end of its log.

@@ -35,12 +35,12 @@ class CardBuilder:
     """Where cards are made: an organism, a baseline, a budget.
 
     Args:
-        organism: on which is measured.
-        baseline: with which all are compared.
-        budget: how much is spent.
-        folder: of all cards.
-        slots: runs at a time.
-        threads: of a run, and of the measurement.
+        organism: Test policy on which operators are measured.
+        baseline: Condition with which all others are compared.
+        budget: Budget of the measurement.
+        folder: Folder of all cards.
+        slots: Runs at a time.
+        threads: CPU threads per run, and of the measurement.
 
     """
 

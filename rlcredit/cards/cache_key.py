@@ -40,8 +40,8 @@ def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = M
     module of one's own that these import; installed packages do not count. Where output goes does not count either.
 
     Args:
-        contents: of the files of a configuration, parsed.
-        under: module of rlcredit under the whole.
+        contents: Contents of the configuration files, parsed.
+        under: Module of rlcredit on which the result depends.
 
     """
     inputs = [_strip_output_settings(content) for content in contents]

@@ -62,22 +62,22 @@ class Card:
     """What is known of a condition.
 
     Attributes:
-        name: of the condition.
-        organism: on which it was measured.
-        baseline: with which it is compared.
-        budget: name of it.
-        origins: how it, its organism and its baseline were named, in this order.
-        stack: its operators, written as calls.
-        against: those of the baseline.
-        commit: of the code that made the card.
-        grounds: what identifies its organism, and its baseline.
-        beside: settings in which it differs from the baseline besides its stack.
-        properties: what it is.
-        warnings: what is known of operators that do nothing, and of a stack that gives no credit.
-        sections: findings, by section.
-        verdict: in a word or two.
-        sentence: it in one sentence.
-        page: a heat-map of some completions, a page of its own.
+        name: Name of the condition.
+        organism: Test policy on which the condition was measured.
+        baseline: Condition with which it is compared.
+        budget: Name of the budget.
+        origins: How the condition, its test policy and its baseline were named, in this order.
+        stack: Operators of the condition, written as calls.
+        against: Operators of the baseline, written as calls.
+        commit: Git commit of the code that made the card.
+        grounds: Identifiers of its test policy and its baseline.
+        beside: Settings other than the stack in which it differs from the baseline.
+        properties: Properties of the stack.
+        warnings: Warnings about operators that do nothing, and about a stack that gives no credit.
+        sections: Findings, by section.
+        verdict: Conclusion in a word or two.
+        sentence: Conclusion in one sentence.
+        page: Heat-map of some completions, a page of its own.
 
     """
 

@@ -40,15 +40,15 @@ class CardBatch:
     """What a stack has made of the batch.
 
     Attributes:
-        resolution: of its condition.
-        stack: the operators that assign credit.
-        rollout: with the ledger as they have left it.
-        gradients: of the loss, of each prompt, shape ``(P, D)`` float32.
-        reported: metrics of the operators, by name.
-        seconds: of the parts of a step, by name.
-        decoded: tokens that operators have had decoded for a step.
-        truth: of some completions, None where it was not asked for.
-        page: a heat-map of some completions.
+        resolution: Resolved configuration of the condition.
+        stack: Operators that assign credit.
+        rollout: Rollout with the ledger as the operators left it.
+        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32.
+        reported: Metrics of the operators, by name.
+        seconds: Seconds that each part of a step took, by name.
+        decoded: Tokens that operators decoded for the step, beside its completions.
+        truth: True credit of some completions, None where it was not asked for.
+        page: Heat-map of some completions.
 
     """
 
@@ -79,12 +79,12 @@ def measure_card_batch(
     all completions at a time, as many go through the policy as a batch of gradients has.
 
     Args:
-        files: configurations of the run, the later ones win.
-        budget: how much is measured.
-        truth: credit of some of these completions, if it is known.
-        ask: whether it is to be measured where it is not known.
-        threads: of torch.
-        kept: folder for a batch on which an operator fails; None for one that goes away.
+        files: Configuration files of the run; later ones win.
+        budget: Budget that says how much is measured.
+        truth: True credit of some of these completions, if it is known.
+        ask: Whether to measure true credit where it is not known.
+        threads: CPU threads of torch.
+        kept: Folder for a batch on which an operator fails; a temporary one if None.
 
     Raises:
         SystemExit: a configuration is refused; the message has been printed.

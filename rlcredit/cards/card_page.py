@@ -97,10 +97,10 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
     """Write the page of a condition, and record it in MLflow if it is not there yet.
 
     Args:
-        cards: of one condition, one per organism.
-        folder: of all cards.
-        mlflow: address of the tracker; ``none`` for no run, ``env`` for that of the environment.
-        experiment: in MLflow.
+        cards: Cards of one condition, one per test policy.
+        folder: Folder of all cards.
+        mlflow: Address of the tracker; ``none`` for no run, ``env`` for that of the environment.
+        experiment: Name of the MLflow experiment.
 
     Returns:
         The HTML page; Markdown and JSON lie beside it.

@@ -21,9 +21,9 @@ class CardPolicy:
     """A policy and its task.
 
     Args:
-        name: in tables.
-        origin: how it was named.
-        files: the configurations it is made of.
+        name: Name in tables.
+        origin: How the policy was named on the command line.
+        files: Configuration files that describe it.
 
     """
 
@@ -41,7 +41,7 @@ def resolve_card_policy(named: str) -> CardPolicy:
     """Return the organism that a name on the command line stands for.
 
     Args:
-        named: a shipped one, or a file with a whole configuration.
+        named: A shipped one, or a file with a whole configuration.
 
     Raises:
         ValueError: there is none; with those that there are.

@@ -26,10 +26,10 @@ def refuse_incomparable_condition(
     """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
 
     Args:
-        subject: that is judged.
-        baseline: with which it is compared.
-        files: configurations of the organism.
-        budget: how much is to be measured.
+        subject: Condition that is judged.
+        baseline: Condition with which it is compared.
+        files: Configuration files of the test policy.
+        budget: Budget that says how much is to be measured.
 
     Raises:
         ValueError: with what differs.

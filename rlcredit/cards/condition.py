@@ -29,13 +29,13 @@ class CardCondition:
     """A condition to be judged.
 
     Args:
-        name: in tables; letters, digits, ``_`` and ``-``.
-        origin: how it was named.
-        content: of the condition's file.
+        name: Name in tables; letters, digits, ``_`` and ``-``.
+        origin: How the condition was named on the command line.
+        content: Content of the condition's file.
 
     Attributes:
-        modules: of one's own that it names, and those that these import: their files, by their names.
-        meanings: what these modules say, by their names, when they are imported.
+        modules: Files of the user's modules that the condition names or that these import, by module name.
+        meanings: Fingerprints of these modules' code when they are imported, by module name.
 
     """
 
@@ -107,8 +107,8 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
     shipped condition that lists it.
 
     Args:
-        cls: the operator.
-        path: by which a condition names it.
+        cls: Class of the operator.
+        path: Class path by which a condition names the operator.
 
     Raises:
         ValueError: no such condition is known; with the repair.
@@ -171,7 +171,7 @@ def resolve_card_condition(named: str) -> CardCondition:
     """Return what a name on the command line stands for.
 
     Args:
-        named: a condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
+        named: A condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
             for shipped operators the name is enough.
 
     Raises:

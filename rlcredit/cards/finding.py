@@ -14,14 +14,14 @@ class Finding:
     """A quantity that has been measured.
 
     Args:
-        name: by which it is found again, letters and ``_``.
-        title: for people.
-        estimate: its value; NaN where there is none.
-        unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``number`` or ``seconds``.
-        low: end of its 95 % interval; NaN without one.
-        high: likewise.
-        baseline: the same quantity of the baseline; NaN where that has none.
-        sentence: what it says, in plain words.
+        name: Key by which the finding is looked up, letters and ``_``.
+        title: Title for people.
+        estimate: Measured value; NaN where there is none.
+        unit: Unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``number`` or ``seconds``.
+        low: Lower end of its 95 % interval; NaN without one.
+        high: Upper end of its 95 % interval; NaN without one.
+        baseline: Same quantity of the baseline; NaN where that has none.
+        sentence: What the finding says, in plain words.
 
     """
 
@@ -57,10 +57,10 @@ def jackknife_estimate(
     """Return a statistic of all parts and its jackknife interval, as arguments of a finding.
 
     Args:
-        statistic: of some of the parts, by number.
-        parts: how many there are: prompts, or completions; below three there is no interval.
-        least: value that it can have; the interval ends there.
-        most: likewise.
+        statistic: Function that returns the statistic of some of the parts, given by their numbers.
+        parts: Number of parts, prompts or completions; below three there is no interval.
+        least: Smallest value that the statistic can have; the interval ends there.
+        most: Largest value that the statistic can have; the interval ends there.
 
     """
     every = list(range(parts))

@@ -26,9 +26,9 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
     """Write a board, and what foretells learning: CSV, Markdown, a picture, a page that can be sorted.
 
     Args:
-        rows: of all conditions and organisms.
-        folder: of all cards.
-        own: conditions that are shown among the others.
+        rows: Leaderboard rows of all conditions and test policies.
+        folder: Folder of all cards.
+        own: Names of the user's own conditions among the others.
 
     Returns:
         The page.

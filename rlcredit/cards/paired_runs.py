@@ -40,9 +40,9 @@ class TrainingCondition:
     """A condition that learns.
 
     Args:
-        name: of the condition.
-        files: configurations of its runs, the later ones win.
-        rate: its learning rate as configured.
+        name: Name of the condition.
+        files: Configuration files of its runs; later ones win.
+        rate: Learning rate as configured.
 
     """
 
@@ -64,12 +64,12 @@ def run_paired_training(
     The runs of an arm are a campaign of its own, named by all that they depend on: another card finds them again.
 
     Args:
-        arm: that is judged.
-        baseline: with which it is compared.
-        budget: how much is run.
-        root: folder of all arms.
-        slots: runs at a time; all cores if None.
-        threads: of a run.
+        arm: Condition that is judged.
+        baseline: Condition with which it is compared.
+        budget: Budget that says how much is run.
+        root: Folder of all training conditions.
+        slots: Runs at a time; all cores if None.
+        threads: CPU threads per run.
 
     Raises:
         ValueError: a run failed, or the two cannot be compared.

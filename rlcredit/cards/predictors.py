@@ -39,12 +39,12 @@ class PredictorCorrelation:
     """How well one measurement foretells one outcome.
 
     Args:
-        probe: the measurement.
-        outcome: `gain`, or `size` of it, whatever its sign.
-        correlation: mean over organisms of Spearman's rank correlation over conditions.
-        interval: of it, by leaving out one condition at a time, on all organisms.
-        cards: that had a part in it.
-        organisms: on which conditions have an order.
+        probe: Measurement that predicts.
+        outcome: Outcome predicted: `gain`, or `size` of it, whatever its sign.
+        correlation: Mean over test policies of Spearman's rank correlation over conditions.
+        interval: Jackknife interval of the correlation, leaving out one condition at a time on all test policies.
+        cards: Number of cards that were used.
+        organisms: Number of test policies on which the conditions have an order.
 
     """
 
@@ -76,7 +76,7 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
     an organism on which most conditions measure or gain the same; which these are is taken as given by the interval.
 
     Args:
-        rows: of the board, with a condition once per organism.
+        rows: Rows of the leaderboard, a condition once per test policy.
 
     """
     others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]

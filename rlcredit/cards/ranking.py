@@ -47,7 +47,7 @@ class Leaderboard:
     """Rows in order.
 
     Args:
-        rows: of one organism and budget, or of several.
+        rows: Rows of one test policy and budget, or of several.
 
     """
 
@@ -85,8 +85,8 @@ def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
     """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
 
     Args:
-        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism. A
-            baseline or an organism of one's own is not that which is shipped, whatever it is called.
+        cards: Cards of one budget and baseline; each replaces the shipped card of the same condition and test policy. A
+            baseline or a test policy of the user's own is never taken for a shipped one, whatever its name.
 
     """
     measured = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
@@ -122,10 +122,11 @@ class RankedCondition:
     """A condition on the board.
 
     Args:
-        name: of the condition.
-        cells: its rows, by organism.
-        mean: paired gain on the way, in points, mean of these organisms; None for the baseline and without runs.
-        p: of that mean, adjusted by Holm for all conditions on the board; one where there is no mean.
+        name: Name of the condition.
+        cells: Rows of the condition, by test policy.
+        mean: Mean over these test policies of the paired gain during training, in points; None for the baseline and
+            without runs.
+        p: P-value of that mean, adjusted by Holm for all conditions on the leaderboard; one where there is no mean.
 
     """
 
@@ -149,7 +150,7 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
     """Return every condition of a board, what gains most on average first.
 
     Args:
-        rows: of all conditions and organisms, one of each.
+        rows: Rows of all conditions and test policies, one of each.
 
     """
     by_name: dict[str, dict[str, Row]] = {}

@@ -33,9 +33,9 @@ def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = No
     """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
 
     Args:
-        stack: left as it is.
-        rollout: of which a neutral ledger is opened.
-        rewards: in place of the verdicts, shape ``(B,)``.
+        stack: Operators; they are copied and left as they are.
+        rollout: Rollout; its ledger is copied and opened neutral.
+        rewards: Rewards that replace the verdicts, shape ``(B,)``; the verdicts if None.
 
     """
     return _assign_advantages(copy.deepcopy(list(stack)), rollout, rewards)
@@ -204,9 +204,9 @@ class StackProperty:
     """Something that holds of a stack, or does not.
 
     Args:
-        name: of it.
-        holds: whether it does; None where it could not be checked, or is no matter of yes or no.
-        sentence: in plain words.
+        name: Name of the property.
+        holds: Whether it holds; None where it could not be checked, or is no matter of yes or no.
+        sentence: Property in plain words.
 
     """
 

@@ -24,11 +24,11 @@ class TrainingOutcome:
     """What runs have shown.
 
     Args:
-        comparison: with the baseline.
-        runs: of the condition.
-        baseline: runs of the other.
-        rate: learning rate of the condition.
-        baseline_rate: of the other.
+        comparison: Comparison with the baseline.
+        runs: Finished runs of the condition.
+        baseline: Finished runs of the baseline.
+        rate: Learning rate of the condition.
+        baseline_rate: Learning rate of the baseline.
 
     """
 

@@ -32,9 +32,9 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
     """Yield how far the ledger agrees with true credit.
 
     Args:
-        batch: under the stack that is judged.
-        base: the same completions under the baseline.
-        truth: of some of the completions.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
+        truth: True credit of some of the completions.
 
     """
     rows = list(truth.rows)

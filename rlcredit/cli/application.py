@@ -82,10 +82,10 @@ class Trainer(pl.Trainer):
         """Check a configuration and print it as the program it is; nothing is loaded.
 
         Args:
-            model: not loaded.
-            datamodule: not loaded.
-            ckpt_path: accepted, as by ``fit``, so that the configuration of a run can be explained.
-            weights_only: likewise.
+            model: Training module; it is not loaded.
+            datamodule: Task; it is not loaded.
+            ckpt_path: Checkpoint, accepted as ``fit`` accepts it so that the configuration of a run can be explained.
+            weights_only: Restriction of what a checkpoint may hold, accepted for the same reason.
 
         """
 
@@ -357,8 +357,8 @@ def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) ->
     """Return a command line that has made what ``arguments`` of ``explain`` describe; nothing is loaded.
 
     Args:
-        arguments: those of the process are left alone.
-        cli: with an ``explain`` that is silent.
+        arguments: Arguments of ``explain``; those of the process are left alone.
+        cli: Command-line class whose ``explain`` prints nothing.
 
     Raises:
         SystemExit: they are refused; the message has been printed.

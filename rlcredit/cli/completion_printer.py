@@ -49,8 +49,8 @@ class CompletionPrinter:
     """Writes completions.
 
     Args:
-        colour: whether tokens are coloured by their entropy.
-        columns: of the terminal.
+        colour: Whether tokens are coloured by their entropy.
+        columns: Width of the terminal in columns.
 
     """
 

@@ -14,9 +14,9 @@ def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, S
     """Return a page on which every token is coloured by entropy or surprisal, with its numbers where one points.
 
     Args:
-        title: of the page.
-        about: policy, temperature and the like, in one line.
-        asked: prompts as the model reads them, each with its completions.
+        title: Title of the page.
+        about: Policy, temperature and the like, in one line.
+        asked: Prompts as the model reads them, each with its completions.
 
     """
     groups = [

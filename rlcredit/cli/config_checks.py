@@ -28,7 +28,7 @@ def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
     """Return what files and flags configure, merged; afterwards class paths and texts are checked when read.
 
     Args:
-        args: of the command line.
+        args: Arguments of the command line.
 
     Raises:
         ValueError: with the place and the repair.
@@ -99,7 +99,7 @@ def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
     """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
 
     Args:
-        given: what files and flags configure, merged; flags are texts.
+        given: What files and flags configure, merged; flags are texts.
 
     Raises:
         ValueError: with the repair.
@@ -113,8 +113,8 @@ def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
     """Refuse values that a parser accepts but no run could start with.
 
     Args:
-        config: parsed, nothing of it instantiated.
-        roots: the class behind each top-level key.
+        config: Parsed, nothing of it instantiated.
+        roots: The class behind each top-level key.
 
     Raises:
         ValueError: with the place and the repair.

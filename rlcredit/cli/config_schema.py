@@ -51,9 +51,9 @@ def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots
     """Say what a place accepts, where that is a few words or a number; None where it is a class, a list or a mapping.
 
     Args:
-        path: of the place.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
+        path: Keys and indices that lead to the place.
+        config: Content of the configuration files, merged.
+        roots: The class behind each top-level key.
 
     """
     owner = find_class_at(path[:-1], config, roots)

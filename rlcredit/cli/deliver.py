@@ -83,8 +83,8 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
     else the address in the environment.
 
     Args:
-        run: from here or from elsewhere.
-        options: of the command line.
+        run: Folder of a run from this machine or another.
+        options: Options of the command line.
 
     Raises:
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.

@@ -18,9 +18,9 @@ class UnknownName(NamedTuple):
     """The first name of a path that nothing knows.
 
     Attributes:
-        place: of the name on the path.
-        owner: the class that does not know it; None at the top of a configuration.
-        known: the names that would do.
+        place: Position of the name on the path.
+        owner: Class that does not know the name; None at the top of a configuration.
+        known: Names that would be accepted there.
 
     """
 
@@ -61,9 +61,9 @@ def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
     """Return a path with every misspelt name put right, as far as names are known.
 
     Args:
-        path: as it was written.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
+        path: Path as it was written.
+        config: Content of the configuration files, merged.
+        roots: The class behind each top-level key.
 
     Example:
         >>> class Sampling:

@@ -79,10 +79,10 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
     """Say in one sentence or two what a parser's message means.
 
     Args:
-        message: as jsonargparse wrote it.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
-        options: that the command line knows.
+        message: Message as jsonargparse wrote it.
+        config: Content of the configuration files, merged.
+        roots: The class behind each top-level key.
+        options: Options that the command line accepts.
 
     """
     if message.startswith("data.verifier: "):

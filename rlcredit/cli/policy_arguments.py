@@ -26,12 +26,12 @@ class NamedPolicy:
     """A policy and what is known of it.
 
     Attributes:
-        policy: loaded, on the accelerator if there is one.
-        sampling: how its run draws completions, the defaults without a configuration.
-        task: of its configuration, None without one; no data is read.
-        name: what to call it, for people.
-        run: the folder of its run, if one is known.
-        step: optimizer steps taken, if known.
+        policy: Policy, loaded on the accelerator if there is one.
+        sampling: How the policy's run draws completions; the defaults without a configuration.
+        task: Task of the policy's configuration, None without one; no data is read.
+        name: Name to show to people.
+        run: Folder of its run, if one is known.
+        step: Optimizer steps taken, if known.
 
     """
 
@@ -95,8 +95,8 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     """Load the policy that a command line names.
 
     Args:
-        args: parsed; see :func:`add_policy_arguments`.
-        options: of the configuration, not parsed.
+        args: Parsed arguments; see :func:`add_policy_arguments`.
+        options: Configuration options, not yet parsed.
 
     Raises:
         ValueError: none is named, or it does not exist; with the repair.

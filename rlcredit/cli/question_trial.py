@@ -75,11 +75,11 @@ def answer_training_questions(
     """Return questions, their prompts and judged completions.
 
     Args:
-        found: the policy.
-        task: its training questions are read.
-        questions: how many; no more than there are.
-        sampling: how to draw.
-        seed: of the choice of questions and of the noise.
+        found: Policy that answers.
+        task: Task whose training questions are read.
+        questions: Number of questions, no more than there are.
+        sampling: How completions are drawn.
+        seed: Seed of the choice of questions and of the sampling noise.
 
     """
     task.setup()
@@ -116,8 +116,8 @@ def summarise_completions(answers: Sequence[Completion], questions: int) -> Iter
     """Yield counts over all completions, and what to do where no update could come of them.
 
     Args:
-        answers: judged.
-        questions: of which they are.
+        answers: Judged completions of each question.
+        questions: Number of questions.
 
     """
     right = _completion_share(answers, lambda one: one.verdict is Verdict.RIGHT)

@@ -26,8 +26,8 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
     """Return where folder and adapter of a finished run are, and how its page in MLflow is opened.
 
     Args:
-        folder: of the run.
-        to: where its record was delivered; nowhere if None.
+        folder: Folder of the run.
+        to: Destination that the record was delivered to; None if it was not delivered.
 
     Example:
         >>> print(describe_run_results(RunFolder("runs/grpo-seed0"), None))
@@ -54,14 +54,15 @@ class RunSession:
     """One run.
 
     Args:
-        name: of the run.
-        folder: of the run.
-        checkpoints: folder of its checkpoints.
-        path: the checkpoint that it goes on from, None if it begins.
-        checkpoint: what that holds.
-        to: where its record is delivered; nowhere if None.
-        replaces: whether it was asked to replace what lies in its folder.
-        restarts: whether it was asked to go on or else begin, so that a run without a checkpoint is begun anew.
+        name: Name of the run.
+        folder: Folder of the run.
+        checkpoints: Folder of its checkpoints.
+        path: Checkpoint that the run continues from, None if it begins.
+        checkpoint: Content of that checkpoint.
+        to: Destination of the run's record; it is not delivered if None.
+        replaces: Whether it was asked to replace what lies in its folder.
+        restarts: Whether it was asked to continue if it can and begin otherwise, so that a run without a checkpoint
+            begins anew.
 
     """
 

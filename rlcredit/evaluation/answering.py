@@ -31,7 +31,7 @@ class PolicyLoader:
     """The policy that is loaded; one adapter replaces another as long as the model stays the same.
 
     Args:
-        device: where it runs.
+        device: Where it runs.
 
     """
 
@@ -60,8 +60,8 @@ class AnsweringProgress:
     """How far an evaluation is, a line now and then.
 
     Args:
-        total: completions.
-        done: that have been kept already.
+        total: Number of completions.
+        done: Number of completions that were stored before.
 
     """
 
@@ -92,10 +92,10 @@ def answer_remaining_questions(
     """Ask what has not been asked yet.
 
     Args:
-        request: see there.
-        folder: begun with it.
-        device: of the policies.
-        batch_size: completions at a time.
+        request: Evaluation that is requested.
+        folder: Folder in which the evaluation has begun.
+        device: Device that the policies run on.
+        batch_size: Completions at a time.
         threads: CPU threads while decoding; see :class:`~rlcredit.decoding.in_process.InProcessEngine`.
 
     Raises:
@@ -135,12 +135,12 @@ def answer_question_batch(
     asked gets the same.
 
     Args:
-        policy: loaded.
-        engine: that decodes.
-        questions: of a task.
-        start: number of the first question.
-        size: how many.
-        drawing: of completions.
+        policy: Policy, loaded.
+        engine: Engine that decodes the completions.
+        questions: Questions of a task.
+        start: Number of the first question.
+        size: Number of questions.
+        drawing: How completions are drawn.
 
     """
     prompts = questions.task.held_out_prompts(start, size)

@@ -31,9 +31,9 @@ class EvaluatedPolicy:
     """A policy that is evaluated.
 
     Args:
-        name: in tables and metrics.
-        settings: of :class:`~rlcredit.policy.policy.Policy`, as in a configuration: its class and arguments.
-        adapter: folder or checkpoint with the weights of the adapter; None for the base model.
+        name: Name in tables and metrics.
+        settings: Class and arguments of :class:`~rlcredit.policy.policy.Policy`, as in a configuration.
+        adapter: Folder or checkpoint with the weights of the adapter; None for the base model.
 
     """
 
@@ -83,9 +83,9 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
     """Return the policy of a run folder, a checkpoint or an adapter folder.
 
     Args:
-        path: of any of them.
-        model: that the adapter belongs to; what the run, or the adapter, names if None.
-        name: in tables; that of the run if None, and for checkpoints its step.
+        path: Path of a run folder, a checkpoint or an adapter folder.
+        model: Model that the adapter belongs to; the one that the run or the adapter names if None.
+        name: Name in tables; if None that of the run, and for checkpoints the step.
 
     Raises:
         ValueError: it is none of them, or lacks what tells how the adapter is to be read.

@@ -29,7 +29,7 @@ class EvaluationFolder:
     """The folder of one evaluation: the only place that knows the names in it.
 
     Args:
-        path: of the folder; it need not exist.
+        path: Path of the folder; it need not exist.
 
     """
 
@@ -98,8 +98,8 @@ class EvaluationFolder:
         """Write what is asked, or find that the same has been asked here before.
 
         Args:
-            settings: that answers depend on.
-            versions: of the code; another one goes on, with a warning.
+            settings: Settings that answers depend on.
+            versions: Versions of the code; an evaluation begun with others goes on, with a warning.
 
         Raises:
             ValueError: something else was asked here.

@@ -16,16 +16,16 @@ class SamplingParameters:
     """How completions are drawn.
 
     Args:
-        completions: n, per question.
-        k: the largest k of pass@k and maj@k, at most n.
-        max_tokens: after which a completion is cut.
-        temperature: T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over the whole
-            vocabulary, whatever is left out of it.
-        top_p: see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
-        top_k: see :class:`~rlcredit.decoding.token_filters.TopK`; likewise.
-        greedy: the likeliest token each time; then n is 1.
-        seed: of the noise. With 0, and the other settings of a run's validation, completions are those of its
-            evaluations.
+        completions: Completions per question, n.
+        k: Largest k of pass@k and maj@k, at most n.
+        max_tokens: Number of tokens after which a completion is cut.
+        temperature: Temperature T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over
+            the whole vocabulary, whatever is left out of it.
+        top_p: Probability mass kept, see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
+        top_k: Number of tokens kept, see :class:`~rlcredit.decoding.token_filters.TopK`; nothing is left out if None.
+        greedy: Whether to take the likeliest token each time; then n is 1.
+        seed: Seed of the sampling noise. With 0, and the other settings of a run's validation, completions are those of
+            its evaluations.
 
     """
 
@@ -77,10 +77,10 @@ class EvaluationRequest:
     """One evaluation.
 
     Args:
-        sets: of questions.
-        contestants: who answer; the first is the one that others are compared with.
-        drawing: how.
-        margin: difference of accuracy that would not matter, in proportions.
+        sets: Sets of questions.
+        contestants: Policies that answer; the others are compared with the first.
+        drawing: How completions are drawn.
+        margin: Difference of accuracy that would not matter, in proportions.
 
     """
 

@@ -18,10 +18,11 @@ def make_accuracy_table(
     """Return what every policy has shown on one task.
 
     Args:
-        request: names policies and ks.
-        measured: by policy and task.
-        task: its name.
-        whole: every accuracy with its interval; else no smaller votes, and the interval of pass@1 only.
+        request: Evaluation that names the policies and the values of k.
+        measured: Accuracy by policy and task.
+        task: Name of the task.
+        whole: Whether to show every accuracy with its interval; otherwise no smaller votes, and the interval of pass@1
+            only.
 
     """
     rows: list[list[str]] = []
@@ -45,8 +46,8 @@ def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> 
     """Return how policies differ from the first, in percentage points.
 
     Args:
-        compared: at least one.
-        whole: in every accuracy; else in pass@1 only.
+        compared: Comparisons, at least one.
+        whole: Whether to show every accuracy; otherwise pass@1 only.
 
     """
     names = list(compared[0].differences) if whole else [FIRST]

@@ -22,11 +22,11 @@ def make_mlflow_destination(
     """Return the MLflow run of an evaluation; None if it has none.
 
     Args:
-        uri: of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
-        experiment: its name.
-        request: that has been asked.
-        path: of the folder.
-        versions: of the code.
+        uri: Address of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
+        experiment: Name of the experiment.
+        request: Evaluation that was requested.
+        path: Folder of the evaluation.
+        versions: Versions of the code and its libraries.
 
     """
     if uri == "none":
@@ -48,11 +48,11 @@ def publish_evaluation(
     """Record a finished evaluation and have it delivered; if MLflow is away, a message says how later.
 
     Args:
-        request: that has been asked.
-        folder: with its files.
-        results: of it.
-        answers: all of them.
-        to: where it is delivered.
+        request: Evaluation that was requested.
+        folder: Folder of the evaluation, its files written.
+        results: Results of the evaluation.
+        answers: All answers of the evaluation.
+        to: Destination of the record.
 
     """
     write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))

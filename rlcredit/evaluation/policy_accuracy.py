@@ -26,7 +26,7 @@ def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[in
     their texts are, or if both are numbers of one value: 0.5, 1/2 and \frac{1}{2}. Without an answer there is no vote.
 
     Args:
-        answers: with ``verdict`` and ``answer``.
+        answers: With ``verdict`` and ``answer``.
 
     Returns:
         Votes for the right answer, and for each of the others, most first.
@@ -57,10 +57,10 @@ class PolicyAccuracy:
     """What one policy has shown on one task.
 
     Args:
-        accuracy: per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
-        means: of completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were ``truncated``,
-            ``unjudged``, or had ``no_answer`` where the task tells.
-        curve: pass@k for every k from 1 to the largest that was asked for.
+        accuracy: Accuracy per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
+        means: Means over completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were
+            ``truncated``, ``unjudged``, or had ``no_answer`` where the task tells.
+        curve: Value of pass@k for every k from 1 to the largest requested.
 
     """
 
@@ -90,9 +90,9 @@ def measure_policy_accuracy(answers: Sequence[Answer], completions: int, ks: Seq
     """Score answers; what could not be judged is not right, as in validation.
 
     Args:
-        answers: those of a question together, n each.
-        completions: n.
-        ks: of pass@k and maj@k, each at most n.
+        answers: Answers, those of a question together, n each.
+        completions: Completions per question, n.
+        ks: Values of k in pass@k and maj@k, each at most n.
 
     """
     counted = [

@@ -28,13 +28,13 @@ class PolicyComparison:
     """What the same questions say of two policies.
 
     Args:
-        task: whose questions.
-        policy: that is compared.
-        baseline: with which.
-        differences: of every accuracy, policy minus baseline, with Student's interval over questions.
-        p: of no difference of pass@1, corrected by Holm for all comparisons of the evaluation.
-        p_equivalence: of one beyond the margin, likewise.
-        verdict: in words.
+        task: Name of the task that asked the questions.
+        policy: Name of the policy that is compared.
+        baseline: Name of the policy that it is compared with.
+        differences: Difference of every accuracy, policy minus baseline, with Student's interval over questions.
+        p: P-value of no difference in pass@1, corrected by Holm for all comparisons of the evaluation.
+        p_equivalence: P-value of a difference in pass@1 beyond the margin, corrected in the same way.
+        verdict: Conclusion in words.
 
     """
 
@@ -62,9 +62,9 @@ def compare_policies(
     """Compare every policy with the first on every task.
 
     Args:
-        measured: by policy and task, on the same questions.
-        policies: the first is the baseline.
-        margin: difference of pass@1 that would not matter, in proportions.
+        measured: Accuracy by policy and task, on the same questions.
+        policies: Names of the policies; the first is the baseline.
+        margin: Difference of pass@1 that would not matter, in proportions.
 
     """
     first, *others = policies

@@ -23,10 +23,10 @@ class QuestionSet:
     """Some held-out questions.
 
     Args:
-        name: of the task file.
-        file: the task file.
-        task: that has read its questions; it judges their answers.
-        size: questions that are asked, the first of the held-out ones.
+        name: Name of the task file.
+        file: Path of the task file.
+        task: Task that has read its questions; it judges their answers.
+        size: Number of questions asked, the first of the held-out ones.
 
     """
 
@@ -62,9 +62,9 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
     """Read a task file and its held-out questions.
 
     Args:
-        file: see :func:`~rlcredit.tasks.task_files.read_task`.
-        questions: how many are asked, or ``all``; as many as the task holds out if None.
-        unsafe: judge also where the system cannot lock the processes that do.
+        file: Task file, see :func:`~rlcredit.tasks.task_files.read_task`.
+        questions: Number of questions asked, or ``all``; as many as the task holds out if None.
+        unsafe: Whether to judge even where the system cannot lock the processes that do.
 
     Raises:
         ValueError: with the file and the repair.

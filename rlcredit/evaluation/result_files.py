@@ -26,8 +26,8 @@ def compute_evaluation_results(
     """Score all answers and compare the policies.
 
     Args:
-        request: that has been asked.
-        answers: all of them.
+        request: Evaluation that was requested.
+        answers: All answers of the evaluation.
 
     """
     drawing = request.drawing
@@ -54,11 +54,11 @@ def write_evaluation_files(
     """Write the files of a finished evaluation.
 
     Args:
-        request: that has been asked.
-        folder: of it.
-        results: of it.
-        answers: all of them.
-        versions: of the code.
+        request: Evaluation that was requested.
+        folder: Folder of the evaluation.
+        results: Results of the evaluation.
+        answers: All answers of the evaluation.
+        versions: Versions of the code and its libraries.
 
     """
     tasks = {
@@ -85,8 +85,8 @@ def iterate_answer_rows(
     """Yield every answer with its policy, its question as the policy read it, and the reference.
 
     Args:
-        request: that has been asked.
-        answers: all of them.
+        request: Evaluation that was requested.
+        answers: All answers of the evaluation.
 
     """
     for each in request.sets:

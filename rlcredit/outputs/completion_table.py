@@ -15,8 +15,8 @@ class CompletionTable(Callback):
     """Write prompt, completion, reward and per-token advantage of some rollouts.
 
     Args:
-        every_n_steps: how often.
-        rows: completions per table, taken evenly from the batch.
+        every_n_steps: How often.
+        rows: Completions per table, taken evenly from the batch.
 
     """
 

@@ -25,7 +25,7 @@ class SignalInterrupt(BaseException):
     """A signal has told the run to stop; no ``except Exception`` catches this.
 
     Args:
-        number: of the signal.
+        number: Number of the signal.
 
     """
 
@@ -94,8 +94,8 @@ class GracefulStop(Callback):
     """Stop a run that has been asked to, with a checkpoint of its last whole step.
 
     Args:
-        signals: that ask.
-        checkpoints: of the run.
+        signals: Handler of the signals that ask the run to stop.
+        checkpoints: Callback that writes the run's checkpoints.
 
     """
 

@@ -88,8 +88,8 @@ class Heartbeat:
     """Signs of life, given and looked for in threads of their own.
 
     Args:
-        rank: of this process.
-        world: how many there are.
+        rank: Rank of this process.
+        world: Number of processes.
 
     """
 

@@ -29,9 +29,9 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
     A second operator of one class is ``GTPO_2``, as in metrics.
 
     Args:
-        trainer: with the stack.
-        module: with policy, sampling, loss and optimizer.
-        task: with the questions.
+        trainer: With the stack.
+        module: With policy, sampling, loss and optimizer.
+        task: With the questions.
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
@@ -94,12 +94,12 @@ class RunIdentity(Callback):
     """Tie checkpoints to the run and to the length of its record, so that a continued run goes on in both.
 
     Args:
-        name: of the run.
+        name: Name of the run.
 
     Attributes:
-        record: of the run, once it has been opened.
-        parameters: shown beside the run; the full configuration is an artifact.
-        flat: further ones, by which runs can be sorted; see :func:`collect_flat_parameters`.
+        record: Record of the run, once it has been opened.
+        parameters: Parameters shown beside the run; the full configuration is an artifact.
+        flat: Further parameters, by which runs can be sorted; see :func:`collect_flat_parameters`.
 
     """
 

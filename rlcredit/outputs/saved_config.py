@@ -16,7 +16,8 @@ class SaveConfig(SaveConfigCallback):
     The stock callback writes to ``trainer.log_dir``; a logger that keeps its runs in a database has none.
 
     Attributes:
-        parameters: by the instantiated objects, see :func:`rlcredit.cli.explain.collect_run_parameters`.
+        parameters: Parameters that the instantiated objects report, see
+            :func:`rlcredit.cli.explain.collect_run_parameters`.
 
     """
 

@@ -45,9 +45,9 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     """Refuse an optimizer that cannot step, and batches that memory cannot hold.
 
     Args:
-        trainer: nothing of it has begun.
-        module: not loaded.
-        task: not loaded.
+        trainer: Nothing of it has begun.
+        module: Module; it is not loaded.
+        task: Not loaded.
 
     Raises:
         ValueError: with the place and the repair.

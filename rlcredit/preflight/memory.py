@@ -29,11 +29,11 @@ def estimate_decoding_memory(
     """Return the bytes that are taken while prompts are answered, and a line about them.
 
     Args:
-        module: not loaded.
-        architecture: of its policy.
-        prompts: answered together.
-        sampling: how.
-        mixed: whether the trainer computes in fewer bits than its weights have.
+        module: Module; it is not loaded.
+        architecture: Architecture of the module's policy.
+        prompts: Number of prompts answered together.
+        sampling: How completions are drawn.
+        mixed: Whether the trainer computes in fewer bits than its weights have.
 
     """
     engine, policy, rows = module.engine, module.policy, prompts * sampling.completions
@@ -58,11 +58,11 @@ def estimate_update_memory(
     """Return the bytes that are taken while a gradient is computed, and a line about them.
 
     Args:
-        module: not loaded.
-        architecture: of its policy.
-        prompts: of a step, in one process.
-        ranks: of all adapters of a layer, added up.
-        mixed: whether the trainer computes in fewer bits than its weights have.
+        module: Module; it is not loaded.
+        architecture: Architecture of the module's policy.
+        prompts: Number of prompts in a step, in one process.
+        ranks: Sum of the ranks of all adapters in a layer.
+        mixed: Whether the trainer computes in fewer bits than its weights have.
 
     """
     policy, micro, longest = module.policy, module.micro_batches.size, PROMPT + module.sampling.max_tokens
@@ -108,13 +108,13 @@ class MemoryEstimate:
     """What one process takes, in bytes, and what it says about itself.
 
     Args:
-        policy: weights and adapter: what it takes whatever is asked of it.
-        decoding: on top of these, while completions are drawn.
-        update: on top of these, while gradients are computed.
-        room: how much there is.
-        where: whose that is.
-        said: a line for each of the first three.
-        fitting: settings that hold the weights in fewer bits and would fit.
+        policy: Bytes of the weights and the adapter, taken at all times.
+        decoding: Bytes taken on top of these while completions are drawn.
+        update: Bytes taken on top of these while gradients are computed.
+        room: Bytes that are free for the process.
+        where: Owner of that memory, in words.
+        said: One line for each of the first three.
+        fitting: Settings that hold the weights in fewer bits and would fit.
 
     """
 
@@ -153,10 +153,10 @@ def estimate_memory(
     """Return what a run takes where it will take place; None if the sizes of its policy are not known.
 
     Args:
-        trainer: nothing of it has begun.
-        module: not loaded.
-        task: not loaded.
-        learns: whether there will be updates.
+        trainer: Nothing of it has begun.
+        module: Module; it is not loaded.
+        task: Not loaded.
+        learns: Whether there will be updates.
 
     Raises:
         ValueError: an adapter for a layer that the policy does not have, or of a rank for which there is no memory.

@@ -34,8 +34,8 @@ class LoRATargetError(ValueError):
     """An adapter for what cannot have one.
 
     Attributes:
-        cause: what is wrong with the targets.
-        repair: of a configuration that names them.
+        cause: What is wrong with the targets.
+        repair: How to repair a configuration that names them.
 
     """
 
@@ -48,8 +48,8 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
     """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
 
     Args:
-        policy: not loaded.
-        adapter: folder of the adapter whose settings the policy has taken over; None if it has its own.
+        policy: Policy; it is not loaded.
+        adapter: Folder of the adapter whose settings the policy has taken over; None if it has its own.
 
     Raises:
         ValueError: there is none, it would be read as another policy, or no layer of it can get the adapter; with the
@@ -114,10 +114,10 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
     """Refuse a policy whose files make a library loop, or take all memory.
 
     Args:
-        policy: whose files they are.
-        what: is likely to do so, for the message.
-        seconds: of processor time that it may take.
-        attempt: what the file is used for.
+        policy: Policy whose files are read.
+        what: File that is likely to cost so much, for the message.
+        seconds: Processor seconds that the attempt may take.
+        attempt: Function that uses the file.
 
     Raises:
         ValueError: it takes too much.
@@ -137,9 +137,9 @@ def select_lora_layers(
     """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
 
     Args:
-        policy: not loaded.
-        layers: that can get an adapter, by name.
-        others: names of parts that cannot.
+        policy: Policy; it is not loaded.
+        layers: Layers that can get an adapter, by name.
+        others: Names of the parts that cannot.
 
     Raises:
         TargetError: with the names that exist.

@@ -27,8 +27,8 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
     """Let copies of the operators assign credit to a few made-up completions, in stack order.
 
     Args:
-        stack: in order; it stays as it is, and so do the random numbers of the run.
-        group_size: G.
+        stack: Operators in order; they stay as they are, and so do the random numbers of the run.
+        group_size: Completions per prompt, G.
 
     Returns:
         The names of operators that were passed over, since they need the policy, an oracle or the trainer.
@@ -69,7 +69,7 @@ def make_trial_rollout(group_size: int) -> Rollout:
     """Return three groups: one with every other completion right, one all wrong, one with the first right.
 
     Args:
-        group_size: G.
+        group_size: Completions per prompt, G.
 
     """
     rows, width = 3 * group_size, max(LENGTHS)

@@ -124,8 +124,8 @@ def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> N
     """Refuse a ``config.json`` of something that transformers does not know, or that is for more than text.
 
     Args:
-        policy: not loaded.
-        described: what the file holds.
+        policy: Policy; it is not loaded.
+        described: What the file holds.
 
     Raises:
         ValueError: with what it is.
@@ -155,8 +155,8 @@ def refuse_non_causal_model(policy: Policy, config: Any) -> None:
     """Refuse what is no causal language model of text alone.
 
     Args:
-        policy: not loaded.
-        config: of transformers.
+        policy: Policy; it is not loaded.
+        config: Configuration that transformers has read.
 
     Raises:
         ValueError: with what it is.
@@ -194,9 +194,9 @@ def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
     """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
 
     Args:
-        policy: not loaded.
-        tokenizer: of the policy.
-        model: without weights.
+        policy: Policy; it is not loaded.
+        tokenizer: Tokenizer of the policy.
+        model: Model without weights.
 
     Raises:
         ValueError: with the first of these tokens, and the command that makes room for them.
@@ -235,9 +235,9 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
     """Refuse a model whose logits are not its hidden states times its output embedding.
 
     Args:
-        policy: not loaded.
-        config: of transformers.
-        model: built from it, without weights.
+        policy: Policy; it is not loaded.
+        config: Configuration that transformers has read.
+        model: Model built from it, without weights.
 
     Raises:
         ValueError: with what they are scaled or capped by.

@@ -31,22 +31,24 @@ class ConditionComparison:
     """What paired runs say of a condition and its baseline, after the last step.
 
     Args:
-        family: the question it belongs to.
-        baseline: name of the baseline.
-        condition: name of the other.
-        seeds: of the pairs, n of them.
-        differences: of the primary metric, condition minus baseline, shape ``(n,)``.
-        verdict: in words; "open" or "not compared" with the reason where there is none.
-        test: paired t, None below two pairs.
-        sign_flip: two-sided p of the sign-flip test, None where there is no verdict: an earlier look would be no test.
-        p: of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
-            compares; likewise.
-        p_equivalence: of a difference beyond the margin, likewise; one where runs collapsed.
-        collapses: how many runs of the condition collapsed, and how many of the baseline.
-        general: interval for new seeds and new questions alike, None below six pairs or questions.
+        family: Question that the comparison belongs to.
+        baseline: Name of the baseline.
+        condition: Name of the condition compared.
+        seeds: Seeds of the pairs, n of them.
+        differences: Differences of the primary metric, condition minus baseline, shape ``(n,)``.
+        verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
+        test: Paired t test, None below two pairs.
+        sign_flip: Two-sided p-value of the sign-flip test, None where there is no conclusion: an earlier look would be
+            no test.
+        p: P-value of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
+            compares; None where there is no conclusion.
+        p_equivalence: P-value of a difference beyond the margin, adjusted in the same way; one where runs collapsed,
+            None where there is no conclusion.
+        collapses: Number of runs of the condition that collapsed, and number of the baseline.
+        general: Interval for new seeds and new questions alike, None below six pairs or questions.
         effect: Hedges' g of the differences, None below three pairs and where they do not spread.
-        improves: how often a run of the condition beats one of the baseline.
-        area: difference of areas under the learning curve, None below two pairs.
+        improves: How often a run of the condition beats one of the baseline.
+        area: Difference of areas under the learning curve, None below two pairs.
 
     """
 

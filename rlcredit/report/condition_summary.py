@@ -51,7 +51,7 @@ class MeanEstimate:
     """A mean over runs and its interval.
 
     Args:
-        mean: over runs.
+        mean: Over runs.
         interval: None for a single run, and where runs do not differ but all samples are neither right nor wrong.
 
     """
@@ -65,14 +65,14 @@ class ConditionSummary:
     """A condition after the last step.
 
     Args:
-        condition: its name.
-        runs: how many are reported.
-        collapsed: how many of them ended far below the others.
-        pass_at_1: for new seeds and questions, or below six runs for new seeds only.
-        pass_at_k: likewise.
-        iqm: interquartile mean of pass@1 over runs.
-        deviation: of pass@1 between runs, None for a single one.
-        area: under the learning curve of the primary metric, for new seeds.
+        condition: Name of the condition.
+        runs: Number of runs reported.
+        collapsed: Number of runs that ended far below the others.
+        pass_at_1: Mean pass@1 for new seeds and questions, or for new seeds only below six runs.
+        pass_at_k: Mean pass@k for new seeds and questions, or for new seeds only below six runs.
+        iqm: Interquartile mean of pass@1 over runs.
+        deviation: Standard deviation of pass@1 between runs, None for a single one.
+        area: Area under the learning curve of the primary metric, for new seeds.
 
     """
 

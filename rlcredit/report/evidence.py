@@ -24,12 +24,12 @@ class FinishedRun:
     """A finished run that was executed as declared.
 
     Args:
-        condition: its name in the campaign.
-        seed: of the run.
-        questions: hash and numbers of the held-out questions, P of them.
-        right: 0/1 verdicts by step, each of shape ``(P, S)`` for S samples a question.
-        metrics: what was logged of each evaluation, by step.
-        entry: what the ledger says of the run.
+        condition: Name of the condition in the campaign.
+        seed: Seed of the run.
+        questions: Hash and numbers of the held-out questions, P of them.
+        right: Verdicts, 0 or 1, by step, each of shape ``(P, S)`` for S samples a question.
+        metrics: Metrics logged at each evaluation, by step.
+        entry: Entry of the run in the campaign's ledger.
 
     """
 
@@ -59,12 +59,12 @@ class CampaignEvidence:
     """All that a report may use.
 
     Args:
-        declaration: of the campaign.
-        ledger: of the campaign.
-        runs: by condition and seed.
-        refused: reasons, by the names of runs that are finished and not reported.
-        absent: states, by the names of runs that are not finished.
-        measures: what the primary metric of each condition measures.
+        declaration: Declaration of the campaign.
+        ledger: Ledger of the campaign.
+        runs: Finished runs by condition and seed.
+        refused: Reasons, by the names of runs that are finished and not reported.
+        absent: States, by the names of runs that are not finished.
+        measures: Definition of the primary metric in each condition.
 
     """
 
@@ -103,8 +103,8 @@ class CampaignEvidence:
         """Return pass@1 by sample, or pass@k, of every question after the last step.
 
         Args:
-            runs: of one condition, R of them.
-            metric: ``val/pass_at_1`` or ``val/pass_at_k``.
+            runs: Runs of one condition, R of them.
+            metric: Metric, ``val/pass_at_1`` or ``val/pass_at_k``.
 
         Returns:
             Shape ``(R, P, S)``; S is 1 for pass@k.

@@ -23,9 +23,9 @@ def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, pat
     """Draw the paired differences to a baseline, in percentage points: every seed, their mean, its 95 % interval.
 
     Args:
-        compared: comparisons of a family.
-        margin: differences within it do not matter; shaded.
-        path: of the picture.
+        compared: Comparisons of a family.
+        margin: Margin within which differences do not matter; shaded.
+        path: File that the picture is written to.
 
     """
     figure = create_figure(WIDTH, 0.9 + 0.42 * len(compared))
@@ -53,10 +53,10 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
     """Draw the mean curve of every condition over its runs, and Student's 95 % interval as a band.
 
     Args:
-        curves: values by step of every run, by condition; the first is the baseline.
-        label: of the values, which are at least zero.
-        path: of the picture.
-        share: whether values are proportions.
+        curves: Values by step of every run, by condition; the first is the baseline.
+        label: Axis label of the values, which are at least zero.
+        path: File that the picture is written to.
+        share: Whether values are proportions.
 
     """
     figure = create_figure(WIDTH, 3.0)
@@ -92,12 +92,12 @@ def draw_family_pictures(
     """Draw a family; conditions without runs are left out, and those that are measured otherwise than the baseline.
 
     Args:
-        evidence: of the campaign.
-        family: what is compared.
-        compared: its comparisons.
-        curves: of training, by condition and seed; may be empty.
-        out: folder of the pictures.
-        prefix: of their names.
+        evidence: Evidence of the campaign.
+        family: Family of comparisons.
+        compared: Comparisons of the family.
+        curves: Training curves by condition and seed; may be empty.
+        out: Folder that the pictures are written to.
+        prefix: Prefix of their file names.
 
     Returns:
         File names by what they show.

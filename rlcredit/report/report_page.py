@@ -34,11 +34,11 @@ class FamilySection:
     """A family on the page.
 
     Args:
-        name: the question.
-        baseline: its baseline.
-        found: its comparisons.
-        table: of them.
-        pictures: file names by what they show.
+        name: Question that the family answers.
+        baseline: Name of its baseline.
+        found: Comparisons of the family.
+        table: Table of the comparisons.
+        pictures: File names of the pictures, by what they show.
 
     """
 
@@ -71,9 +71,9 @@ def write_report(
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
     Args:
-        evidence: of the campaign.
-        curves: of training, by condition and seed; may be empty.
-        out: made if need be; tables and pictures of an earlier report are removed.
+        evidence: Evidence of the campaign.
+        curves: Training curves by condition and seed; may be empty.
+        out: Folder, made if need be; tables and pictures of an earlier report are removed.
 
     Raises:
         ValueError: it holds something else, or cannot be written to.

@@ -20,8 +20,8 @@ class ReportTable:
     """Rows of texts under named columns.
 
     Args:
-        columns: their heads.
-        rows: one text per column each.
+        columns: Their heads.
+        rows: One text per column each.
 
     """
 

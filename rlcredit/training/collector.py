@@ -172,8 +172,9 @@ class RolloutCollector:
         """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
         Args:
-            prompts: P prompts, whose numbers name the sampling noise.
-            prompt_ids: The same as tokens, shape ``(P, L)``.
+            prompts: Number of each prompt in its data set, P of them; with seed and step it determines the noise.
+            prompt_ids: Token ids of the prompts, left-padded, shape ``(P, L)``, on the policy's device;
+                ``policy.prompt_mask`` tells tokens from padding, which is -1 and has no embedding.
             sampling: How completions are drawn.
             seed: Seed of the sampling noise.
             step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.

@@ -11,10 +11,10 @@ class ClusterNode:
     """A machine of a cluster, as the cluster offers it.
 
     Args:
-        name: its address, for people.
-        identity: which no other node has.
-        cpus: for runs.
-        gpus: for runs.
+        name: Address of the node, for people.
+        identity: Identifier that no other node has.
+        cpus: CPUs that runs may use.
+        gpus: GPUs that runs may use.
 
     """
 
@@ -58,9 +58,9 @@ def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int |
     """Return the most threads a run can have that cost no run its place.
 
     Args:
-        nodes: of the cluster.
-        devices: GPUs of a run; 0 if it uses none.
-        most: runs at a time; as many as there are GPUs, else cores, if None.
+        nodes: Nodes of the cluster.
+        devices: GPUs per run; 0 if it uses none.
+        most: Runs at a time; as many as there are GPUs, or else cores, if None.
 
     Example:
         >>> nodes = [ClusterNode("10.0.0.1", "a1", cpus=8, gpus=2), ClusterNode("10.0.0.2", "b2", cpus=6, gpus=2)]

@@ -15,8 +15,8 @@ class LocalLauncher:
     """Start runs as processes of this machine.
 
     Args:
-        environments: of each slot.
-        forking: whether runs that can be are forked from one process, which saves each some seconds of imports.
+        environments: Environment variables of each slot.
+        forking: Whether runs are forked from one process where they can be, which saves each some seconds of imports.
 
     """
 
@@ -56,9 +56,9 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
     """Open this machine.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
         address: None; this machine needs none.
-        most: runs at a time, if given.
+        most: Runs at a time, if given.
 
     Raises:
         ValueError: an address is given.

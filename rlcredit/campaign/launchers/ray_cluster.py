@@ -40,9 +40,9 @@ def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Itera
     """Connect to a Ray cluster whose nodes share the folder of the campaign.
 
     Args:
-        root: folder of the campaign.
-        address: of the cluster, HOST:PORT; what Ray itself finds if None.
-        most: runs at a time, if given.
+        root: Folder of the campaign.
+        address: Address of the cluster, HOST:PORT; the one that Ray finds by itself if None.
+        most: Runs at a time, if given.
 
     Raises:
         ValueError: the cluster does not answer, or has a node where runs cannot go.
@@ -76,7 +76,7 @@ def refuse_unfit_nodes(root: Path) -> None:
     """Check that every node with CPUs has what a run needs.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
 
     Raises:
         ValueError: a node does not share the folder or the working directory, or has other versions.

@@ -24,9 +24,9 @@ def find_node_problem(working: Path, shared: Path, expected: Mapping[str, str]) 
     """Say why runs cannot go here, None if they can; enter the working directory.
 
     Args:
-        working: directory of the command; paths of a campaign start there.
-        shared: a file or folder that the command has made.
-        expected: versions where the command was given.
+        working: Directory of the command; paths of a campaign start there.
+        shared: A file or folder that the command has made.
+        expected: Versions where the command was given.
 
     """
     try:
@@ -47,11 +47,11 @@ def run_fit_on_node(
     """Run ``rlcredit fit`` on this node until it ends or this task is cancelled; return its exit status.
 
     Args:
-        folder: of the run; it exists.
-        args: of ``rlcredit fit``.
-        environment: beside that of the node.
-        working: directory of the command.
-        expected: versions where the command was given.
+        folder: Folder of the run, which exists.
+        args: Arguments of ``rlcredit fit``.
+        environment: Environment variables added to those of the node.
+        working: Working directory of the command.
+        expected: Versions on the machine where the command was given.
 
     Raises:
         ValueError: runs cannot go here.
@@ -119,8 +119,8 @@ class RayTask:
     """A run somewhere in the cluster, or waiting for a place there.
 
     Args:
-        reference: Ray's, of the task.
-        log: of the run.
+        reference: Ray's reference of the task.
+        log: Log file of the run.
 
     """
 
@@ -159,9 +159,9 @@ class RayLauncher:
     """Start runs where the cluster has room.
 
     Args:
-        most: runs at a time; as many as the cluster holds if None.
-        threads: of a run, each a CPU of a node.
-        devices: GPUs of a run.
+        most: Runs at a time; as many as the cluster holds if None.
+        threads: CPU threads per run, each a CPU of a node.
+        devices: GPUs per run.
 
     """
 

@@ -25,7 +25,7 @@ class RunLauncher(Protocol):
 
     Attributes:
         label: Name of the kind of place, by which measured times are kept.
-        threads: of a run.
+        threads: CPU threads per run.
 
     """
 
@@ -46,9 +46,9 @@ class RunLauncher(Protocol):
         """Start ``rlcredit fit``.
 
         Args:
-            folder: of the run; its output is appended to the log there.
-            args: of ``rlcredit fit``.
-            environment: variables of the run, added to those of the machine.
+            folder: Folder of the run; its output is appended to the log there.
+            args: Arguments of ``rlcredit fit``.
+            environment: Variables of the run, added to those of the machine.
 
         """
         ...
