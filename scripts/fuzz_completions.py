@@ -182,9 +182,9 @@ def count_judging_outcomes(task: Task, count: int, noise: random.Random, canary:
     """Return how many completions got which verdict, or raised.
 
     Args:
-        task: Judges.
-        count: How many.
-        noise: Chooses them.
+        task: Task that judges.
+        count: Number of completions.
+        noise: Random numbers that choose them.
         canary: File that code in an answer would make.
 
     """

@@ -39,8 +39,8 @@ def run_fuzz_attempt(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
     """Return how an attempt ended, and its error output.
 
     Args:
-        attempt: What a command line would do.
-        folder: The working directory; a refusal must leave it as it was.
+        attempt: Function that does what a command line would do.
+        folder: Working directory; a refusal must leave it as it was.
 
     """
     before, output = _list_folder_files(folder), io.StringIO()

@@ -33,9 +33,9 @@ class GoldCollection(NamedTuple):
     r"""What stands in brackets, or, without them, in a list.
 
     Attributes:
-        opened: The opening bracket, with its ``\left``; empty for a list without brackets.
-        items: What commas part.
-        closed: The closing bracket.
+        opened: Opening bracket, with its ``\left``; empty for a list without brackets.
+        items: Items between commas.
+        closed: Closing bracket.
 
     """
 

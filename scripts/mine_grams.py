@@ -53,7 +53,7 @@ def frequent_clusters(
     """Return the ``share`` of clusters that occur in most solutions, the most frequent first.
 
     Args:
-        solutions: The grams of each solution.
+        solutions: Grams of each solution.
         labels: Cluster of each gram.
         share: Share of the clusters that is returned, in (0, 1].
         most: Largest share of the solutions in which a returned cluster may occur.

@@ -52,8 +52,8 @@ class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="adva
     ``against_outcome_fraction`` shows.
 
     Args:
-        alpha1: What every token of an answer gets. The paper uses 1.
-        alpha2: What is shared out by entropy. The paper uses 0.1.
+        alpha1: Reward that every token of an answer gets. The paper uses 1.
+        alpha2: Reward that is shared out by entropy. The paper uses 0.1.
         norm_set: ``all`` or ``own``.
         floor: Smallest entropy. The paper uses 1e-8.
 

@@ -59,7 +59,8 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
 
     Args:
         samples: Continuations per prefix.
-        cuts: What a segment is: a ``token``, a ``sentence``, or a planning ``phrase`` and what lies between two.
+        cuts: Segments that get credit: each ``token``, each ``sentence``, or each planning ``phrase`` and what lies
+            between two.
         baseline: ``value``, or for tokens ``optimal``, which leaves the gradient less noise; see
             :func:`callbacks.dense.monte_carlo_credit.optimal_baseline_credit`.
 

@@ -51,8 +51,8 @@ class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages")
     The paper's loss weighs a completion by the mean ratio of its tokens, which on policy is one.
 
     Args:
-        beta1: What every answer gets. The paper uses 1.
-        beta2: What is shared out by entropy. The paper uses 0.1.
+        beta1: Reward that every answer gets. The paper uses 1.
+        beta2: Reward that is shared out by entropy. The paper uses 0.1.
         norm_set: ``all`` keeps the outcome of mixed groups, ``own`` follows the equation to the letter and loses it.
         floor: Smallest mean entropy. The paper uses 1e-8.
 

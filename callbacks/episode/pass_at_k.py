@@ -57,7 +57,7 @@ class PassAtK(CreditOperator, reads="correct judged", writes="advantages"):
     """Give every token of a completion :func:`pass_at_k_advantages`.
 
     Args:
-        k: Tries.
+        k: Number of tries k.
 
     """
 

@@ -48,10 +48,10 @@ class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
     read ``correct`` and do not see the penalty. A completion without a verdict keeps the mean of its group's others.
 
     Args:
-        factor: The most that is lost; 0 is the identity. DAPO takes 1 from rewards of 1 and -1, half of their distance;
-            where right is 1 and wrong 0, half of the distance is 0.5.
-        max_tokens: The limit; ``model.sampling.max_tokens`` if None. DAPO uses 20480.
-        cache: How many tokens before it the penalty begins; a fifth of it if None, as DAPO's 4096 are.
+        factor: Largest reward that is lost; 0 is the identity. DAPO takes 1 from rewards of 1 and -1, half of their
+            distance; where right is 1 and wrong 0, half of the distance is 0.5.
+        max_tokens: Limit of the length; ``model.sampling.max_tokens`` if None. DAPO uses 20480.
+        cache: Number of tokens before the limit at which the penalty begins; a fifth of it if None, as DAPO's 4096 are.
 
     """
 

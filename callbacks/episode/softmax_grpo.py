@@ -19,7 +19,7 @@ def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: fl
     falling temperature it becomes MaxRL; with rising temperature GRPO (mean-only) divided by tau.
 
     Args:
-        rewards: Shape ``(B,)``, groups of ``group_size`` neighbours.
+        rewards: Reward of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
         judged: False where there is no verdict, shape ``(B,)``; the others share the softmax, and G counts them.
         group_size: Completions per prompt, G.
         tau: Temperature, in units of reward.

@@ -39,7 +39,8 @@ class RandomPlanner(CreditOperator, reads="step plan_mask", writes="plan_mask"):
     at the ends. Their positions carry no information, so what a stack gains with this operator is not due to planning.
 
     Args:
-        seed: Tells the rotations of two random planners apart; they also depend on the run's seed, step and row.
+        seed: Number that tells the rotations of two random planners apart; they also depend on the run's seed, step and
+            row.
 
     """
 

@@ -45,7 +45,7 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
         minimum: Smallest cosine similarity to planning that a marked window must exceed.
         window: Words per window.
         stride: Words from one window to the next.
-        anchors: A TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
+        anchors: TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
         model: Name or path of a sentence-transformers model; the extra ``offline`` ships the default.
 
     """

@@ -45,8 +45,8 @@ class CreditOracle(
     only the first one is measured.
 
     Args:
-        every_n_steps: How often.
-        completions: Asked about, taken evenly from the mini-batch.
+        every_n_steps: Steps from one measurement to the next.
+        completions: Number of completions asked about, taken evenly from the mini-batch.
         samples: Continuations per prefix; the cost is their number times the tokens, and is printed first.
 
     """

@@ -21,8 +21,8 @@ def split_half_cosines(products: Tensor, draws: int, seed: int, resample: bool =
         products: Inner products of the prompts' gradients, shape ``(P, P)``.
         draws: Number of random halvings.
         seed: Seed of the random halvings.
-        resample: Draw each half's prompts again with replacement (bootstrap), so that the spread is that over prompts
-            and not over halvings alone. A prompt is never in both halves.
+        resample: Whether to draw each half's prompts again with replacement (bootstrap), so that the spread is that
+            over prompts and not over halvings alone. A prompt is never in both halves.
 
     Returns:
         Shape ``(draws,)``; zero where a half has no gradient.
@@ -90,8 +90,9 @@ class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", c
     the expected gradient over the variance of this batch's. Each process uses its own prompts.
 
     Args:
-        every_n_steps: How often; one forward and one backward pass over every prompt's completions each time.
-        draws: Halvings, and bootstrap samples.
+        every_n_steps: Steps from one measurement to the next; each takes one forward and one backward pass over every
+            prompt's completions.
+        draws: Number of halvings, and of bootstrap samples.
 
     """
 

@@ -13,8 +13,8 @@ def variance_lambda(ema: float, baseline: float, threshold: float) -> float:
 
     Args:
         ema: Execution variance v, smoothed, in nats squared.
-        baseline: Its value v0 after the warm-up.
-        threshold: The share tau at which lambda leaves zero.
+        baseline: Value v0 of that variance after the warm-up.
+        threshold: Share tau at which lambda leaves zero.
 
     Example:
         >>> [round(variance_lambda(v, baseline=1.0, threshold=0.2), 6) for v in (1.0, 0.2, 0.1, 0.0)]

@@ -18,8 +18,8 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
     Eq. 9 of ERPO (2603.28204) and its namesake in EP-GRPO (2605.04960), reconstructed; deviations are population ones.
 
     Args:
-        process: S, shape ``(B, T)``.
-        progress: U in (0, 1], shape ``(B, T)``.
+        process: Process signal S, shape ``(B, T)``.
+        progress: Progress U in (0, 1], shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
         group_size: Completions per prompt, G.
         buckets: K; 1 standardises over the group.

@@ -16,7 +16,7 @@ def masked_rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Ten
 
     Args:
         values: One value per token, shape ``(B, T)``.
-        others: Same shape.
+        others: Other values, same shape.
         mask: True on sampled tokens, same shape.
 
     Example:

@@ -17,7 +17,7 @@ def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
 
     Args:
         advantages: Advantage of each token, shape ``(B, T)``.
-        limit: Largest size allowed; infinity is the identity.
+        limit: Largest absolute advantage allowed; infinity is the identity.
 
     Example:
         >>> import torch
@@ -32,7 +32,7 @@ class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
     """Apply :func:`clipped_advantages` to the ledger.
 
     Args:
-        limit: Largest size allowed.
+        limit: Largest absolute advantage allowed.
 
     """
 

@@ -46,7 +46,7 @@ class Delight(CreditOperator, reads="judged signal advantages", writes="advantag
     Args:
         eta: Temperature of the gate: a number, or an :class:`rlcredit.formulas.gates.AdaptiveEta`.
         normalization: ``none``, ``scale``, ``mad``, or ``zscore``, which is kept to show what it inverts.
-        blend: B in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+        blend: Blend b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
 
     """
 

@@ -29,7 +29,7 @@ def eapo_advantages(
         mask: True on sampled tokens, shape ``(B, T)``.
         group_size: Completions per prompt, G.
         alpha: Strength of the operator; 0 is the identity.
-        phi: How small a share of the advantage the entropy may add.
+        phi: Bound on the bonus: entropy may add at most one part in phi of the advantage.
 
     Returns:
         Shape ``(B, T)``; as before where the group's entropy does not vary.

@@ -37,8 +37,8 @@ class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advan
     """Apply :func:`entropy_advantages` to the ledger.
 
     Args:
-        alpha: Strength. The paper uses 0.4 with GRPO, 0.1 with PPO.
-        kappa: Bound. The paper uses 2.
+        alpha: Strength of the operator. The paper uses 0.4 with GRPO, 0.1 with PPO.
+        kappa: Bound on the bonus: it is at most one part in kappa of the advantage. The paper uses 2.
 
     """
 

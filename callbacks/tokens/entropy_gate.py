@@ -26,7 +26,7 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
         entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
         group_size: G; 1 compares a token with its own completion.
-        gamma: Steepness; 0 makes every gate one half.
+        gamma: Steepness of the gate; 0 makes every gate one half.
 
     Returns:
         In (0, 1), shape ``(B, T)``; one half where the group's entropy does not vary.
@@ -44,12 +44,13 @@ class EntropyGate(CreditOperator, reads="judged entropy advantages process", wri
     """Multiply advantages and process signal by :func:`entropy_gate`; the parameters are readings of the paper.
 
     Args:
-        gamma: Steepness. A third-party ERPO uses 5.
+        gamma: Steepness of the gate. A third-party ERPO uses 5.
         normalize: ``none`` takes W as it is, which about halves the update; ``double`` 2 W, which is one at the mean
             entropy; ``mean`` W over its mean in the completion, so that none of its credit is lost.
-        scope: A token's entropy is compared with those of its ``group``, as in the equation, or of its ``sequence``.
+        scope: Tokens with which a token's entropy is compared: those of its ``group``, as in the equation, or of its
+            ``sequence``.
         advantages: Whether advantages are gated.
-        process: Whether the process signal is.
+        process: Whether the process signal is gated.
 
     """
 

@@ -22,10 +22,10 @@ def entropy_mask(
     Args:
         signal: Per-token uncertainty, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        rho: Share kept, in (0, 1]; 1 keeps every token.
+        rho: Share of tokens kept, in (0, 1]; 1 keeps every token.
         scope: Tokens among which values are compared.
         group_size: Completions per prompt, G.
-        keep_ties: Keep whatever equals the smallest signal kept.
+        keep_ties: Whether to keep also whatever equals the smallest signal kept.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -47,7 +47,7 @@ class EntropyMask(CreditOperator, reads="judged signal advantages", writes="adva
         scope: Tokens among which values are compared.
         denominator: ``all`` leaves what is kept as it is, so that a loss divided by all tokens shrinks; ``kept``
             divides it by the share kept inside the scope, as if the loss were divided by the tokens kept.
-        keep_ties: Keep whatever equals the smallest signal kept.
+        keep_ties: Whether to keep also whatever equals the smallest signal kept.
 
     """
 

@@ -18,7 +18,7 @@ def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: fl
         advantages: Advantage of each token, shape ``(B, T)``.
         signal: Surprisal, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        keep: Share kept, in (0, 1]; 1 keeps every token that has credit.
+        keep: Share of tokens kept, in (0, 1]; 1 keeps every token that has credit.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -43,7 +43,7 @@ class HardDelight(CreditOperator, reads="signal advantages", writes="advantages"
 
     Args:
         keep: Share of each completion's tokens kept.
-        blend: B in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+        blend: Blend b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
 
     """
 

@@ -24,7 +24,7 @@ def outcome_anchor(
 
     Args:
         advantages: Advantage of each token, shape ``(B, T)``.
-        process: Normalised, and gated if a gate stands above, shape ``(B, T)``.
+        process: Process signal, normalised, and gated if a gate stands above, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
         rewards: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
         eta: Strength; 0 is the identity.

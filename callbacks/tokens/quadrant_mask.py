@@ -20,7 +20,8 @@ class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="ad
     Args:
         keep: Quadrants that keep their advantages, among PHR, PLR, NHR and NLR: positive or negative credit, high or
             low entropy; all four are the identity.
-        threshold: High entropy is at least the ``mean``, the paper's, at least the ``median``, or the ``top`` share.
+        threshold: What counts as high entropy: at least the ``mean``, the paper's, at least the ``median``, or the
+            ``top`` share.
         scope: Tokens over which the mean, the median or the share is taken; the paper takes the group.
         share: Share of the tokens, used by ``top`` only.
 

@@ -14,8 +14,9 @@ class RandomMask(CreditOperator, reads="judged step advantages", writes="advanta
 
     Args:
         rho: Share of tokens kept; 1 keeps every token.
-        scope: Among which tokens the share is kept: ``sequence``, ``group`` or ``batch``.
-        seed: Tells the draws of two random masks apart; they also depend on the run's seed, step, row and position.
+        scope: Tokens among which the share is kept: ``sequence``, ``group`` or ``batch``.
+        seed: Number that tells the draws of two random masks apart; they also depend on the run's seed, step, row and
+            position.
 
     """
 

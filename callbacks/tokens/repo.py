@@ -42,8 +42,8 @@ class REPO(
     """Apply :func:`repo_advantages` with a strength that doubles while entropy is low and halves while it is not.
 
     Args:
-        zeta: Strength at first; it then moves within [0.01, 100]. 0 is the identity and stays.
-        adaptive: Whether it moves, towards the mean entropy of the first batch of all processes.
+        zeta: Initial strength; it then moves within [0.01, 100]. 0 is the identity and stays.
+        adaptive: Whether the strength moves, towards the mean entropy of the first batch of all processes.
 
     """
 

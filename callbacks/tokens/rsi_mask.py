@@ -19,7 +19,7 @@ def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6)
     Args:
         old_logprobs: Log-probability of the sampled token when it was drawn, shape ``(B, T)``.
         entropy: Entropy of the distribution the token was drawn from, in nats, shape ``(B, T)``.
-        eps: Added to the entropy, so that a certain token gets zero.
+        eps: Number added to the entropy, so that a certain token gets zero.
 
     Returns:
         Shape ``(B, T)``.
@@ -40,9 +40,9 @@ class RSIMask(CreditOperator, reads="advantages entropy old_logprobs", writes="a
     The paper's interval was not at hand; the default is a third party's.
 
     Args:
-        low: Smallest kept; 0 keeps every certain token.
-        high: Largest kept; infinity keeps every surprise.
-        eps: Added to the entropy.
+        low: Smallest ratio kept; 0 keeps every certain token.
+        high: Largest ratio kept; infinity keeps every surprise.
+        eps: Number added to the entropy.
 
     """
 

@@ -49,7 +49,7 @@ class STARE(
         share: P. The paper uses 0.1.
         up: W. The paper uses 1.1 (7B), 1.05 (larger).
         down: M; the paper's second variant uses 0.9 (0.95).
-        target: Mean entropy in nats; infinity weights always. The paper uses 0.3.
+        target: Mean entropy in nats below which tokens are weighted; infinity weights always. The paper uses 0.3.
         adapt: Step by which both weights leave one while entropy is low, and return; the adaptive variant uses 0.01.
 
     """

@@ -53,7 +53,8 @@ class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy judg
     """Apply :func:`zero_variance_advantages` to the ledger.
 
     Args:
-        alpha: Strength. The paper's value was not at hand; 0.1 keeps a token of 1 nat below most advantages.
+        alpha: Strength of the operator. The paper's value could not be found; 0.1 keeps a token of 1 nat below most
+            advantages.
 
     """
 

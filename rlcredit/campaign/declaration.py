@@ -41,8 +41,8 @@ class ComparisonFamily:
     """Comparisons that answer one question; p-values are adjusted for all of them together.
 
     Args:
-        baseline: The condition that the others are compared with.
-        conditions: The others.
+        baseline: Condition with which the others are compared.
+        conditions: Conditions compared with the baseline.
 
     """
 

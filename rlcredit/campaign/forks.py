@@ -101,9 +101,9 @@ class ForkServer:
 
         Args:
             words: `-m` and a module, or a script, and what it is given.
-            environment: All of its environment.
-            out: The file that it writes to.
-            err: And the one for errors.
+            environment: Environment of the command, complete.
+            out: File descriptor of its output.
+            err: File descriptor of its errors.
 
         """
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

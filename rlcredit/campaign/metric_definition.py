@@ -55,9 +55,9 @@ def list_metric_differences(first: MetricDefinition, second: MetricDefinition, n
     """Say in what two metrics differ; nothing if they can be compared.
 
     Args:
-        first: A metric.
-        second: Another.
-        names: Whose they are.
+        first: Definition of one metric.
+        second: Definition of another metric.
+        names: Names of the two in the lines returned.
 
     Example:
         >>> running = MetricDefinition("solve rate", "all training batches so far")

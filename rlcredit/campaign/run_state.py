@@ -24,7 +24,7 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
     """Whether a run can go on where its newest intact checkpoint was written, with nothing missing before it.
 
     Args:
-        spec: The run.
+        spec: Run that has been interrupted.
         evaluations: Steps after which it is evaluated.
 
     """

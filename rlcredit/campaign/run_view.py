@@ -50,7 +50,7 @@ class RunEventLines(AbstractContextManager["RunEventLines"]):
     """One line per event.
 
     Args:
-        rows: Returns those of all runs.
+        rows: Function that returns the rows of all runs.
 
     """
 
@@ -72,7 +72,7 @@ class LiveRunTable(RunEventLines):
     """A table that is redrawn in place, with events above it.
 
     Args:
-        rows: Returns those of all runs.
+        rows: Function that returns the rows of all runs.
 
     """
 

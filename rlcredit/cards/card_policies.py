@@ -41,7 +41,7 @@ def resolve_card_policy(named: str) -> CardPolicy:
     """Return the organism that a name on the command line stands for.
 
     Args:
-        named: A shipped one, or a file with a whole configuration.
+        named: Name of a shipped test policy, or a file with a whole configuration.
 
     Raises:
         ValueError: there is none; with those that there are.

@@ -171,8 +171,8 @@ def resolve_card_condition(named: str) -> CardCondition:
     """Return what a name on the command line stands for.
 
     Args:
-        named: A condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
-            for shipped operators the name is enough.
+        named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator; for
+            shipped operators the name is enough.
 
     Raises:
         ValueError: it stands for nothing that assigns credit; with the repair.

@@ -19,8 +19,8 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     """Yield the share of a step, passes and tokens that credit takes.
 
     Args:
-        batch: Under the stack that is judged.
-        base: The same completions under the baseline.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
 
     """
     share, flat = (each.seconds.get("credit", 0.0) / max(sum(each.seconds.values()), 1e-9) for each in (batch, base))
@@ -64,8 +64,8 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
     """Yield what a stack makes of the batch where the baseline's credit is the other choice.
 
     Args:
-        batch: Under the stack that is judged.
-        base: The same completions under the baseline.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
 
     """
     ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
@@ -127,8 +127,8 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
     with both ledgers scaled to :math:`\sum |a| = \sum |b| = 1`: a factor common to all credit moves nothing.
 
     Args:
-        credit: Ledger, zero outside the mask, shape ``(..., G, T)``.
-        base: The other one.
+        credit: Advantages under the stack, zero outside the mask, shape ``(..., G, T)``.
+        base: Advantages under the baseline, same shape.
 
     Example:
         >>> displaced_credit_shares(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))

@@ -16,9 +16,9 @@ def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Ite
     """Yield angle, length, noise and direction of the gradient; where a stack has next to none, that it has.
 
     Args:
-        batch: Under the stack that is judged.
-        base: The same completions under the baseline.
-        size: Prompts of a batch whose gradients are compared.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
+        size: Prompts per batch whose gradients are compared.
 
     """
     own, other = (batch_gradients(each.gradients, size) for each in (batch, base))

@@ -99,7 +99,7 @@ def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
     """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
 
     Args:
-        given: What files and flags configure, merged; flags are texts.
+        given: Content of files and flags, merged; flags are texts.
 
     Raises:
         ValueError: with the repair.
@@ -113,8 +113,8 @@ def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
     """Refuse values that a parser accepts but no run could start with.
 
     Args:
-        config: Parsed, nothing of it instantiated.
-        roots: The class behind each top-level key.
+        config: Configuration, parsed, nothing of it instantiated.
+        roots: Class behind each top-level key.
 
     Raises:
         ValueError: with the place and the repair.

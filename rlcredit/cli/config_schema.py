@@ -53,7 +53,7 @@ def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots
     Args:
         path: Keys and indices that lead to the place.
         config: Content of the configuration files, merged.
-        roots: The class behind each top-level key.
+        roots: Class behind each top-level key.
 
     """
     owner = find_class_at(path[:-1], config, roots)

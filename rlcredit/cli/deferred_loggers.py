@@ -24,7 +24,7 @@ def instantiate_loggers(configured: Any) -> list[Logger]:
     """Make the loggers that a configuration describes.
 
     Args:
-        configured: One, or a list, parsed and not instantiated.
+        configured: Logger, or a list of loggers, parsed and not instantiated.
 
     """
     parser = ArgumentParser(exit_on_error=False)

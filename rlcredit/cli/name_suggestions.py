@@ -63,7 +63,7 @@ def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
     Args:
         path: Path as it was written.
         config: Content of the configuration files, merged.
-        roots: The class behind each top-level key.
+        roots: Class behind each top-level key.
 
     Example:
         >>> class Sampling:

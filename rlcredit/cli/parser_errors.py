@@ -81,7 +81,7 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
     Args:
         message: Message as jsonargparse wrote it.
         config: Content of the configuration files, merged.
-        roots: The class behind each top-level key.
+        roots: Class behind each top-level key.
         options: Options that the command line accepts.
 
     """

@@ -17,8 +17,8 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
     """Yield the lines of a training question: its prompt, its length, and what the verifier says of some answers.
 
     Args:
-        policy: Not loaded; only its tokenizer is read.
-        task: Its examples are read.
+        policy: Policy, not loaded; only its tokenizer is read.
+        task: Task whose examples are read.
 
     Raises:
         PromptError: the tokenizer cannot write it.

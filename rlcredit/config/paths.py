@@ -44,7 +44,7 @@ def find_config_file(name: str) -> str:
     """Return the path of a configuration file.
 
     Args:
-        name: A file of the working directory or, where there is none, one of those that come with rlcredit, with or
+        name: File of the working directory or, where there is none, one of those that come with rlcredit, with or
             without ``configs/`` in front; anything else comes back as it is. ``~`` is the home folder.
 
     Example:

@@ -19,8 +19,8 @@ def validate_folder_name(key: str, value: Any) -> str:
     """Return a name that stays inside the folder it is put in, however it was written.
 
     Args:
-        key: Where it was given.
-        value: What was given.
+        key: Name of the setting, for the message.
+        value: Value that was given.
 
     Raises:
         ValueError: it is no such name.

@@ -70,7 +70,7 @@ class OperatorContract:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
 
         Args:
-            above: The largest advantage that can enter, in absolute value like the result.
+            above: Largest advantage that can enter, in absolute value like the result.
             group_size: Completions per prompt, G.
 
         """

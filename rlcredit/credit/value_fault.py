@@ -20,7 +20,7 @@ def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: 
         step: Optimizer steps taken.
         phase: Phase whose output the values are.
         name: Name of the values, in the plural.
-        values: One per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
+        values: Value per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
         counted: Values that matter, boolean, same shape.
 
     """

@@ -64,12 +64,12 @@ class Decoder(Engine):
         """Continue contexts by given noise.
 
         Args:
-            policy: Loaded; sampled in eval mode.
+            policy: Policy, loaded; it is sampled in eval mode.
             prompt_ids: Contexts, left-padded, shape ``(P, L)``, on the policy's device.
             noise: Uniforms in [0, 1), shape ``(B, T)``.
-            of: The context that each row continues, shape ``(B,)``; rows of one context share its prefill.
+            of: Number of the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
             temperature: Sampling temperature T.
-            limits: Tokens each row may have, shape ``(B,)``; the width of the noise if None.
+            limits: Most tokens that each row may have, shape ``(B,)``; the width of the noise if None.
 
         """
 

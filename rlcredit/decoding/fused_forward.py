@@ -41,8 +41,8 @@ class FusedLinear:
     frozen weights stay as they are, and the low-rank factors of all layers are one product each.
 
     Args:
-        layers: Plain, or adapted by PEFT.
-        norm: What their input is scaled by, channel by channel, shape ``(D,)``; nothing if None.
+        layers: Linear layers, plain or adapted by PEFT.
+        norm: Factors by which their input is scaled, channel by channel, shape ``(D,)``; nothing is scaled if None.
 
     """
 
@@ -166,9 +166,9 @@ class FusedForward:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
-            prompt_ids: Left-padded, shape ``(P, L)``.
-            of: The context that each row continues, shape ``(B,)``.
-            room: Tokens that may follow.
+            prompt_ids: Token ids of the contexts, left-padded, shape ``(P, L)``.
+            of: Number of the context that each row continues, shape ``(B,)``.
+            room: Number of tokens that may follow.
 
         """
         with torch.autocast(prompt_ids.device.type, enabled=False):

@@ -35,8 +35,8 @@ class InProcessEngine(Decoder):
         threads: CPU threads while decoding; as many as the run has if None. With one, completions and their
             log-probabilities are the same bit for bit whatever is decoded beside them. With more, attention rounds
             differently in different threads; a small model, whose tensors are too small to share, is no faster for it.
-        merge: Add the adapter into float32 weights also where the model's own forward decodes; the other one always
-            does. Log-probabilities then agree with the trainer's up to rounding.
+        merge: Whether to add the adapter into float32 weights also where the model's own forward decodes; the other one
+            always does. Log-probabilities then agree with the trainer's up to rounding.
         fused: Whether the forward pass of few operations may be used.
 
     """

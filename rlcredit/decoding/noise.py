@@ -132,8 +132,8 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """Map uniforms to tokens: the first whose cumulated probability exceeds the uniform.
 
     Args:
-        probabilities: Shape ``(B, V)``; they need not sum to exactly one.
-        uniform: One or more per row, shape ``(B,)`` or ``(B, M)``, in [0, 1).
+        probabilities: Distribution of each row, shape ``(B, V)``; it need not sum to exactly one.
+        uniform: Uniforms in [0, 1), one or more per row, shape ``(B,)`` or ``(B, M)``.
 
     Returns:
         Token ids, the shape of ``uniform``; never one of probability zero.

@@ -10,11 +10,11 @@ class Sampling:
     """How completions are drawn.
 
     Args:
-        completions: Per prompt; G in training.
-        max_tokens: A completion that has not ended by then is cut (and counted as truncated).
+        completions: Completions per prompt; G in training.
+        max_tokens: Most tokens of a completion; one that has not ended by then is cut (and counted as truncated).
         temperature: T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
-        top_p: Must stay 1.
-        top_k: Must stay 0.
+        top_p: Probability mass kept; must stay 1.
+        top_k: Number of tokens kept; must stay 0.
 
     """
 

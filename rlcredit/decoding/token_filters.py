@@ -54,7 +54,7 @@ class TopP:
     The nucleus of Holtzman et al. (2020, arXiv:1904.09751). Behind another filter, shares are of what that one keeps.
 
     Args:
-        p: Above 0 and at most 1; 1 changes nothing. The likeliest token is always kept.
+        p: Probability mass kept, above 0 and at most 1; 1 changes nothing. The likeliest token is always kept.
 
     Example:
         >>> import torch

@@ -12,7 +12,7 @@ class TransformersForward:
     """A policy that has read some contexts and continues them token by token.
 
     Args:
-        policy: Any.
+        policy: Policy of any architecture.
 
     """
 
@@ -24,8 +24,8 @@ class TransformersForward:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
-            prompt_ids: Left-padded, shape ``(P, L)``.
-            of: The context that each row continues, shape ``(B,)``.
+            prompt_ids: Token ids of the contexts, left-padded, shape ``(P, L)``.
+            of: Number of the context that each row continues, shape ``(B,)``.
             room: Tokens that may follow; the cache grows as it must.
 
         """

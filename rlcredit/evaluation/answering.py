@@ -31,7 +31,7 @@ class PolicyLoader:
     """The policy that is loaded; one adapter replaces another as long as the model stays the same.
 
     Args:
-        device: Where it runs.
+        device: Device that the policies run on.
 
     """
 

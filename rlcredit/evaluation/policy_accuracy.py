@@ -26,7 +26,7 @@ def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[in
     their texts are, or if both are numbers of one value: 0.5, 1/2 and \frac{1}{2}. Without an answer there is no vote.
 
     Args:
-        answers: With ``verdict`` and ``answer``.
+        answers: Answers with ``verdict`` and ``answer``.
 
     Returns:
         Votes for the right answer, and for each of the others, most first.

@@ -74,7 +74,7 @@ def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     """Return the values of all processes, in the order of their ranks, and where one's own lie among them.
 
     Args:
-        values: Shape ``(N,)``; N may differ between processes.
+        values: Values of this process, shape ``(N,)``; N may differ between processes.
 
     """
     if not has_other_processes():

@@ -46,7 +46,7 @@ class AdaptiveEta:
         r"""Return the next value of the moving average, which a batch without any advantage leaves where it is.
 
         Args:
-            before: Its last value; None before the first.
+            before: Eta of the step before; None before the first.
             delight: :math:`\chi`, advantage times surprisal, shape ``(B, T)``.
             credited: Tokens that have an advantage, shape ``(B, T)``; those of all processes count.
 

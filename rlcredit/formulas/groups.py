@@ -64,8 +64,8 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
     """Replace unknown values by the mean of the known values of their group.
 
     Args:
-        values: Shape ``(B,)``, groups of ``group_size`` neighbours.
-        known: Shape ``(B,)`` bool.
+        values: Value of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
+        known: True where the value is known, shape ``(B,)`` bool.
         group_size: Completions per prompt, G.
 
     Returns:

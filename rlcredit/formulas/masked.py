@@ -13,10 +13,10 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
     """Sum ``values`` where ``mask`` is true.
 
     Args:
-        values: Any shape; NaN or infinity under a false position is ignored.
+        values: Values of any shape; NaN or infinity under a false position is ignored.
         mask: Boolean mask, same shape.
-        dim: The dimension to reduce; all of them if None.
-        keepdim: Keep the reduced dimension with size one; needs ``dim``.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> import torch
@@ -34,8 +34,8 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: b
     Args:
         values: Values, any shape.
         mask: Boolean mask, same shape.
-        dim: The dimension to reduce; all of them if None.
-        keepdim: Keep the reduced dimension with size one; needs ``dim``.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> import torch
@@ -53,8 +53,8 @@ def masked_var(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
     Args:
         values: Values, any shape.
         mask: Boolean mask, same shape.
-        dim: The dimension to reduce; all of them if None.
-        keepdim: Keep the reduced dimension with size one; needs ``dim``.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> masked_var(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([True, True, False]))
@@ -88,7 +88,7 @@ def masked_median(values: Tensor, mask: Tensor) -> Tensor:
     """Return the median of each row where ``mask`` is true, shape ``(..., 1)``; zero where no position is.
 
     Args:
-        values: Shape ``(..., T)``.
+        values: Values, shape ``(..., T)``.
         mask: Boolean mask, same shape.
 
     Example:
@@ -107,7 +107,7 @@ def masked_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
 
     Args:
         values: Values, any shape.
-        others: Same shape.
+        others: Other values, same shape.
         mask: Boolean mask, same shape.
 
     Example:
@@ -126,7 +126,7 @@ def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = Fa
     Among equal values the first win. A threshold at the quantile would keep them all, however many there are.
 
     Args:
-        values: Shape ``(..., T)``, finite where ``mask`` is true.
+        values: Values, shape ``(..., T)``, finite where ``mask`` is true.
         mask: Boolean mask, same shape.
         share: Share of each row's true positions that is marked, in [0, 1].
         keep_ties: Whether to mark also whatever equals the smallest value marked, as a threshold would.
@@ -193,7 +193,7 @@ def completion_normalized(values: Tensor, mask: Tensor, normalization: Normaliza
     Args:
         values: One value per token, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        normalization: Which of the four normalisations.
+        normalization: Normalisation, one of the four.
 
     Returns:
         Shape ``(B, T)``.

@@ -27,7 +27,7 @@ def high_entropy_mask(
     Args:
         entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        threshold: What high means.
+        threshold: What counts as high.
         scope: Tokens among which values are compared.
         group_size: Completions per prompt, G.
         share: Share of the tokens, used by ``top`` only.
@@ -65,7 +65,7 @@ def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadr
 
     Args:
         advantages: Advantage of each token, shape ``(B, T)``.
-        high: Bool, shape ``(B, T)``.
+        high: True where entropy is high, bool, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
 
     """
@@ -79,8 +79,8 @@ def mutual_information(bins: Tensor, labels: Tensor) -> Tensor:
     It is biased upwards, more so with fewer samples: compare it with that of shuffled labels.
 
     Args:
-        bins: Integers from zero, shape ``(N,)``.
-        labels: Integers from zero, shape ``(N,)``.
+        bins: Bin of each sample, integers from zero, shape ``(N,)``.
+        labels: Label of each sample, integers from zero, shape ``(N,)``.
 
     Example:
         >>> bins, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 1])

@@ -11,7 +11,7 @@ def linear_ramp(step: int, delay: int, steps: int) -> float:
 
     Args:
         step: Optimizer steps taken.
-        delay: The last step that sees zero.
+        delay: Last step at which the ramp is zero.
         steps: Length of the rise, at least 1.
 
     Example:

@@ -48,9 +48,9 @@ def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) 
     """Return which share of its scope's tokens is kept, for every token.
 
     Args:
-        kept: Boolean, shape ``(B, T)``.
+        kept: True on tokens that are kept, boolean, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        scope: Over which tokens.
+        scope: Tokens over which the share is taken.
         group_size: G; used by the scope ``group`` only.
 
     Returns:

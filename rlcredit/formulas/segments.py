@@ -41,7 +41,7 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Ten
         tokens: Decoded pieces of each completion; used by sentences only.
         plan_mask: True on planning tokens, shape ``(B, T)``; used by phrases only.
         mask: True on sampled tokens, shape ``(B, T)``.
-        cuts: What a segment is.
+        cuts: Kind of segment.
 
     Returns:
         Boolean, shape ``(B, T)``; true on the first token of every completion, false outside the mask.

@@ -37,7 +37,7 @@ def phrase_spans(text: str, phrases: Iterable[str]) -> list[Span]:
 
     Args:
         text: Text of a completion.
-        phrases: Words separated by spaces, apostrophes straight.
+        phrases: Phrases, each words separated by spaces, apostrophes straight.
 
     Returns:
         Spans in order; those that overlap are joined.

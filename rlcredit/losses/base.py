@@ -23,7 +23,7 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
     Args:
         mask: True on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too, and so do rows without
             any token. Rows of completions that were not judged are not among the B.
-        denominator: Which of the three denominators.
+        denominator: Denominator, one of the three.
         constant: C, used by ``constant`` only.
 
     Returns:
@@ -118,9 +118,9 @@ class AddedTerm(PolicyLoss, every_row=True):
     """Maximise a loss's objective plus ``beta`` times a term of one's own, averaged as the loss is.
 
     Args:
-        loss: What the term is added to.
-        beta: Strength; 0 leaves the loss as it is, and asks for nothing that only the term needs.
-        harm: What a negative strength would do, for the error.
+        loss: Loss that the term is added to.
+        beta: Strength of the term; 0 leaves the loss as it is, and asks for nothing that only the term needs.
+        harm: Harm that a negative strength would do, for the error.
 
     """
 

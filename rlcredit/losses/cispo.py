@@ -19,7 +19,7 @@ class CISPO(PolicyLoss):
     gradient of :class:`ImportanceSampling`.
 
     Args:
-        cap: Largest weight.
+        cap: Largest weight of a token.
         denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
         constant: Tokens per completion that ``constant`` divides by; else None.
 

@@ -24,11 +24,11 @@ def clipped_surrogate(
     likelier than c.
 
     Args:
-        ratio: Pi / pi_old, any shape.
-        advantages: Same shape.
-        low: How far a ratio may fall; 1 never clips.
-        high: How far it may rise; infinity never clips.
-        dual: C > 1; infinity never clips.
+        ratio: Ratio pi / pi_old, any shape.
+        advantages: Advantages, same shape.
+        low: How far a ratio may fall below one; 1 never clips.
+        high: How far a ratio may rise above one; infinity never clips.
+        dual: Dual bound c > 1; infinity never clips.
 
     Returns:
         Same shape.

@@ -18,7 +18,7 @@ class EntropyBonus(AddedTerm, needs="entropy_graph"):
     arXiv:1602.01783). Completions without credit have one too.
 
     Args:
-        loss: What the bonus is added to; importance sampling if None.
+        loss: Loss that the bonus is added to; importance sampling if None.
         beta: Strength per nat; 0 leaves the loss as it is. Mnih et al. use 0.01.
 
     """

@@ -18,10 +18,10 @@ def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: fl
         \gamma = 2^{-1/h}
 
     Args:
-        change: Log pi - log pi_old, shape ``(B, T)``.
+        change: Change log pi - log pi_old, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        half_life: H, in tokens.
-        outlier: Tokens with a larger ratio do not count.
+        half_life: Half-life h, in tokens.
+        outlier: Ratio above which tokens do not count.
 
     Returns:
         Shape ``(B, T)``, detached.

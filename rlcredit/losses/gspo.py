@@ -40,8 +40,8 @@ class GSPO(ClippedSurrogate):
 
     Args:
         low: How far a completion's ratio may fall. The paper uses 3e-4.
-        high: How far it may rise. The paper uses 4e-4.
-        denominator: The paper's is ``sequence``.
+        high: How far a completion's ratio may rise. The paper uses 4e-4.
+        denominator: How tokens are averaged; the paper's is ``sequence``.
         constant: Tokens per completion that ``constant`` divides by; else None.
 
     """

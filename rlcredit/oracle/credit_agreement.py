@@ -13,8 +13,8 @@ def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
     """Return Spearman's correlation; zero where one of the two does not vary.
 
     Args:
-        first: Shape ``(N,)``.
-        second: Shape ``(N,)``.
+        first: Values of one signal, shape ``(N,)``.
+        second: Values of the other signal, shape ``(N,)``.
 
     Example:
         >>> import torch
@@ -34,8 +34,8 @@ def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
     """Return the chance that a positive scores higher than a negative, ties counting half; one half without either.
 
     Args:
-        scores: Shape ``(N,)``.
-        positive: Shape ``(N,)`` bool.
+        scores: Score of each sample, shape ``(N,)``.
+        positive: True on positive samples, shape ``(N,)`` bool.
 
     Example:
         >>> import torch

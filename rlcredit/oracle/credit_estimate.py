@@ -77,7 +77,8 @@ def verdict_information(right: Tensor) -> Tensor:
     single ones may be negative.
 
     Args:
-        right: One or zero, of continuation m of the first t tokens, shape ``(N, T + 1, M)``, M at least 2.
+        right: One where continuation m of the first t tokens is right, zero where it is wrong, shape ``(N, T + 1, M)``,
+            M at least 2.
 
     Returns:
         In nats, shape ``(N, T)`` float64.

@@ -30,9 +30,9 @@ class ContinuationCost:
     """What :meth:`Oracle.outcomes` would cost.
 
     Attributes:
-        prefixes: To be continued, each as many times as there are samples.
-        continuations: How many distinct ones leave all known completions, and so must be decoded.
-        tokens: Decoded at most.
+        prefixes: Number of prefixes to be continued, each as many times as there are samples.
+        continuations: Number of distinct continuations that leave all known completions, and so must be decoded.
+        tokens: Largest number of tokens decoded.
 
     """
 

@@ -13,7 +13,7 @@ class PrefixTree:
 
     Attributes:
         drawn: Tokens that the noises draw after a prefix, M of them; none after the end of a completion.
-        leads: The branch in which each of a prefix's M continuations ends; it has ended, or must be decoded.
+        leads: Branch in which each of a prefix's M continuations ends; it has ended, or must be decoded.
         ended: One if the answer of a branch is right, else zero.
 
     """
@@ -30,7 +30,7 @@ class PrefixTree:
 
         Args:
             prompt: Number of the prompt.
-            completion: Token ids.
+            completion: Token ids of the completion.
 
         """
         path = [self.child(-1 - prompt, -1)]

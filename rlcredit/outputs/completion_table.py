@@ -15,7 +15,7 @@ class CompletionTable(Callback):
     """Write prompt, completion, reward and per-token advantage of some rollouts.
 
     Args:
-        every_n_steps: How often.
+        every_n_steps: Steps from one table to the next.
         rows: Completions per table, taken evenly from the batch.
 
     """

@@ -39,7 +39,7 @@ class NoReward(Callback):
     """Warn once if none of the first rollouts of a run has earned any reward.
 
     Args:
-        rollouts: How many in a row, from the first step on.
+        rollouts: Number of rollouts in a row, from the first step on.
 
     """
 

@@ -23,7 +23,7 @@ class StepProgressBar(Callback):
     ``enable_progress_bar: false``.
 
     Args:
-        console: Where it is drawn; the terminal if None.
+        console: Console on which it is drawn; the terminal if None.
 
     """
 
@@ -89,7 +89,7 @@ class StepLines(Callback):
     """One plain line every few steps and after every validation.
 
     Args:
-        every_n_steps: How often.
+        every_n_steps: Steps from one line to the next.
 
     """
 

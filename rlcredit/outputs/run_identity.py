@@ -29,9 +29,9 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
     A second operator of one class is ``GTPO_2``, as in metrics.
 
     Args:
-        trainer: With the stack.
-        module: With policy, sampling, loss and optimizer.
-        task: With the questions.
+        trainer: Trainer with the stack.
+        module: Module with policy, sampling, loss and optimizer.
+        task: Task with the questions.
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])

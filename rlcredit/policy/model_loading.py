@@ -73,8 +73,8 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
     """Read a sentence-transformers model; ``all-MiniLM-L6-v2`` from the extra ``offline`` where that is installed.
 
     Args:
-        name: A folder or the id of a hub repository.
-        device: Where it runs.
+        name: Folder, or id of a hub repository.
+        device: Device that the encoder runs on.
 
     Raises:
         ValueError: it is in neither place.
@@ -100,7 +100,7 @@ def load_frozen_model(location: str, dtype: Precision, quantization: Quantizatio
     """Read a causal language model whose weights do not learn, without any dropout of its own.
 
     Args:
-        location: A folder or the id of a hub repository.
+        location: Folder, or id of a hub repository.
         dtype: Precision of the weights, and of the arithmetic where they are quantized.
         quantization: ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes; None keeps ``dtype``.
 

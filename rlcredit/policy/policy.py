@@ -42,9 +42,9 @@ class LoRA:
     """The adapter, the only part that learns. Dropout is zero, the model's own too: sampling and training are one.
 
     Args:
-        rank: R.
-        alpha: The update is scaled by alpha / r.
-        targets: Names of the linear layers that get one, or ``all-linear``.
+        rank: Rank r of the adapter.
+        alpha: Numerator of the scale alpha / r by which the update is multiplied.
+        targets: Names of the linear layers that get an adapter, or ``all-linear``.
 
     """
 
@@ -96,9 +96,9 @@ class PromptContext:
 
     Attributes:
         hidden: Last hidden state of each prompt, shape ``(P, 1, D)``.
-        cache: Keys and values of P prompts, of transformers.
+        cache: Keys and values of P prompts, as transformers keeps them.
         mask: False on padding, shape ``(P, L)``.
-        of: The prompt of each completion, shape ``(B,)``.
+        of: Number of the prompt of each completion, shape ``(B,)``.
 
     """
 
@@ -137,7 +137,7 @@ class Policy(nn.Module):
         dtype: Precision of the frozen weights; the adapter is always float32.
         quantization: Whether to hold the frozen weights in ``4bit`` (nf4, double quantisation) or ``8bit`` through
             bitsandbytes; neither if None.
-        prompt: How conversations are written for the model; by its chat template if None.
+        prompt: Format in which conversations are written for the model; its chat template if None.
 
     """
 
@@ -289,8 +289,9 @@ class Policy(nn.Module):
         """Score completions under the tempered policy, with graph where gradients are enabled.
 
         Args:
-            prompt_ids: Left-padded, shape ``(B, L)``.
-            completion_ids: Right-padded, shape ``(B, T)``; scores of padding are meaningless and finite.
+            prompt_ids: Token ids of the prompts, left-padded, shape ``(B, L)``.
+            completion_ids: Token ids of the completions, right-padded, shape ``(B, T)``; scores of padding are
+                meaningless and finite.
             temperature: T; logits are divided by it.
 
         Returns:
@@ -369,7 +370,7 @@ class Policy(nn.Module):
         subtracted: the sums lie beside them, in as much memory as the adapted weights take.
 
         Args:
-            largest: Layers of more weights than this stay as they are; all are merged if None.
+            largest: Number of weights above which a layer stays as it is; all are merged if None.
 
         Raises:
             ValueError: weights that are not float32; rounded to their precision, the sums would be another policy.

@@ -45,9 +45,9 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     """Refuse an optimizer that cannot step, and batches that memory cannot hold.
 
     Args:
-        trainer: Nothing of it has begun.
+        trainer: Trainer that has not begun.
         module: Module; it is not loaded.
-        task: Not loaded.
+        task: Task; it is not loaded.
 
     Raises:
         ValueError: with the place and the repair.

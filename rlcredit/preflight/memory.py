@@ -153,9 +153,9 @@ def estimate_memory(
     """Return what a run takes where it will take place; None if the sizes of its policy are not known.
 
     Args:
-        trainer: Nothing of it has begun.
+        trainer: Trainer that has not begun.
         module: Module; it is not loaded.
-        task: Not loaded.
+        task: Task; it is not loaded.
         learns: Whether there will be updates.
 
     Raises:

@@ -26,8 +26,8 @@ def refuse_unreadable_prompts(module: PolicyModule, task: Task) -> None:
     """Refuse a task with prompts that the policy cannot read, or not to the end of their answers.
 
     Args:
-        module: Not loaded; its policy exists.
-        task: With data read; its further held-out sets too.
+        module: Module, not loaded; its policy exists.
+        task: Task with its data read, that of its further held-out sets too.
 
     Raises:
         PromptError: the tokenizer cannot write them, or they are too long.

@@ -125,7 +125,7 @@ def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> N
 
     Args:
         policy: Policy; it is not loaded.
-        described: What the file holds.
+        described: Content of the file.
 
     Raises:
         ValueError: with what it is.

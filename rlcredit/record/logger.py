@@ -91,7 +91,7 @@ class RunRecord(Logger):
 
         Args:
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
-            patience: Seconds to wait; what suits the status if None.
+            patience: Seconds to wait; as long as suits the status if None.
 
         """
         if self.courier is None or self.to is None:

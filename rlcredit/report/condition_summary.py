@@ -51,7 +51,7 @@ class MeanEstimate:
     """A mean over runs and its interval.
 
     Args:
-        mean: Over runs.
+        mean: Mean over runs.
         interval: None for a single run, and where runs do not differ but all samples are neither right nor wrong.
 
     """

@@ -20,8 +20,8 @@ class ReportTable:
     """Rows of texts under named columns.
 
     Args:
-        columns: Their heads.
-        rows: One text per column each.
+        columns: Heads of the columns.
+        rows: Rows, one text per column each.
 
     """
 

@@ -142,7 +142,7 @@ class RunFolder:
         """Yield what a run has left here, and nothing else: people keep files of their own in folders.
 
         Args:
-            checkpoints: Folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         for file in (self.config, self.parameters, self.record, self.status, self.learning_curve, self.adapter):
@@ -183,7 +183,7 @@ class RunFolder:
         """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
 
         Args:
-            checkpoints: Folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         folder = checkpoints or self.checkpoints

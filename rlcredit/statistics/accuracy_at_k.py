@@ -15,9 +15,9 @@ def pass_at_k(completions: int, correct: ArrayLike, k: int) -> NDArray[np.float6
     .. math:: 1 - \binom{n-c}{k} \Big/ \binom{n}{k} = 1 - \prod_{i=n-c+1}^{n} \left(1 - \frac{k}{i}\right)
 
     Args:
-        completions: N, at least k.
-        correct: C per question, any shape.
-        k: How many may be tried.
+        completions: Completions per question n, at least k.
+        correct: Right completions c of each question, any shape.
+        k: Number of completions that may be tried.
 
     Returns:
         One estimate per question, the shape of ``correct``; pass@1 is c / n.
@@ -58,8 +58,8 @@ def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) ->
     Args:
         right: Completions with the right answer.
         wrong: Completions with each wrong answer, a tuple of numbers of at least 1.
-        completions: N; those that are neither have no answer, and vote for nothing.
-        k: How many vote.
+        completions: Completions per question n; those that are neither have no answer, and vote for nothing.
+        k: Number of completions that vote.
 
     Raises:
         ValueError: fewer completions than k, or more votes than completions.

@@ -11,7 +11,7 @@ def batch_gradients(prompts: ArrayLike, size: int) -> Array:
 
     Args:
         prompts: Gradient of each prompt, shape ``(P, D)``.
-        size: Prompts of a batch.
+        size: Prompts per batch.
 
     Returns:
         Shape ``(B, D)`` float64, B the number of whole batches.

@@ -11,9 +11,9 @@ def finite_sample(values: ArrayLike, fewest: int, purpose: str) -> NDArray[np.fl
     arm whose bad runs crash.
 
     Args:
-        values: One number per run, shape ``(n,)``.
+        values: Value of each run, shape ``(n,)``.
         fewest: Least n that the statistic needs.
-        purpose: The statistic, for the message.
+        purpose: Name of the statistic, for the message.
 
     Raises:
         ValueError: not one row, too short, or not finite.

@@ -61,7 +61,7 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> Interval:
     never leaves 0 to 1.
 
     Args:
-        values: One share per question, in [0, 1], shape ``(n,)``, at least two.
+        values: Share per question, in [0, 1], shape ``(n,)``, at least two.
         level: Confidence level of the interval.
 
     Raises:

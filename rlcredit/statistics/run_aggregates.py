@@ -52,8 +52,8 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
     need not be equally spaced; a flat curve has its own height as its area.
 
     Args:
-        steps: Increasing, shape ``(n,)``.
-        values: The curve at these steps, for instance pass@1, shape ``(..., n)``.
+        steps: Steps, increasing, shape ``(n,)``.
+        values: Values of the curve at these steps, for instance pass@1, shape ``(..., n)``.
 
     Returns:
         One area per curve, shape ``(...)``.

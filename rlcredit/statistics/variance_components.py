@@ -44,7 +44,7 @@ def variance_components(outcomes: ArrayLike, factors: Mapping[str, ArrayLike]) -
     own are nested in them; likewise prompts in steps. Interactions count as residual.
 
     Args:
-        outcomes: One per row, shape ``(N,)``.
+        outcomes: Outcome of each row, shape ``(N,)``.
         factors: Labels by name, each of shape ``(N,)``; for an array of outcomes, ``np.indices(shape)``, raveled.
 
     Raises:

@@ -11,8 +11,8 @@ class Example(NamedTuple):
     """One question.
 
     Attributes:
-        question: A text, or turns; before the task's instruction, system prompt and shots.
-        answer: What a verifier compares with.
+        question: Text of the question, or its turns; before the task's instruction, system prompt and shots.
+        answer: Answer that a verifier compares with.
         metadata: Whatever the task's own scorer needs.
         alternatives: Further answers that are as right as the first.
 
@@ -73,9 +73,9 @@ def build_conversation(
     """Return what the policy is asked.
 
     Args:
-        question: A text, or turns; the instruction is written around its last turn.
+        question: Text of the question, or its turns; the instruction is written around its last turn.
         instruction: ``{question}`` stands for the question; shots are written by it too.
-        system: The first turn; none if None.
+        system: First turn; none if None.
         shots: Questions with their answers, before the question.
 
     Raises:

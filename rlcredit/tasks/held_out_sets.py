@@ -63,7 +63,7 @@ class HeldOutSet(NamedTuple):
         """Return how many answers one evaluation of it takes; None where all of its questions are asked.
 
         Args:
-            usual: Completions of a question, where the set has no number of its own.
+            usual: Completions per question, where the set has no number of its own.
 
         """
         size = self.task.validation_size

@@ -115,9 +115,9 @@ def make_disjoint_sets(
     """Take every question of a held-out set out of the training set, then cut the held-out set to size.
 
     Args:
-        train: Repeated questions are dropped.
-        held_out: Repeated questions are dropped.
-        validation_size: Wanted, or None for all.
+        train: Training questions; repeated ones are dropped.
+        held_out: Held-out questions; repeated ones are dropped.
+        validation_size: Number of held-out questions wanted, or None for all.
 
     """
     _, validation = split_held_out(held_out, None, None, share=1.0)

@@ -49,8 +49,9 @@ def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
     """Write the texts of columns into a template.
 
     Args:
-        template: The first part of :func:`split_instruction`.
-        text_of: The text of a name in braces; None where it is no column, and stays as it is written.
+        template: First part of :func:`split_instruction`.
+        text_of: Function that returns the text of a name in braces; None where it is no column, and stays as it is
+            written.
 
     """
 

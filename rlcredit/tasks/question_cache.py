@@ -47,7 +47,7 @@ def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.
 
     Args:
-        key: All that the questions depend on.
+        key: Everything that the questions depend on.
         sets: Training and held-out questions.
 
     """

@@ -64,8 +64,8 @@ class AnswerColumn:
         """Return the answers of a record, of which a completion must state one.
 
         Args:
-            record: One of a table.
-            where: It is from, for messages.
+            record: Record of a table.
+            where: Place that the record is from, for messages.
 
         Raises:
             UnansweredError: it has none.

@@ -33,8 +33,8 @@ class RecordReader:
         """Return the example of a record.
 
         Args:
-            record: One of a table.
-            where: It is from, for messages.
+            record: Record of a table.
+            where: Place that the record is from, for messages.
 
         Raises:
             UnansweredError: it has no answer.

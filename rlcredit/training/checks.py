@@ -39,7 +39,7 @@ def find_sampler_fault(
     Args:
         step: Optimizer steps taken.
         divergence: KL(sampler || trainer) per token in nats, estimated on data that should be on policy.
-        metrics: The smallest and largest ratio, for the message.
+        metrics: Smallest and largest ratio, for the message.
         tolerance: How far from one the ratio of a token may lie, as a root mean square.
 
     """

@@ -172,9 +172,8 @@ class RolloutCollector:
         """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
         Args:
-            prompts: Number of each prompt in its data set, P of them; with seed and step it determines the noise.
-            prompt_ids: Token ids of the prompts, left-padded, shape ``(P, L)``, on the policy's device;
-                ``policy.prompt_mask`` tells tokens from padding, which is -1 and has no embedding.
+            prompts: Prompts, P of them, whose numbers determine the sampling noise.
+            prompt_ids: Same prompts as token ids, shape ``(P, L)``.
             sampling: How completions are drawn.
             seed: Seed of the sampling noise.
             step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.

@@ -25,7 +25,7 @@ def compute_credit_gradients(
     Args:
         trainer: Trainer, whose precision is used.
         module: Module with the loss and the weights.
-        rollout: The mini-batch.
+        rollout: Mini-batch that the gradients are computed on.
         credits: Advantages of each ledger, each ``(B, T)``.
 
     Returns:

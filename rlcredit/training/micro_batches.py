@@ -57,7 +57,7 @@ class MicroBatches:
 
         Args:
             lengths: Tokens of each row, prompt included, ascending.
-            compute: A forward and backward pass of some rows that leaves nothing behind; with ``auto`` it is called for
+            compute: Forward and backward pass of some rows that leaves nothing behind; with ``auto`` it is called for
                 the largest micro-batch whenever none so large has been computed before, and with less and less until
                 memory suffices.
 

@@ -49,7 +49,7 @@ def verdict_rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
     Under any baseline that is the mean of the group, that is no credit at all, and it moves nobody else's.
 
     Args:
-        right: Shape ``(B,)`` bool, groups of ``group_size`` neighbours.
+        right: True where the completion is right, shape ``(B,)`` bool, groups of ``group_size`` neighbours.
         judged: False where the verifier could not tell, shape ``(B,)`` bool.
         group_size: Completions per prompt, G.
 

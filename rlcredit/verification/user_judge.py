@@ -16,8 +16,8 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
     """Import a function, or make an object of a class.
 
     Args:
-        path: Dotted, of either.
-        folder: Where modules may lie too; the working directory of the run.
+        path: Dotted path of the function or class.
+        folder: Folder where modules may lie too; the working directory of the run.
 
     Raises:
         Exception: whatever importing raises.

@@ -39,7 +39,7 @@ def judge_exactly(answer: str, reference: str, tolerance: float = 0.0) -> Verdic
 
     Args:
         answer: Final answer of a completion.
-        reference: What it is compared with.
+        reference: Reference that it is compared with.
         tolerance: How far two numbers may differ, as a share of the reference.
 
     """

@@ -43,9 +43,9 @@ class RequestBatch:
     about the request: after two of them there is no answer.
 
     Args:
-        requests: Arguments of what answers them.
-        timeout: Seconds that one may take at most.
-        budget: Seconds that all may take together, beyond :data:`NORMAL` each.
+        requests: Arguments of each request.
+        timeout: Seconds that one request may take at most.
+        budget: Seconds that all requests may take together, beyond :data:`NORMAL` each.
 
     """
 

@@ -116,7 +116,7 @@ def import_submodules(package: str, leave_out: Collection[str]) -> None:
     """Import all of a package that a library would import in the middle of an answer.
 
     Args:
-        package: Dotted; it exists.
+        package: Dotted path of the package; it exists.
         leave_out: Last names of modules, and of packages with all that is in them, that no answer needs.
 
     """

@@ -108,8 +108,8 @@ class JudgeWorker:
         """Send a request, or as much of it as fits; :meth:`answer` sends the rest.
 
         Args:
-            request: Arguments of what ``make`` has returned.
-            limit: Seconds that it may compute or sleep.
+            request: Arguments for what ``make`` has returned.
+            limit: Seconds that the request may compute or sleep.
             patience: Seconds that it may do neither at a stretch.
 
         """

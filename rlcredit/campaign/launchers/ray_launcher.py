@@ -25,8 +25,8 @@ def find_node_problem(working: Path, shared: Path, expected: Mapping[str, str]) 
 
     Args:
         working: Directory of the command; paths of a campaign start there.
-        shared: A file or folder that the command has made.
-        expected: Versions where the command was given.
+        shared: File or folder that the command has made.
+        expected: Versions on the machine where the command was given.
 
     """
     try:

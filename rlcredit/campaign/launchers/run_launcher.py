@@ -48,7 +48,7 @@ class RunLauncher(Protocol):
         Args:
             folder: Folder of the run; its output is appended to the log there.
             args: Arguments of ``rlcredit fit``.
-            environment: Variables of the run, added to those of the machine.
+            environment: Environment variables added to those of the machine.
 
         """
         ...

@@ -53,7 +53,7 @@ class KindEquality:
     """Equality by the kind of thing that a reference is.
 
     Attributes:
-        values: Comparison of what is left of both in the end.
+        values: Function that compares what is left of both in the end.
 
     """
 

@@ -105,8 +105,8 @@ class Quantity(NamedTuple):
     r"""A value and what stands beside it.
 
     Attributes:
-        value: The text of the value, in normal form.
-        factor: What the words beside it multiply it by.
+        value: Text of the value, in normal form.
+        factor: Factor by which the words beside it multiply it.
         unit: Name of the unit, the same for all its spellings; empty without one.
 
     """
