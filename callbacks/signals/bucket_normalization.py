@@ -22,7 +22,7 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
         progress: Progress U in (0, 1], shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
         group_size: Completions per prompt, G.
-        buckets: K; 1 standardises over the group.
+        buckets: Number of buckets K; 1 standardises over the group.
 
     Returns:
         Shape ``(B, T)``; zero in buckets of one token or of equal signals, and outside the mask.

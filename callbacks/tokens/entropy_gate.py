@@ -25,7 +25,7 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
     Args:
         entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        group_size: G; 1 compares a token with its own completion.
+        group_size: Completions per prompt G; 1 compares a token with its own completion.
         gamma: Steepness of the gate; 0 makes every gate one half.
 
     Returns:

@@ -20,9 +20,9 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
         signal: Per-token uncertainty, shape ``(B, T)``.
         advantages: Advantage of each token, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
-        share: P, at least one token.
-        up: W, on tokens with positive advantage; 1 leaves them alone.
-        down: M, on tokens with negative advantage; 1, their first variant, leaves them alone.
+        share: Share p of the tokens of each sign that is weighted, at least one token.
+        up: Weight w of tokens with positive advantage; 1 leaves them alone.
+        down: Weight m of tokens with negative advantage; 1, their first variant, leaves them alone.
 
     Returns:
         Shape ``(B, T)``; one elsewhere.
@@ -46,9 +46,9 @@ class STARE(
     """Multiply the advantages by :func:`stare_weights` while the batch's mean entropy is below ``target``.
 
     Args:
-        share: P. The paper uses 0.1.
-        up: W. The paper uses 1.1 (7B), 1.05 (larger).
-        down: M; the paper's second variant uses 0.9 (0.95).
+        share: Share p of the tokens that are weighted. The paper uses 0.1.
+        up: Weight w of tokens with positive advantage. The paper uses 1.1 (7B), 1.05 (larger).
+        down: Weight m of tokens with negative advantage; the paper's second variant uses 0.9 (0.95).
         target: Mean entropy in nats below which tokens are weighted; infinity weights always. The paper uses 0.3.
         adapt: Step by which both weights leave one while entropy is low, and return; the adaptive variant uses 0.01.
 

@@ -52,7 +52,7 @@ def plan_campaign(
         declaration: Declaration of the campaign.
         root: Folder of the campaign.
         settings: File with the settings of the declaration.
-        share: Machines, GPUs and cores that the runs may use.
+        share: Function that opens the launcher for runs like the baseline's.
         threads: CPU threads per run, if given; those fixed with the declaration otherwise.
         measure: Whether to measure the step time of conditions that have not been measured before.
 

@@ -41,7 +41,7 @@ def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = M
 
     Args:
         contents: Contents of the configuration files, parsed.
-        under: Module of rlcredit on which the result depends.
+        under: Module of rlcredit whose code counts in any case, with all that it imports.
 
     """
     inputs = [_strip_output_settings(content) for content in contents]

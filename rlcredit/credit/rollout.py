@@ -39,7 +39,7 @@ class Rollout:
 
     Attributes:
         step: Optimizer steps taken when sampled; schedules are functions of it.
-        group_size: G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
+        group_size: Completions per prompt G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
         prompt_ids: Token ids of the prompts, -1 on the left of shorter ones, ``(B, L)`` int64.
         completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64; ``mask`` tells tokens from
             padding, no token id does.

@@ -12,7 +12,7 @@ class Sampling:
     Args:
         completions: Completions per prompt; G in training.
         max_tokens: Most tokens of a completion; one that has not ended by then is cut (and counted as truncated).
-        temperature: T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
+        temperature: Temperature T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
         top_p: Probability mass kept; must stay 1.
         top_k: Number of tokens kept; must stay 0.
 

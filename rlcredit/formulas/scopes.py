@@ -23,7 +23,7 @@ def top_share_mask(
         mask: True on sampled tokens, shape ``(B, T)``.
         share: Share of the tokens of each scope that is marked, in [0, 1].
         scope: Tokens among which values are compared.
-        group_size: G; used by the scope ``group`` only.
+        group_size: Completions per prompt G; used by the scope ``group`` only.
         keep_ties: Whether to mark also whatever equals the smallest value marked.
 
     Returns:
@@ -51,7 +51,7 @@ def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) 
         kept: True on tokens that are kept, boolean, shape ``(B, T)``.
         mask: True on sampled tokens, shape ``(B, T)``.
         scope: Tokens over which the share is taken.
-        group_size: G; used by the scope ``group`` only.
+        group_size: Completions per prompt G; used by the scope ``group`` only.
 
     Returns:
         Shape ``(B, 1)``; one where the scope has no tokens or keeps none.

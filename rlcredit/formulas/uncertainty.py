@@ -108,7 +108,7 @@ def tempered_logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tenso
     Args:
         hidden: Last hidden states, shape ``(N, D)``.
         weight: Output embedding, shape ``(V, D)``.
-        temperature: Sampling temperature T.
+        temperature: Temperature T by which logits are divided.
 
     Returns:
         Shape ``(N, V)`` float32.
@@ -189,7 +189,7 @@ def scores_from_hidden(
         hidden: Last hidden states, shape ``(N, D)``.
         weight: Output embedding, shape ``(V, D)``.
         targets: Token ids, shape ``(N,)``.
-        temperature: T; logits are divided by it.
+        temperature: Temperature T by which logits are divided.
         chunk: Positions whose logits exist at one time; as many as fit into :data:`BYTES` if None. It changes memory,
             not results.
 

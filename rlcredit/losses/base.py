@@ -24,7 +24,7 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
         mask: True on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too, and so do rows without
             any token. Rows of completions that were not judged are not among the B.
         denominator: Denominator, one of the three.
-        constant: C, used by ``constant`` only.
+        constant: Number c of tokens per completion, used by ``constant`` only.
 
     Returns:
         Weights, float32, shape ``(B, T)``, zero outside the mask.

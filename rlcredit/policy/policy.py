@@ -292,7 +292,7 @@ class Policy(nn.Module):
             prompt_ids: Token ids of the prompts, left-padded, shape ``(B, L)``.
             completion_ids: Token ids of the completions, right-padded, shape ``(B, T)``; scores of padding are
                 meaningless and finite.
-            temperature: T; logits are divided by it.
+            temperature: Temperature T by which logits are divided.
 
         Returns:
             Log-probability of every completion token and entropy of the distribution it was drawn from.

@@ -16,7 +16,7 @@ def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool
 
     Args:
         values: Value of each run of a condition, shape ``(n,)``.
-        fall: Distance below the others from which a run counts as collapsed.
+        fall: Distance below the median from which a run counts as collapsed, in the unit of the values.
 
     Example:
         >>> collapsed_run_mask([0.95, 0.96, 0.40, 0.94]).tolist()

@@ -130,8 +130,8 @@ class UpdateValues:
         Args:
             weights: Weights that learn, with their gradients.
             scaled: Whether a gradient scaler is used, which skips steps that overflow.
-            tolerance: Largest importance ratio that is allowed, see :func:`find_sampler_fault`; infinite where the data
-                is not on policy.
+            tolerance: Largest root mean square distance of importance ratios from one, see :func:`find_sampler_fault`;
+                infinite where the data is not on policy.
 
         """
         assert self.gradient_norm is not None
