@@ -1,4 +1,4 @@
-"""What a campaign declares, what the keys of its file may hold, and what is refused."""
+"""The declaration of a campaign: its keys, the values they accept, and the errors for all others."""
 
 import dataclasses
 import difflib
@@ -38,7 +38,7 @@ ELSEWHERE = {
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonFamily:
-    """Comparisons that answer one question; p-values are adjusted for all of them together.
+    """Comparisons that answer one question; p-values are adjusted over the families of a campaign together.
 
     Args:
         baseline: Condition with which the others are compared.
@@ -51,7 +51,7 @@ class ComparisonFamily:
 
 
 def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values in the types that a declaration has.
+    """Convert declared values to the types of a declaration.
 
     Raises:
         ValueError: names the key, the value, and the repair.
@@ -176,7 +176,7 @@ FOLDER_OF_CONDITION = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$
 
 @dataclasses.dataclass(frozen=True)
 class CampaignDeclaration:
-    """All that is decided before the first run.
+    """Everything that is decided before the first run of a campaign.
 
     Args:
         name: Name of the campaign and of its folder.
@@ -215,17 +215,17 @@ class CampaignDeclaration:
 
     @property
     def sha256(self) -> str:
-        """Identify the declaration by its content, not by how the file is written."""
+        """Hash of the declaration's content, whatever the layout of its file."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON would give it back; a shipped condition is its name, in whichever folder it lies."""
+        """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
-        """Return the declaration that ``plain`` has written; its files need not exist any more."""
+        """Return the declaration that :meth:`to_json` described; its files need not exist any more."""
         families = {
             name: ComparisonFamily(family["baseline"], tuple(family["conditions"]))
             for name, family in plain["families"].items()
@@ -236,7 +236,7 @@ class CampaignDeclaration:
 
 
 def drop_condition_folder(file: str) -> str:
-    """Leave out the folder of a shipped condition: moving it to another folder does not change a declaration.
+    """Drop the folder of a shipped condition, so that moving its file does not change a declaration.
 
     Example:
         >>> drop_condition_folder("configs/conditions/sepa_paper/c1_grpo.yaml")

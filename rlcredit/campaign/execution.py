@@ -1,4 +1,4 @@
-"""A declaration becomes a plan, and a plan that is accepted becomes runs."""
+"""Planning a campaign from its declaration, and running the plan."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from rlcredit.campaign.step_timing import measure_conditions
 
 @dataclasses.dataclass(frozen=True)
 class CampaignPlan:
-    """What would run.
+    """Plan of the runs of a campaign.
 
     Args:
         resolutions: Resolved configurations of all conditions, by name.
@@ -46,7 +46,7 @@ def plan_campaign(
     *,
     measure: bool = True,
 ) -> CampaignPlan:
-    """Resolve every condition, share out the machines, measure steps.
+    """Resolve every condition, choose the slots, and measure the time of a step.
 
     Args:
         declaration: Declaration of the campaign.
@@ -78,7 +78,7 @@ def plan_campaign(
 
 
 def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:
-    """Refuse a family whose conditions are not measured alike.
+    """Refuse a family whose conditions define the primary metric differently.
 
     Raises:
         ValueError: with what differs.
@@ -103,7 +103,7 @@ def run_campaign(
     *,
     measure: bool = True,
 ) -> int:
-    """Print the plan, fix the declaration, and run what is missing; return the exit status.
+    """Print the plan, fix the declaration, and start the missing runs; return the exit status.
 
     Without ``measure`` the plan says nothing of time that is not known already.
     """
@@ -165,7 +165,7 @@ def run_campaign(
 
 
 def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
-    """Refuse to begin a run anew where one lies that the ledger has lost, and that cannot be continued.
+    """Refuse to restart a run in a folder whose run is not in the ledger and cannot be continued.
 
     Raises:
         ValueError: with what lies there and the repair.

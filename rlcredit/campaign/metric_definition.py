@@ -1,4 +1,4 @@
-"""What a number measures, so that two of them are compared only if they measure the same."""
+"""The definition of a metric: two numbers are compared only if both measure the same."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "ve
 
 @dataclasses.dataclass(frozen=True)
 class MetricDefinition:
-    """A quantity, and over what it is taken.
+    """A metric with the outcomes it summarises and the settings under which they were obtained.
 
     Args:
         name: Name of the metric, for instance ``val/pass_at_1``.
@@ -34,7 +34,7 @@ class MetricDefinition:
 
 
 def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str, Any]) -> MetricDefinition:
-    """Return what the primary metric of a condition measures.
+    """Return the definition of the primary metric under a condition.
 
     Args:
         declaration: Declaration of the campaign.
@@ -52,7 +52,7 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
 
 
 def list_metric_differences(first: MetricDefinition, second: MetricDefinition, names: tuple[str, str]) -> list[str]:
-    """Say in what two metrics differ; nothing if they can be compared.
+    """Return the differences between two metric definitions; none if the metrics can be compared.
 
     Args:
         first: Definition of one metric.

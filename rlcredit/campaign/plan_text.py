@@ -1,4 +1,4 @@
-"""What a campaign costs, and what it can show, before it starts."""
+"""The plan of a campaign in words: what it costs, and which effects it can detect."""
 
 import heapq
 import math
@@ -22,7 +22,7 @@ def describe_campaign(
     launcher: RunLauncher,
     timings: Mapping[str, Seconds],
 ) -> Iterator[str]:
-    """Yield the plan.
+    """Yield the lines of the plan.
 
     Args:
         declaration: Declaration of the campaign.
@@ -55,7 +55,7 @@ def describe_campaign(
 def describe_durations(
     declaration: CampaignDeclaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]
 ) -> Iterator[str]:
-    """Yield how long all runs take, begun in order as slots become free, and one run of each kind."""
+    """Yield the time that all runs take in the available slots, and that of one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
     busy, shown, steps = [0.0] * slots, list[Seconds](), declaration.steps
@@ -98,7 +98,7 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
 
 
 def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
-    """Yield what so many pairs can show."""
+    """Yield the effects that this number of pairs can detect."""
     seeds, level = len(declaration.seeds), _holm_first_level(declaration)
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
     if seeds < 2:
@@ -112,7 +112,7 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
 
 
 def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
-    """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
+    """Return how many seeds are needed if these cannot detect the effect; None if they can, or if it is not known."""
     if not declaration.comparison_families:
         return None
     seeds = len(declaration.seeds)
@@ -132,12 +132,12 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
 
 
 def _holm_first_level(declaration: CampaignDeclaration) -> float:
-    """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
+    """Return the significance level of the first comparison in Holm's procedure over the whole campaign."""
     return ALPHA / max(1, sum(len(family.conditions) for family in declaration.comparison_families.values()))
 
 
 def format_duration(seconds: float) -> str:
-    """Write seconds for people.
+    """Format seconds for people.
 
     Example:
         >>> format_duration(42.4), format_duration(150), format_duration(9000)

@@ -1,11 +1,11 @@
-"""How much is spent on a card, declared before anything runs."""
+"""The budgets of report cards, declared before anything runs."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class CardBudget:
-    """What is measured, and on how much.
+    """The measurements of a card and their sizes.
 
     Args:
         name: Name of the budget.

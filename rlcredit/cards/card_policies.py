@@ -1,4 +1,4 @@
-"""Where a card measures: configurations of a policy and its task, by name."""
+"""Test policies of cards, each a configuration of a policy with its task, by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FIRST = "aligned"
 
 @dataclass(frozen=True)
 class CardPolicy:
-    """A policy and its task.
+    """A test policy: a policy and its task.
 
     Args:
         name: Name in tables.
@@ -33,12 +33,12 @@ class CardPolicy:
 
 
 def list_policy_names() -> list[str]:
-    """Return the names of the shipped organisms."""
+    """Return the names of the shipped test policies."""
     return [FIRST, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
 
 
 def resolve_card_policy(named: str) -> CardPolicy:
-    """Return the organism that a name on the command line stands for.
+    """Return the test policy that a name on the command line refers to.
 
     Args:
         named: Name of a shipped test policy, or a file with a whole configuration.
@@ -76,7 +76,7 @@ def resolve_card_policy(named: str) -> CardPolicy:
 
 
 def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
-    """Return those that some names stand for, ``all`` for all that are shipped, each once.
+    """Return the test policies with some names, ``all`` for all that are shipped, each once.
 
     Raises:
         ValueError: there is no such organism, or two of them share a name.

@@ -1,4 +1,4 @@
-"""What a card judges: a condition or an operator in its default stack, with the code that it names."""
+"""Conditions that a card tests: condition files, or operators in a default stack, with the code that they name."""
 
 import importlib
 import inspect
@@ -26,7 +26,7 @@ from rlcredit.credit.rollout import MEANINGFUL
 
 @dataclass(frozen=True)
 class CardCondition:
-    """A condition to be judged.
+    """A condition to be tested.
 
     Args:
         name: Name in tables; letters, digits, ``_`` and ``-``.
@@ -46,7 +46,7 @@ class CardCondition:
     meanings: Mapping[str, str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find its modules, while they can be found.
+        """Find the user's modules while they can be found.
 
         Raises:
             ValueError: its name is none of a folder.
@@ -60,11 +60,11 @@ class CardCondition:
 
     @property
     def is_stack_only(self) -> bool:
-        """Whether it is a stack and nothing else."""
+        """Whether the condition is a stack and nothing else."""
         return {*self.content} <= {"condition", "trainer"} and {*self.content["trainer"]} <= {"callbacks"}
 
     def refuse_edits(self) -> None:
-        """Refuse to go on where the code on the disk is no longer what was imported.
+        """Refuse to continue if code on disk is no longer what was imported.
 
         Raises:
             ValueError: with the module.
@@ -77,7 +77,7 @@ class CardCondition:
             )
 
     def write_files(self, folder: Path) -> Path:
-        """Write the condition, and the modules that it names, into a folder; return its file."""
+        """Write the condition and the modules that it names into a folder; return the condition's file."""
         self.refuse_edits()
         folder.mkdir(parents=True, exist_ok=True)
         sources = {source.resolve() for source in self.modules.values()}
@@ -101,7 +101,7 @@ def build_module_path(module: str, source: Path) -> Path:
 
 
 def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
-    """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given.
+    """Return the default stack around an operator with its default arguments, with GRPO at the top.
 
     One that writes advantages alone stands below the usual writers of what it reads; another is judged in the shortest
     shipped condition that lists it.
@@ -137,7 +137,7 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
 
 
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
-    """Return the usual operators that write what one reads, in the order of a stack."""
+    """Return the usual writers of the fields that an operator reads, in stack order."""
     stack: list[type[OperatorContract]] = []
     for name in sorted(cls.reads - MEANINGFUL):
         writer = _find_usual_writer(name)
@@ -168,7 +168,7 @@ def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
 
 
 def resolve_card_condition(named: str) -> CardCondition:
-    """Return what a name on the command line stands for.
+    """Return the condition that a name on the command line refers to.
 
     Args:
         named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator; for
@@ -187,7 +187,7 @@ def resolve_card_condition(named: str) -> CardCondition:
 
 
 def list_shipped_operators() -> list[str]:
-    """Return the shipped operators that lead to credit, by name."""
+    """Return the names of the shipped operators whose output can reach the advantages."""
     found = []
     for cls in find_operator_classes():
         try:
@@ -231,7 +231,7 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
 
 
 def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
-    """Import a file as a configuration beside it would, and return the operators that it defines."""
+    """Import a Python file as a configuration beside it would, and return the operators that it defines."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)

@@ -1,4 +1,4 @@
-"""What a stack does to a batch, how much credit it moves and where to, and what that costs."""
+"""The effects of a stack on a batch: how much credit it moves, where to, and at what cost."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ PASSES = {"ref_logprobs": 1, "ref_log_ratio": 2}
 
 
 def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
-    """Yield the share of a step, passes and tokens that credit takes.
+    """Yield the share of a step's time, the passes and the tokens that credit takes.
 
     Args:
         batch: Batch under the stack that is judged.
@@ -61,7 +61,7 @@ BOUND = 1 - 1e-5
 
 
 def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
-    """Yield what a stack makes of the batch where the baseline's credit is the other choice.
+    """Yield the effects of a stack on the credit of a batch, compared with the baseline's credit.
 
     Args:
         batch: Batch under the stack that is judged.
@@ -113,7 +113,7 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
 
 
 def list_stack_warnings(batch: CardBatch) -> list[str]:
-    """Return what is known of operators that do nothing, and of a stack that gives no credit."""
+    """Return warnings about operators that do nothing, and about a stack that gives no credit."""
     said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
@@ -145,7 +145,7 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
 
 
 def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
-    """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
+    """Return the kind of every token, shape ``(B, T)``; a token without text is an end.
 
     Example:
         >>> classify_tokens([["12", " +", "the", " ", ""]], 5).tolist()
@@ -168,7 +168,7 @@ def _classify_piece(piece: str) -> str:
 
 
 def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
-    """Yield which share of the credit every kind of token has, where there are such tokens."""
+    """Yield the share of the credit on each kind of token that occurs."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
     classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
     for kind in KINDS:
@@ -191,7 +191,7 @@ def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor
 
 
 def _measure_logprob_correlation(batch: CardBatch, groups: tuple[Tensor, Tensor]) -> Finding:
-    """Return how credit goes with log-probability: to first order, what lowers entropy (arXiv:2505.22617)."""
+    """Return the covariance of credit and log-probability: to first order, it lowers entropy (arXiv:2505.22617)."""
     size = batch.rollout.group_size
     logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
     mask = _group_by_prompt(batch.rollout.mask.cpu(), size)
@@ -222,7 +222,7 @@ def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
 
 
 def _measure_saturation(batch: CardBatch) -> float | None:
-    """Return the share of credited tokens at the largest credit there can be; None where none is known."""
+    """Return the share of credited tokens whose credit is the largest possible; None if no bound is known."""
     limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
     credit = batch.rollout.advantages[batch.rollout.mask].abs()
     credited = credit > 0

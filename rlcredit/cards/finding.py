@@ -1,4 +1,4 @@
-"""One number of a card, with what is needed to read it."""
+"""One number of a card, with its unit, interval and meaning."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from rlcredit.statistics.intervals import Interval, jackknife_interval
 
 @dataclass(frozen=True)
 class Finding:
-    """A quantity that has been measured.
+    """A measured quantity.
 
     Args:
         name: Key by which the finding is looked up, letters and ``_``.
@@ -36,16 +36,16 @@ class Finding:
 
     @property
     def interval(self) -> Interval | None:
-        """Its interval, None without one."""
+        """Interval of the estimate, None without one."""
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for JSON, NaN as null."""
+        """Return the finding for JSON, NaN as null."""
         return {key: None if value != value else value for key, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "Finding":
-        """Return what ``plain`` has written."""
+        """Return the finding that :meth:`to_json` described."""
         numbers = ("estimate", "low", "high", "baseline")
         known: dict[str, Any] = {key: np.nan if key in numbers and plain[key] is None else plain[key] for key in plain}
         return cls(**known)
@@ -54,7 +54,7 @@ class Finding:
 def jackknife_estimate(
     statistic: Callable[[Sequence[int]], float], parts: int, least: float = 0.0, most: float = 1.0
 ) -> dict[str, Any]:
-    """Return a statistic of all parts and its jackknife interval, as arguments of a finding.
+    """Return a statistic over all parts with its jackknife interval, as arguments of a finding.
 
     Args:
         statistic: Function that returns the statistic of some of the parts, given by their numbers.

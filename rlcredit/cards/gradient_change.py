@@ -1,4 +1,4 @@
-"""What an operator does to the gradient: how far it turns it, beside how far other prompts do."""
+"""The change of the gradient under an operator, compared with the change under other prompts."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from rlcredit.statistics.t_test import paired_t_test
 
 
 def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Iterator[Finding]:
-    """Yield angle, length, noise and direction of the gradient; where a stack has next to none, that it has.
+    """Yield angle, length, noise and direction of the gradient, or its absence if the stack gives almost none.
 
     Args:
         batch: Batch under the stack that is judged.
@@ -33,16 +33,16 @@ def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Ite
     angles = np.degrees(np.arccos(cosines))
     agreement, more, direction = agreement_and_direction(own[there], other[there])
     floor = _mean_batch_angle(other[there])
-    turn = paired_t_test(angles)
-    low, high = turn.interval[:2]
+    rotation = paired_t_test(angles)
+    low, high = rotation.interval[:2]
     beyond = "about as far as" if low <= floor <= high else "more than" if low > floor else "less than"
     yield Finding(
         "angle",
         "angle to the baseline's gradient",
-        turn.difference,
+        rotation.difference,
         "degrees",
-        *_clip_interval(turn.interval, 0, 180),
-        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} other prompts turn it.",
+        *_clip_interval(rotation.interval, 0, 180),
+        sentence=f"The stack rotates the gradient by {rotation.difference:.1f}°, {beyond} other prompts do.",
     )
     yield Finding(
         "floor",

@@ -1,4 +1,4 @@
-"""Leaderboard rows and their order: the mean gain of every condition, and what many comparisons leave of it."""
+"""Rows of the leaderboard and their order, by the mean gain of each condition corrected for multiple comparisons."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in order.
+    """Rows of a leaderboard.
 
     Args:
         rows: Rows of one test policy and budget, or of several.
@@ -55,22 +55,22 @@ class Leaderboard:
 
     @property
     def sorted_rows(self) -> list[Row]:
-        """The rows, what gained most on the way first."""
+        """Rows sorted by their gain during training, largest first."""
         return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
 
     @property
     def titles(self) -> dict[str, str]:
-        """Findings that a row has at least, and their titles: where nothing was trained, what one batch says."""
+        """Titles of the findings that every row has; measurements on one batch where nothing was trained."""
         return {name: title for name, (title, _) in SHOWN.items() if any(each[name] for each in self.rows)}
 
     @property
     def units(self) -> dict[str, str]:
-        """Findings and their units."""
+        """Units of the findings, by name."""
         return {name: unit for name, (_, unit) in SHOWN.items()}
 
 
 def summarise_card(card: Card) -> Row:
-    """Return what the board shows of a card."""
+    """Return the row of a card on the leaderboard."""
     keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
     cells = dict(zip(KEYS, keys, strict=True))
     for name in SHOWN:
@@ -82,7 +82,7 @@ def summarise_card(card: Card) -> Row:
 
 
 def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
-    """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
+    """Return the rows of cards, added to the shipped rows with the same test policies, budget and baseline.
 
     Args:
         cards: Cards of one budget and baseline; each replaces the shipped card of the same condition and test policy. A
@@ -95,12 +95,12 @@ def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
 
 
 def keep_latest_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return rows with the last one only of every condition, organism and budget."""
+    """Return rows, the last one only for each condition, test policy and budget."""
     return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
 
 
 def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
-    """Return the board of every organism, by its name."""
+    """Return the leaderboard of each test policy, by its name."""
     organisms = dict.fromkeys(each["organism"] for each in rows)
     return {name: Leaderboard([each for each in rows if each["organism"] == name]) for name in organisms}
 
@@ -113,13 +113,13 @@ def _read_shipped_rows() -> list[Row]:
 
 
 def parse_row_number(each: Row, name: str, otherwise: float = 0.0) -> float:
-    """Return a number of a row, or what stands for one that is missing."""
+    """Return a number of a row, or a default if it is missing."""
     return float(each[name]) if each[name] else otherwise
 
 
 @dataclass(frozen=True)
 class RankedCondition:
-    """A condition on the board.
+    """A condition on the leaderboard.
 
     Args:
         name: Name of the condition.
@@ -137,17 +137,17 @@ class RankedCondition:
 
     @property
     def gain(self) -> float:
-        """Its mean gain, zero where there is none."""
+        """Mean gain, zero if there is none."""
         return self.mean.difference if self.mean else 0.0
 
     @property
     def is_significant(self) -> bool:
-        """Whether its mean differs from zero after all comparisons."""
+        """Whether the mean gain differs from zero after correction."""
         return self.p <= ALPHA
 
 
 def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
-    """Return every condition of a board, what gains most on average first.
+    """Return every condition of a leaderboard, largest mean gain first.
 
     Args:
         rows: Rows of all conditions and test policies, one of each.
@@ -164,7 +164,7 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
 
 
 def reconstruct_gain_test(row: Row) -> TTest | None:
-    """Return the paired gain of a row as a test, out of its interval and the pairs of its budget; None without one."""
+    """Return the paired gain of a row as a t test, recovered from interval and number of pairs; None without one."""
     if not row[f"{GAIN}_low"]:
         return None
     df = len(BUDGETS[row["budget"]].seeds) - 1
@@ -174,12 +174,12 @@ def reconstruct_gain_test(row: Row) -> TTest | None:
 
 
 def is_gain_significant(test: TTest) -> bool:
-    """Whether a gain differs from zero, taken alone."""
+    """Whether a single gain differs from zero, without correction."""
     return test.p <= ALPHA
 
 
 def summarise_leaderboard(rows: Sequence[Row]) -> str:
-    """Say in words how many comparisons come out, cell by cell and over all organisms; nothing without runs."""
+    """Return in words how many gains are significant, per cell and over all test policies; empty without runs."""
     cells = [test for row in rows if row["verdict"] != NONE and (test := reconstruct_gain_test(row))]
     if not cells:
         return ""

@@ -1,4 +1,4 @@
-"""What a stack is: what it declares, and what holds of it whatever the batch, checked by changing the batch at hand."""
+"""Properties of a stack: those that it declares, and those checked by modifying a batch."""
 
 import copy
 import inspect
@@ -30,7 +30,7 @@ Found = tuple[bool | None, str]
 
 
 def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
-    """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
+    """Return the advantages that copies of some operators assign, zero outside the mask, shape ``(B, T)``.
 
     Args:
         stack: Operators; they are copied and left as they are.
@@ -42,7 +42,7 @@ def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = No
 
 
 def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
-    """Return the advantages that these very operators leave."""
+    """Return the advantages that the operators themselves assign."""
     fresh = rollout.copy_with_neutral_ledger()
     if rewards is not None:
         fresh.rewards = rewards
@@ -57,14 +57,14 @@ def is_same_credit(one: Tensor, two: Tensor) -> bool:
 
 
 def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
-    """Say whether the same batch gets the same credit."""
+    """Check whether the same batch always gets the same credit."""
     if is_same_credit(stack_advantages(stack, rollout), stack_advantages(stack, rollout)):
         return True, "the same batch gets the same credit"
     return False, "the same batch gets other credit each time"
 
 
 def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
-    """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
+    """Check what is remembered from batch to batch, and whether a checkpoint would hold all of it.
 
     Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
     as ``state`` is put back.
@@ -102,7 +102,7 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
-    """Whether each prompt gets the credit that it would get alone."""
+    """Check whether each prompt gets the credit that it would get alone."""
     parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
     alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
     if is_same_credit(alone, stack_advantages(stack, rollout)):
@@ -111,7 +111,7 @@ def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
-    """Whether the others get what they would get alone if the last completion of each group had no verdict."""
+    """Check whether completions keep their credit when the last one of each group had no verdict."""
     size = rollout.group_size
     if size < 3:
         return None, "groups of two leave one completion when the other has no verdict"
@@ -127,7 +127,7 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
-    """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
+    """Describe how credit changes when all rewards are doubled, and when one is added to them."""
     plain = stack_advantages(stack, rollout, rollout.correct)
     if not plain.any():
         return None, "no credit is given, whatever the rewards"
@@ -161,7 +161,7 @@ CANDIDATES = (0.0, 1.0, math.inf)
 
 
 def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
-    """Find arguments of the last operator that make it do nothing."""
+    """Find arguments with which the last operator does nothing."""
     place = max((number for number, operator in enumerate(stack) if "advantages" in operator.writes), default=None)
     if place is None:
         return None, "no operator writes advantages"
@@ -184,7 +184,7 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _is_idle_with(stack: Stack, place: int, argument: dict[str, float], rollout: Rollout, without: Tensor) -> bool:
-    """Whether an operator with another argument leaves the ledger as it found it."""
+    """Whether an operator with another argument leaves the ledger unchanged."""
     operator = stack[place]
     names = inspect.signature(type(operator)).parameters
     try:
@@ -201,7 +201,7 @@ PROMPTS = 4
 
 @dataclass(frozen=True)
 class StackProperty:
-    """Something that holds of a stack, or does not.
+    """A property that a stack has, or lacks.
 
     Args:
         name: Name of the property.
@@ -215,12 +215,12 @@ class StackProperty:
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the property for JSON."""
         return asdict(self)
 
 
 def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
-    """Yield what is declared, and what is checked."""
+    """Yield the declared and the checked properties of a stack."""
     stack, group = batch.stack, batch.rollout.group_size
     limit = bound_advantages(stack, group)[-1]
     for operator in stack:
@@ -243,7 +243,7 @@ def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
 
 
 def _run_property_check(name: str, check: Callable[[], Found]) -> StackProperty:
-    """Return what a check says; an operator of anybody's may raise anything."""
+    """Return the result of a check, or the error that a user's operator raised in it."""
     try:
         return StackProperty(name, *check())
     except Exception as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""How far credit agrees with what tokens have really changed, measured by continuations."""
+"""The agreement of assigned credit with true credit, which is measured by continuations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -29,7 +29,7 @@ SAID = {
 
 
 def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
-    """Yield how far the ledger agrees with true credit.
+    """Yield how well the ledger agrees with true credit.
 
     Args:
         batch: Batch under the stack that is judged.
@@ -74,7 +74,7 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
 
 
 def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str, float]:
-    """Return a share with an interval that is none of its kind where it is none or all.
+    """Return a share of none or all with an interval; the jackknife would give it none.
 
     Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
     completions, as if each had one such token (Clopper and Pearson).

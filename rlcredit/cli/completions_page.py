@@ -1,4 +1,4 @@
-"""Completions as one page that loads nothing."""
+"""Completions as one self-contained HTML page."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ TEMPLATE = Path(__file__).with_suffix(".html")
 
 
 def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> str:
-    """Return a page on which every token is coloured by entropy or surprisal, with its numbers where one points.
+    """Return a page with tokens coloured by entropy or surprisal; pointing at a token shows its numbers.
 
     Args:
         title: Title of the page.

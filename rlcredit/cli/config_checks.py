@@ -1,4 +1,4 @@
-"""The configuration of a command line, checked before it is parsed and again after."""
+"""Checks of the configuration before and after it is parsed."""
 
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
 
 
 def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
-    """Return what files and flags configure, merged; afterwards class paths and texts are checked when read.
+    """Return the merged configuration of files and flags; from then on class paths and texts are checked when read.
 
     Args:
         args: Arguments of the command line.
@@ -72,7 +72,7 @@ def _describe_value(value: Any) -> str:
 
 
 def _patch_yaml_loader() -> None:
-    """Have every text checked that is read as YAML: files inside of files, and values of flags."""
+    """Make every YAML text pass the checks, including files inside files and values of flags."""
     plain = get_loader("yaml")
     if plain is not _load_checked_text:
         _OriginalLoader.plain = staticmethod(plain)
@@ -80,7 +80,7 @@ def _patch_yaml_loader() -> None:
 
 
 class _OriginalLoader:
-    """The loader that is guarded."""
+    """YAML loader that the checks wrap."""
 
     plain: Any
 
@@ -96,7 +96,7 @@ def _load_checked_text(text: str) -> Any:
 
 
 def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
-    """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
+    """Refuse a file that contains ``replace``: it would replace a run at every start.
 
     Args:
         given: Content of files and flags, merged; flags are texts.
@@ -110,7 +110,7 @@ def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
 
 
 def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
-    """Refuse values that a parser accepts but no run could start with.
+    """Refuse values that a parser accepts but that no run could start with.
 
     Args:
         config: Configuration, parsed, nothing of it instantiated.

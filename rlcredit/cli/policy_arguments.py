@@ -1,4 +1,4 @@
-"""The policy that a command names: of a checkpoint, an adapter, a model or a configuration."""
+"""The policy that a command names: by checkpoint, adapter, model or configuration."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ from rlcredit.training.module import PolicyModule
 
 @dataclass
 class NamedPolicy:
-    """A policy and what is known of it.
+    """A policy with what is known about it.
 
     Attributes:
         policy: Policy, loaded on the accelerator if there is one.
@@ -44,7 +44,7 @@ class NamedPolicy:
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Let a command line name a policy."""
+    """Add the arguments that name a policy to a parser."""
     policy = parser.add_argument_group("policy, one of")
     policy.add_argument(
         "--ckpt", type=Path, metavar="PATH", help="checkpoint, folder of a run, or folder of an adapter"
@@ -64,7 +64,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _SilentCLI(CreditCLI):
-    """Instantiate a configuration, whatever machine it was written for, and do nothing with it."""
+    """Command line that instantiates a configuration and does nothing else, whatever machine it was written for."""
 
     def before_instantiate_classes(self) -> None:
         super().before_instantiate_classes()
@@ -73,15 +73,15 @@ class _SilentCLI(CreditCLI):
         trainer.precision = None
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: object) -> None:
-        """Be silent."""
+        """Print nothing."""
 
     def rehearse(self) -> list[str]:
-        """Leave that to the run."""
+        """Do nothing; the run rehearses its stack itself."""
         return []
 
 
 def build_module_and_task(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
-    """Return what a configuration describes; nothing is loaded.
+    """Return the training module and task of a configuration; nothing is loaded.
 
     Raises:
         SystemExit: it is refused; the message has been printed.
@@ -146,7 +146,7 @@ def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> Named
 
 
 def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
-    """Return a checkpoint and the folder of its run; the newest intact one of a run."""
+    """Return a checkpoint and its run's folder; for a run, its newest intact checkpoint."""
     if not path.is_dir():
         if not path.is_file():
             raise ValueError(f"--ckpt: there is no {path}.")
@@ -160,7 +160,7 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
 
 
 def run_or_refuse(run: Callable[[], int]) -> int:
-    """Run a command; a refusal becomes one message and status 2."""
+    """Run a command; a refusal becomes one message and exit status 2."""
     try:
         return run()
     except BrokenPipeError:  # whoever read the output, `head` for instance, has enough

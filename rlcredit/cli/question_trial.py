@@ -1,4 +1,4 @@
-"""``rlcredit try``: a few training questions of a configuration, answered and judged before anything is trained."""
+"""``rlcredit try``: answer and judge a few training questions before any training."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ OFTEN = 0.25
 
 
 def make_try_parser() -> argparse.ArgumentParser:
-    """Return what the command line accepts."""
+    """Return the parser of ``rlcredit try``."""
     command_parser = CommandParser(
         "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
     )
@@ -42,7 +42,7 @@ def make_try_parser() -> argparse.ArgumentParser:
 
 
 def run_try_command(args: Sequence[str]) -> int:
-    """Try; return 0, or 2 for what is refused."""
+    """Run the trial; return 0, or 2 if refused."""
     silence_libraries()
     parsed, options = make_try_parser().parse_known_args(args)
     return run_or_refuse(lambda: _try_configuration(parsed, options))
@@ -72,7 +72,7 @@ def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
 def answer_training_questions(
     found: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
 ) -> list[tuple[Example, str, list[Completion]]]:
-    """Return questions, their prompts and judged completions.
+    """Return training questions with their prompts and judged completions.
 
     Args:
         found: Policy that answers.
@@ -113,7 +113,7 @@ def _completion_share(answers: Sequence[Completion], holds: Callable[[Completion
 
 
 def summarise_completions(answers: Sequence[Completion], questions: int) -> Iterator[str]:
-    """Yield counts over all completions, and what to do where no update could come of them.
+    """Yield counts over all completions, and advice if they would give no update.
 
     Args:
         answers: Judged completions of each question.

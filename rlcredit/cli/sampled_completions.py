@@ -1,4 +1,4 @@
-"""Answers of a policy to a few questions, with what each token cost it; no trainer is needed."""
+"""Answers of a policy to a few questions with the numbers of each token; no trainer is needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rlcredit.verification.verifiers import Verdict
 
 @dataclass
 class Completion:
-    """One answer.
+    """One completion of a prompt.
 
     Attributes:
         tokens: Decoded text of each token, T of them; empty for a token without text of its own, such as the end.
@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """The whole of it, without special tokens."""
+        """Text of the completion, without special tokens."""
         return "".join(self.tokens)
 
 
@@ -45,7 +45,7 @@ class Completion:
 def sample_completions(
     policy: Policy, conversations: Sequence[Conversation], numbers: Sequence[int], sampling: Sampling, seed: int
 ) -> list[list[Completion]]:
-    """Answer every conversation ``sampling.completions`` times.
+    """Sample ``sampling.completions`` answers to every conversation.
 
     Args:
         policy: Policy, loaded.

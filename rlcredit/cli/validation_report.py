@@ -1,4 +1,4 @@
-"""What ``rlcredit validate`` says and records: the held-out results, without a step where there is none."""
+"""The report of ``rlcredit validate``: held-out results, without a step where there is no checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is asked: the held-out questions of a task file."""
+"""The held-out questions of task files that an evaluation asks."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Some held-out questions.
+    """A set of held-out questions.
 
     Args:
         name: Name of the task file.
@@ -36,7 +36,7 @@ class QuestionSet:
     size: int
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells it from every other: digests of the file and of the questions as they are asked."""
+        """Return what distinguishes it from other sets: hashes of the file and of the questions as asked."""
         prompts = self.task.held_out_prompts(0, self.size)
         asked = json.dumps([prompts.questions, [example.reference for example in prompts.examples]], ensure_ascii=False)
         return {
@@ -47,7 +47,7 @@ class QuestionSet:
         }
 
     def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
-        """Return digests of a verifier of one's own and of what it is given beside the answer; nothing without one."""
+        """Return hashes of a user's verifier and of its inputs beside the answer; nothing without one."""
         own = self.task.own
         if own is None:
             return {}

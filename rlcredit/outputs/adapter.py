@@ -1,4 +1,4 @@
-"""The trained adapter in PEFT's format, with a model card that says what it was made from and how it is loaded."""
+"""The trained adapter in PEFT's format, with a model card that states its origin and how to load it."""
 
 import os
 import shutil
@@ -90,7 +90,7 @@ class SaveAdapter(Callback):
 
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save, whole or not at all.
+        """Save the adapter completely or not at all.
 
         Raises:
             NoStorage: the disk does not take it.

@@ -47,7 +47,7 @@ class LearningCurve(Callback):
 
 
 def read_metric_points(record: Path, name: str) -> Points:
-    """Return the steps and values of a metric, as a run has recorded them."""
+    """Return the steps and values of a metric from a run's record."""
     logged = (entry for entry, _ in read_journal_entries(record) if name in entry.get("metrics", {}))
     return [(entry["step"], entry["metrics"][name]) for entry in logged]
 

@@ -1,4 +1,4 @@
-"""The resolved configuration, as the run executed it."""
+"""The resolved configuration of a run, as it was executed."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ class SaveConfig(SaveConfigCallback):
             super().setup(trainer, pl_module, stage)
 
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Dump everything, defaults and nulls included."""
+        """Write the complete configuration, defaults and nulls included."""
         folder = find_run_folder(trainer)
         write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
         publish_file(trainer, folder.config)

@@ -1,4 +1,4 @@
-"""Whether a configuration could run at all: optimizer, schedule and memory, tried before anything is opened."""
+"""Checks that a configuration can run at all: optimizer, schedule and memory."""
 
 import re
 
@@ -26,7 +26,7 @@ TRIED = 1000
 
 
 def explain_refusal(error: Exception) -> str:
-    """Return the message of an error; an error of an unexpected type is named with its place.
+    """Return the message of an error; an error of an unexpected type is given with its location.
 
     Example:
         >>> explain_refusal(ValueError("limit must be positive.")), explain_refusal(KeyError("x"))
@@ -73,7 +73,7 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
 
 
 def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
-    """Let the optimizer and its schedule take steps with one weight."""
+    """Let the optimizer and its schedule take steps on a single weight."""
     weight = torch.nn.Parameter(torch.zeros(1))
     weight.grad = torch.zeros(1)
     device = trainer.strategy.root_device.type

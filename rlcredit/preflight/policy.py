@@ -1,4 +1,4 @@
-"""Whether a policy can be loaded and which layers of it get an adapter, found out without reading its weights."""
+"""Whether a policy can be loaded, and which of its layers get an adapter, checked without reading its weights."""
 
 import contextlib
 import re
@@ -31,7 +31,7 @@ READING, WRITING = 20.0, 5.0
 
 
 class LoRATargetError(ValueError):
-    """An adapter for what cannot have one.
+    """LoRA targets that name something which cannot have an adapter.
 
     Attributes:
         cause: What is wrong with the targets.
@@ -45,7 +45,7 @@ class LoRATargetError(ValueError):
 
 
 def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
-    """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
+    """Refuse a policy that does not exist, before a run is opened for it; weights are read later.
 
     Args:
         policy: Policy; it is not loaded.
@@ -111,7 +111,7 @@ def _explain_load_errors(policy: Policy) -> Iterator[None]:
 
 
 def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
-    """Refuse a policy whose files make a library loop, or take all memory.
+    """Refuse a policy whose files make a library loop or exhaust memory.
 
     Args:
         policy: Policy whose files are read.
@@ -134,7 +134,7 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
 def select_lora_layers(
     policy: Policy, layers: dict[str, LinearShape], others: Sequence[str] = EMBEDDINGS
 ) -> dict[str, LinearShape]:
-    """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
+    """Return the layers with an adapter; refuse names of no layer, and a rank for which there is no memory.
 
     Args:
         policy: Policy; it is not loaded.
@@ -185,7 +185,7 @@ def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], l
 
 
 def _is_targeted(targets: str | list[str], name: str, repair: str) -> bool:
-    """Tell whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
+    """Whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
     if not isinstance(targets, str):
         return any(f".{name}".endswith(f".{target}") for target in targets)
     try:

@@ -1,4 +1,4 @@
-"""Each condition by itself: how good its policies are, how sure that is, and where its variance comes from."""
+"""Summaries of single conditions: the quality of their policies, its uncertainty, and the sources of its variance."""
 
 import dataclasses
 
@@ -38,7 +38,7 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
 
 
 def _decompose_table(table: np.ndarray) -> VarianceComponents:
-    """Decompose an array of shape ``(steps, arms, runs, questions)``; what has one level only is no factor."""
+    """Decompose an array of shape ``(steps, conditions, runs, questions)``; a factor with one level is left out."""
     step, arm, run, prompt = np.indices(table.shape).reshape(4, -1)
     labels = dict(zip(FACTORS, (step, prompt, arm, arm * table.shape[2] + run), strict=True))
     levels = {"step": table.shape[0], "arm": table.shape[1]}
@@ -48,7 +48,7 @@ def _decompose_table(table: np.ndarray) -> VarianceComponents:
 
 @dataclasses.dataclass(frozen=True)
 class MeanEstimate:
-    """A mean over runs and its interval.
+    """A mean over runs with its interval.
 
     Args:
         mean: Mean over runs.
@@ -62,7 +62,7 @@ class MeanEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class ConditionSummary:
-    """A condition after the last step.
+    """Summary of a condition after the last step.
 
     Args:
         condition: Name of the condition.
@@ -116,7 +116,7 @@ def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun]
 
 
 def unanimous_interval(share: float, questions: int) -> Interval:
-    """Return Clopper and Pearson's interval where every sample of so many questions is right, or every one wrong.
+    """Return Clopper and Pearson's interval where every sample of every question is right, or every one is wrong.
 
     Samples of a question, and runs, are taken for one: how much they would add is not known where none differ.
 

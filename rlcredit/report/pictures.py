@@ -1,4 +1,4 @@
-"""How differences and curves are drawn."""
+"""Pictures of differences and curves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ WIDTH, DPI = 4.8, 160
 
 
 def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, path: Path) -> None:
-    """Draw the paired differences to a baseline, in percentage points: every seed, their mean, its 95 % interval.
+    """Draw the paired differences from a baseline in percentage points: every seed, their mean, its 95 % interval.
 
     Args:
         compared: Comparisons of a family.
@@ -89,7 +89,7 @@ def draw_family_pictures(
     out: Path,
     prefix: str,
 ) -> dict[str, str]:
-    """Draw a family; conditions without runs are left out, and those that are measured otherwise than the baseline.
+    """Draw the pictures of a family, without conditions that have no runs or another metric than the baseline.
 
     Args:
         evidence: Evidence of the campaign.
@@ -132,7 +132,7 @@ def draw_family_pictures(
 
 
 def label_metric(metric: str) -> str:
-    """Return how a held-out metric is called in a picture.
+    """Return the axis label of a held-out metric.
 
     Example:
         >>> label_metric("val/pass_at_1")
@@ -143,7 +143,7 @@ def label_metric(metric: str) -> str:
 
 
 def smoothed_curve(curve: Curve, window: int = 5) -> Curve:
-    """Average a curve over the steps of every window, named by its last step.
+    """Return the averages of a curve over windows of steps, each placed at its last step.
 
     Example:
         >>> smoothed_curve({1: 0.0, 2: 1.0, 3: 4.0}, window=2)

@@ -1,4 +1,4 @@
-"""One page that needs nothing else, the same in Markdown, and the numbers and pictures behind both."""
+"""The report of a campaign: a self-contained page, the same in Markdown, and the numbers and pictures behind them."""
 
 import base64
 import dataclasses
@@ -31,7 +31,7 @@ _WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|
 
 @dataclasses.dataclass(frozen=True)
 class FamilySection:
-    """A family on the page.
+    """The section of a family on the page.
 
     Args:
         name: Question that the family answers.
@@ -50,7 +50,7 @@ class FamilySection:
 
 
 def refuse_foreign_files(out: Path) -> None:
-    """Refuse a folder with anything in it that no report writes.
+    """Refuse a folder that contains files no report writes.
 
     Raises:
         ValueError: with what that is.
@@ -124,7 +124,7 @@ def write_report(
 
 
 def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
-    """Return every definition of the primary metric, and the conditions it holds for."""
+    """Return every definition of the primary metric, with the conditions that it holds for."""
     conditions: dict[str, list[str]] = {}
     for name, metric in evidence.measures.items():
         conditions.setdefault(" ".join(f"{key}={value}" for key, value in metric.settings.items()), []).append(name)
@@ -132,7 +132,7 @@ def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, lis
 
 
 def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
-    """Return versions and source of all runs; several, where they are not the same."""
+    """Return versions and source of all runs; several if they differ."""
     versions: dict[str, set[str]] = {}
     for run in evidence.runs.values():
         for name, value in run.entry["versions"].items():

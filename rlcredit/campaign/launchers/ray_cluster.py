@@ -61,7 +61,7 @@ def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Itera
 
 
 def _refuse_silent_cluster(address: str) -> None:
-    """Refuse an address where no cluster answers; another process asks, because Ray tries without end."""
+    """Refuse an address at which no cluster answers; a second process asks, because Ray would retry forever."""
     command = [sys.executable, "-c", CONNECT, address]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=ANSWER)
@@ -98,7 +98,7 @@ def refuse_unfit_nodes(root: Path) -> None:
 
 
 def _await_node_problem(reference: ray.ObjectRef) -> str | None:
-    """Return what ``find_node_problem`` has found on a node, or the error that kept it from answering."""
+    """Return the problem that ``find_node_problem`` found on a node, or the error that prevented the check."""
     try:
         return ray.get(reference, timeout=ASKED)
     except RayError as error:
