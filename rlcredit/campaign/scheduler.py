@@ -61,7 +61,7 @@ class RunScheduler:
         """Execute all missing runs; a crash of one does not stop the others.
 
         Raises:
-            ValueError: code of one's own is not what the campaign began with; runs that go on are waited for.
+            ValueError: the user's code has changed since the campaign began; executing runs are waited for.
 
         """
         waiting, running, refused = deque(missing), list[RunAttempt](), None

@@ -28,7 +28,7 @@ from rlcredit.oracle import TrueCredit
 SECTIONS = {
     "batch": "What it does to a batch",
     "gradient": "The gradient",
-    "truth": "The truth",
+    "truth": "True credit",
     "learning": "Learning",
     "cost": "Cost",
 }
@@ -41,7 +41,7 @@ USUAL = "GRPO"
 """Baseline unless another is named."""
 
 NUMBERS = ("estimate", "low", "high", "baseline")
-"""Of a finding; null where there is none."""
+"""Keys of the numbers of a finding; null where there is none."""
 
 CARD: Shape = {
     **dict.fromkeys(("name", "organism", "baseline", "budget", "stack", "against", "commit"), str),
@@ -173,7 +173,7 @@ def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
     if extra := sorted(plain.keys() - CARD.keys()):
         return f"{extra[0]} is no key of a card"
     if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
-        return "its budget, origins or grounds are none of a card"
+        return "its budget, origins or grounds are not those of a card"
     try:
         for key in ("name", "organism", "baseline"):
             validate_folder_name(key, plain[key])

@@ -11,7 +11,7 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.config.values import validate_folder_name
 
 BASIS = "tiny.yaml"
-"""What every shipped organism is a variant of; alone it is the first of them."""
+"""Configuration that every shipped test policy is a variant of; by itself it is the first of them."""
 
 FIRST = "aligned"
 
@@ -59,19 +59,17 @@ def resolve_card_policy(named: str) -> CardPolicy:
     if named.endswith((".yaml", ".yml")) and file.is_file():
         if file.stem in (*list_policy_names(), "arms"):
             raise ValueError(
-                f"--organism: {shorten_name(named)}: say {file.stem}, or rename the file: that name is taken."
+                f"--organism: {shorten_name(named)}: that name is taken. Rename the file, or say {file.stem}."
             )
         content = strict_yaml.read_yaml(file)
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
-            raise ValueError(
-                f"--organism: {shorten_name(named)} is no configuration: model, data and trainer, each a mapping."
-            )
+            raise ValueError(f"--organism: {shorten_name(named)} needs model, data and trainer, each a mapping.")
         return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))
     meant = find_closest_name(named, list_policy_names())
     raise ValueError(
         f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
         f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
-        "Subjects stand before --organism."
+        "Operators stand before --organism."
     )
 
 
@@ -79,7 +77,7 @@ def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
     """Return the test policies with some names, ``all`` for all that are shipped, each once.
 
     Raises:
-        ValueError: there is no such organism, or two of them share a name.
+        ValueError: there is no such test policy, or two of them share a name.
 
     """
     wanted = dict.fromkeys(each for name in named for each in (list_policy_names() if name == "all" else [name]))

@@ -103,8 +103,8 @@ def build_module_path(module: str, source: Path) -> Path:
 def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
     """Return the default stack around an operator with its default arguments, with GRPO at the top.
 
-    One that writes advantages alone stands below the usual writers of what it reads; another is judged in the shortest
-    shipped condition that lists it.
+    An operator that writes only advantages stands below the usual writers of what it reads. Other operators, such as
+    ``SEPA``, are tested inside the shortest shipped stack that contains them.
 
     Args:
         cls: Class of the operator.
@@ -115,7 +115,7 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
 
     """
     if not cls.writes:
-        raise ValueError(f"{cls.__name__} is a probe: it watches credit and assigns none.")
+        raise ValueError(f"{cls.__name__} is a probe: it measures credit and assigns none.")
     needed = [
         name
         for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
@@ -129,7 +129,8 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
             raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
         written = ", ".join(sorted(cls.writes))
         raise ValueError(
-            f"{cls.__name__} writes {written}, not advantages alone. Name a condition in which it leads to credit."
+            f"{cls.__name__} writes {written}, not only advantages. "
+            "Name a condition in which its output reaches the advantages."
         )
     above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
     stack = [*(writer.__name__ for writer in [*above, *_list_usual_writers(cls)]), path]
@@ -148,7 +149,7 @@ def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContra
 def _find_usual_writer(name: str) -> type[OperatorContract]:
     writer = load_operator("GRPO") if name == "advantages" else find_usual_writer(name)
     if writer is None:
-        raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
+        raise ValueError(f"no shipped operator writes `{name}`. Name a condition in which one does.")
     return writer
 
 
@@ -162,7 +163,7 @@ def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
         if cls.__name__ in names:
             conditions.append((len(names), file.stem, content))
     if not conditions:
-        raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
+        raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
     return {**content, "condition": cls.__name__}
 
@@ -201,9 +202,7 @@ def list_shipped_operators() -> list[str]:
 def _read_condition_file(named: str) -> CardCondition:
     file = Path(find_config_file(named))
     if not file.is_file():
-        raise ValueError(
-            f"{shorten_name(file)}: there is no such condition. `rlcredit list` names those that are shipped."
-        )
+        raise ValueError(f"{shorten_name(file)}: there is no such condition. `rlcredit list` shows the shipped ones.")
     content = strict_yaml.read_yaml(file)
     if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
         raise ValueError(f"{shorten_name(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
@@ -215,7 +214,9 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
     if not path.is_file():
         raise ValueError(f"{shorten_name(path)}: there is no such file.")
     if not path.stem.isidentifier():
-        raise ValueError(f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _.")
+        raise ValueError(
+            f"{shorten_name(path)}: Python cannot import a module of this name. Use letters, digits and _ only."
+        )
     every = _import_file_operators(path)
     own = [cls for cls in every if not chosen or cls.__name__ == chosen]
     if len(own) != 1:
@@ -263,9 +264,9 @@ def _resolve_class_path(named: str) -> CardCondition:
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
         meant = find_closest_name(named, [*by_name])
         raise ValueError(
-            f"{named}: neither an operator nor the path of one.{f' Did you mean {meant}?' if meant else ''} `rlcredit "
-            "list operators` names those that are shipped; a condition ends in .yaml, a file with an operator of one's "
-            "own in .py."
+            f"{named}: neither an operator nor the class path of one.{f' Did you mean {meant}?' if meant else ''} "
+            "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file with an operator in "
+            ".py."
         )
     return _wrap_lone_operator(cls, named, named)
 

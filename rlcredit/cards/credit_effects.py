@@ -47,9 +47,9 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         "more tokens decoded",
         batch.decoded / drawn,
         "times",
-        sentence=f"It has {batch.decoded:,} tokens decoded beside the {drawn:,} of the completions."
+        sentence=f"{batch.decoded:,} extra tokens are decoded, beside the {drawn:,} of the completions."
         if batch.decoded
-        else "It has no tokens decoded beside the completions.",
+        else "No extra tokens are decoded.",
     )
 
 
@@ -82,7 +82,7 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         "moved",
         "credit moved",
         unit="share",
-        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's."
+        sentence=f"{moved['estimate']:.1%} of the credit has another place, or another sign, than the baseline's."
         if ledgers[0].any()
         else "No token is given any credit.",
         **moved,
@@ -91,14 +91,14 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         "moved_within",
         "of it between tokens of one completion",
         unit="share",
-        sentence=f"{within['estimate']:.1%} of what is moved stays inside its completion; the rest changes which "
+        sentence=f"{within['estimate']:.1%} of the moved credit stays inside its completion; the rest changes which "
         "completions count.",
         **within,
     )
     yield from _measure_token_kinds(batch, base, groups)
     at_bound = _measure_saturation(batch)
     if at_bound is not None:
-        sentence = f"{at_bound:.1%} of the tokens with credit have the largest that the stack can give."
+        sentence = f"{at_bound:.1%} of the tokens with credit have the largest credit that the stack can give."
         yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
     without = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
     yield Finding(
@@ -107,7 +107,7 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         without,
         "share",
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
-        sentence=f"{without:.1%} of the tokens are not credited at all.",
+        sentence=f"{without:.1%} of the tokens get no credit at all.",
     )
     yield _measure_logprob_correlation(batch, groups)
 

@@ -49,7 +49,7 @@ def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Ite
         "angle between other prompts",
         floor,
         "degrees",
-        sentence=f"So far two batches of {size} prompts are apart under the baseline.",
+        sentence=f"Under the baseline the gradients of two batches of {size} prompts differ by this angle.",
     )
     ratio = paired_t_test(np.log(lengths[0][there] / lengths[1][there]))
     times = np.exp([ratio.difference, *ratio.interval[:2]])
@@ -105,15 +105,15 @@ def _mean_batch_angle(gradients: NDArray[np.float64]) -> float:
 def _describe_noise_change(low: float, high: float) -> str:
     if low > 0:
         return "There is less noise in its gradient than in the baseline's."
-    return "There is more noise in its gradient." if high < 0 else "No difference of noise is seen."
+    return "There is more noise in its gradient." if high < 0 else "No difference in noise is detected."
 
 
 def _describe_direction(low: float, high: float) -> str:
     if high < 0:
-        return "On average it leads the opposite way."
+        return "On average it points the opposite way."
     if high < 1:
-        return "On average it leads elsewhere than the baseline: part of its effect is bias, not less noise."
-    return "That it leads elsewhere than the baseline on average is not seen."
+        return "On average it points elsewhere than the baseline: part of its effect is bias, not less noise."
+    return "No difference from the baseline's average direction is detected."
 
 
 def _clip_interval(interval: tuple[float, ...] | NDArray[np.float64], low: float, high: float) -> tuple[float, float]:

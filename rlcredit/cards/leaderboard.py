@@ -36,7 +36,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
     """
     write_atomically(folder / "leaderboard.csv", render_csv(rows))
     known = list(correlate_predictors(rows))
-    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier board; this one may have none
+    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier leaderboard; this one may have none
         (folder / name).unlink(missing_ok=True)
     if known:
         write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in known]))
@@ -56,7 +56,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
 def render_leaderboard_table(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table with one line per condition: its paired gain during training on every test policy, best mean first.
 
-    Where nothing was trained, it is a table per organism of what one batch says.
+    Where nothing was trained, there is one table of measurements on one batch per test policy.
     """
     yield from _render_gain_table(rows) if any(map(reconstruct_gain_test, rows)) else _render_measurement_tables(rows)
 

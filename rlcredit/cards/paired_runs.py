@@ -75,6 +75,7 @@ def run_paired_training(
         ValueError: a run failed, or the two cannot be compared.
 
     """
+    both = dict.fromkeys((baseline, condition))
     rates = {each.name: _tune_learning_rate(each, budget, root, slots, threads) for each in both}
     found = {
         each.name: _collect_run_evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)

@@ -22,7 +22,7 @@ PROBES = {
     "confidence": "credit on what is likely, which costs entropy",
     "credit_time": "share of a step",
 }
-"""Findings that are there before any run, with their titles; the last one should foretell nothing."""
+"""Findings that are there before any run, with their titles; the last one should predict nothing."""
 
 FEWEST = 6
 """Conditions with fewer cards have no order to speak of."""
@@ -31,7 +31,7 @@ ALIKE = 0.5
 """Nor have those of which a larger share than this have the very same value."""
 
 Cells = Mapping[tuple[str, str], tuple[float, float]]
-"""A measurement and an outcome, by condition and organism."""
+"""A measurement and an outcome, by condition and test policy."""
 
 
 @dataclass(frozen=True)

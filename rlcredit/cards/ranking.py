@@ -31,10 +31,10 @@ SHOWN = {
     "confidence": ("on the likely", "number"),
     "credit_time": ("of a step", "share"),
 }
-"""Findings on the board, with titles and units."""
+"""Findings on the leaderboard, with titles and units."""
 
 GAIN = "area_gain"
-"""By which rows are ordered, and what is to be foretold: the paired gain over all of training."""
+"""The finding by which rows are ordered, and which is predicted: the paired gain over all of training."""
 
 KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
 
@@ -188,12 +188,12 @@ def summarise_leaderboard(rows: Sequence[Row]) -> str:
     ahead, behind = (
         sum(sign * test.difference > 0 and is_gain_significant(test) for test in cells) for sign in (1, -1)
     )
-    known = [standing for standing in rank_conditions(rows) if standing.mean]
+    known = [ranked for ranked in rank_conditions(rows) if ranked.mean]
     better, worse = ([each.name for each in known if each.is_significant and sign * each.gain > 0] for sign in (1, -1))
     return (
         f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
-        f"each side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of "
-        f"them, {_format_condition_names(better)} above zero and {_format_condition_names(worse)} below."
+        f"each side would if nothing made a difference. After Holm correction over {len(known)} conditions, "
+        f"{_format_condition_names(better)} a positive mean gain and {_format_condition_names(worse)} a negative one."
     )
 
 
@@ -204,5 +204,5 @@ def _average_gain_tests(rows: Sequence[Row]) -> TTest | None:
 
 def _format_condition_names(names: Sequence[str]) -> str:
     if not names:
-        return "none lies"
-    return f"{len(names)} {'lies' if len(names) == 1 else 'lie'} ({', '.join(names)})"
+        return "none has"
+    return f"{len(names)} ({', '.join(names)}) {'has' if len(names) == 1 else 'have'}"

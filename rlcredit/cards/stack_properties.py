@@ -26,7 +26,7 @@ ROUNDING = 1e-5
 Stack = Sequence[CreditOperator]
 
 Found = tuple[bool | None, str]
-"""Whether something holds, None where it is no matter of yes or no, and that in words."""
+"""Whether a property holds, None where neither applies, and the property in words."""
 
 
 def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
@@ -60,14 +60,14 @@ def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
     """Check whether the same batch always gets the same credit."""
     if is_same_credit(stack_advantages(stack, rollout), stack_advantages(stack, rollout)):
         return True, "the same batch gets the same credit"
-    return False, "the same batch gets other credit each time"
+    return False, "the same batch gets different credit each time"
 
 
 def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
     """Check what is remembered from batch to batch, and whether a checkpoint would hold all of it.
 
-    Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
-    as ``state`` is put back.
+    Between two assignments, the operators see the batch with the opposite verdicts; then everything declared as
+    ``state`` is restored.
     """
     copies = copy.deepcopy(list(stack))
     first = _assign_advantages(copies, rollout)
@@ -75,10 +75,10 @@ def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
     for operator, before in zip(copies, stack, strict=True):
         operator.load_state_dict(copy.deepcopy(before.state_dict()))
     if not is_same_credit(first, _assign_advantages(copies, rollout)):
-        return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
+        return False, "credit depends on earlier batches, and no `state` declares it: a continued run would differ"
     if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
-        return None, f"credit may depend on batches before: {'; '.join(kept)}"
-    return True, "credit does not depend on the batches before"
+        return None, f"credit may depend on earlier batches: {'; '.join(kept)}"
+    return True, "credit does not depend on earlier batches"
 
 
 def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
@@ -87,7 +87,7 @@ def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
     order = groups.flip(0).roll(1, dims=1).flatten()
     if is_same_credit(stack_advantages(stack, rollout.select_rows(order)), stack_advantages(stack, rollout)[order]):
         return True, "the order of prompts and of completions does not matter"
-    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
+    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by position"
 
 
 def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
@@ -107,7 +107,7 @@ def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
     alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
     if is_same_credit(alone, stack_advantages(stack, rollout)):
         return True, "every prompt gets the credit that it would get alone"
-    return False, "credit of a prompt depends on the other prompts of the batch"
+    return False, "a prompt's credit depends on the other prompts of the batch"
 
 
 def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
@@ -122,8 +122,11 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     alone.group_size, alone.sources = size - 1, rollout.sources
     alone.correct = joined.correct[~last]
     if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
-        return True, "a completion without a verdict changes nobody's credit"
-    return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
+        return True, "a completion without a verdict changes no other completion's credit"
+    return (
+        False,
+        "credit depends on completions without a verdict, or on noise drawn by position: see `Rollout.counted`",
+    )
 
 
 def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
@@ -153,7 +156,7 @@ CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
     "verdicts": _check_unjudged_completions,
     "rewards": _describe_reward_scaling,
 }
-"""What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""
+"""Checks of a stack that gives the same batch the same credit: whether each holds, and that in words."""
 
 
 CANDIDATES = (0.0, 1.0, math.inf)

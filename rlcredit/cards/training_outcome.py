@@ -66,9 +66,9 @@ class TrainingOutcome:
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
         yield self._find_speed()
         yield self._find_collapses()
-        said = f"The policy ends with {entropy:.3f} nats a token, under the baseline with {other:.3f}."
+        said = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=said)
-        said = f"It learns with {self.rate:g}, the baseline with {self.baseline_rate:g}."
+        said = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
 
     @property
@@ -107,7 +107,7 @@ class TrainingOutcome:
             float(capped[1].mean() + difference.interval.low),
             float(capped[1].mean() + difference.interval.high),
             float(capped[1].mean()),
-            f"Half of what the baseline gains takes {capped[0].mean():.0f} steps, the baseline {capped[1].mean():.0f}"
+            f"Half of the baseline's gain takes {capped[0].mean():.0f} steps, under the baseline {capped[1].mean():.0f}"
             f"{more}.",
         )
 

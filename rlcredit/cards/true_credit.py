@@ -25,7 +25,7 @@ SAID = {
     "wrong_signs": "On {0:.1%} of the {2} tokens that decide it has the wrong sign, the baseline's on {1:.1%}; {3:.1%} "
     "of them have no credit.",
 }
-"""Sentences, by the name of what they are about."""
+"""Sentences, by the name of the finding."""
 
 
 def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
         "tokens that decide",
         decisive / max(1, int(truth.mask.sum())),
         "share",
-        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer beyond doubt.",
+        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer significantly.",
     )
 
 

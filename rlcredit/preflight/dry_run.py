@@ -83,7 +83,10 @@ def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
         key = "model.scheduler"
         scheduler = module.scheduler(optimizer) if module.scheduler else None
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError("ReduceLROnPlateau follows a metric, and is stepped without one. Use another.")
+            raise ValueError(
+                "ReduceLROnPlateau needs a metric and rlcredit steps schedulers without one. "
+                "Use LinearLR or CosineAnnealingLR."
+            )
         for _ in range(min(max(trainer.max_steps, 1), TRIED) if device == "cpu" else 0):
             key = "model.optimizer"
             optimizer.step(lambda: 0.0)

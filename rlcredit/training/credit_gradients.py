@@ -1,4 +1,4 @@
-"""The gradient that other credit would have on the batch at hand, and the step that the optimizer would make of it."""
+"""The gradient that other credit would give on the same batch, and the step that the optimizer would take."""
 
 import copy
 from collections.abc import Mapping, Sequence
