@@ -57,7 +57,8 @@ class CampaignRecord:
             lines = "\n  ".join(changed)
             reused = set(before) == {"declaration"} and {_declaration_key(line) for line in changed} <= REUSABLE
             raise ValueError(
-                f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
+                f"the declaration of campaign {name} has changed after {len(self.content['cells'])} of its runs "
+                "have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
                 f"{self._explain_reuse() if reused else ''}"
             )
@@ -68,9 +69,9 @@ class CampaignRecord:
         """Explain how a campaign of another name reuses the finished runs."""
         root, new = self.path.parent, self.path.parent.with_name("NAME")
         return (
-            f" Its finished runs need not be made again: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
-            "campaign with `name: NAME`. It goes on from the checkpoints there, which takes a finished run seconds; "
-            "what it finds is told of all its runs, those that were known before among them."
+            f" To reuse its finished runs: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
+            "campaign with `name: NAME`. Finished runs are then taken over from their checkpoints in seconds; "
+            "its report covers all runs, including those whose results were known before."
         )
 
     def added_seeds(self, plain: Mapping[str, Any]) -> list[int]:

@@ -74,25 +74,29 @@ def _parse_files(key: str, value: Any) -> tuple[str, ...]:
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in files:
         if not is_existing_file(Path(find_config_file(file))):
-            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths start in {Path.cwd()}.")
+            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
     return tuple(files)
 
 
 def _parse_conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
+        raise ValueError(f"{key}: expected a mapping from names of conditions to their files, got {value!r}.")
     for name in value:
         if name in RESERVED:
-            raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
+            raise ValueError(
+                f"{key}: {name} is the name of a file of the campaign itself. Give the condition another name."
+            )
     return {validate_folder_name(key, name): _parse_files(f"{key}.{name}", files) for name, files in value.items()}
 
 
 def _parse_families(key: str, value: Any) -> dict[str, ComparisonFamily]:
     if not isinstance(value, dict):
-        raise ValueError(f"{key}: expected names and what is compared, got {value!r}.")
+        raise ValueError(f"{key}: expected a mapping from names of families to their comparisons, got {value!r}.")
     for name in value:
         if not isinstance(name, str) or not name.isprintable() or set(name) & set("<>|[]#"):
-            raise ValueError(f"{key}: {name!r} is a heading: one line, without < > | [ ] #.")
+            raise ValueError(
+                f"{key}: {name!r} must be one line without < > | [ ] #, since it becomes a heading of the report."
+            )
     return {name: _parse_family(f"{key}.{name}", family) for name, family in value.items()}
 
 
@@ -101,7 +105,7 @@ def _parse_family(key: str, value: Any) -> ComparisonFamily:
         raise ValueError(f"{key}: expected {{baseline: NAME, conditions: [NAME, ...]}}, got {value!r}.")
     baseline, names = value["baseline"], value["conditions"]
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in [baseline, *names]):
-        raise ValueError(f"{key}: expected names of conditions, at least one of them to compare, got {value!r}.")
+        raise ValueError(f"{key}: expected names of conditions, with at least one to compare, got {value!r}.")
     if len({baseline, *names}) <= len(names):
         raise ValueError(f"{key}: a condition occurs twice. Remove one.")
     return ComparisonFamily(baseline, tuple(names))
@@ -111,7 +115,7 @@ def _parse_seeds(key: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
         raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
-        raise ValueError(f"{key}: {repeated[0]} occurs twice; the same run counted twice is no evidence. Remove one.")
+        raise ValueError(f"{key}: {repeated[0]} occurs twice, and one run must not count twice. Remove one.")
     return tuple(value)
 
 
@@ -275,5 +279,7 @@ def parse_declaration(content: Any) -> CampaignDeclaration:
             raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
     needed = [name for name, field in fields.items() if field.default is field.default_factory]
     if missing := [name for name in needed if name not in content]:
-        raise ValueError(f"{', '.join(missing)}: not declared. What is not fixed before the first run is not a test.")
+        raise ValueError(
+            f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
+        )
     return CampaignDeclaration(**parse_declared_values(content))

@@ -65,7 +65,10 @@ def plan_campaign(
     baseline = resolutions[declaration.baseline]
     evaluations = [plan_text.list_evaluation_steps(resolution) for resolution in resolutions.values()]
     if any(steps != evaluations[0] for steps in evaluations):
-        raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
+        raise ValueError(
+            "trainer.val_check_interval differs between conditions. Give all of them the same value, so that their "
+            "curves can be compared."
+        )
     launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
         name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
@@ -89,8 +92,8 @@ def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str
         for name in members.conditions:
             if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
                 raise ValueError(
-                    f"families.{family}: {declaration.primary} is not one metric in all of it: {'; '.join(reasons)}. "
-                    "Evaluate its conditions alike."
+                    f"families.{family}: {declaration.primary} differs between its conditions: {'; '.join(reasons)}. "
+                    "Evaluate them alike."
                 )
 
 

@@ -85,8 +85,8 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
     """
     if resolution.task.validation_size == 0:
         raise ValueError(
-            "data.init_args.validation_size is 0, but a campaign compares answers to held-out questions of the task "
-            "itself. Hold some out."
+            "data.init_args.validation_size is 0, but a campaign compares answers to the task's own held-out "
+            "questions. Set it above 0."
         )
     steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
     if not every or steps % every:

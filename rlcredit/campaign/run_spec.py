@@ -113,6 +113,6 @@ def render_settings(settings: dict[str, Any]) -> str:
         for part in path:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise ValueError(f"settings: {key} is inside a value that another setting gives. Keep one of them.")
+                raise ValueError(f"settings: {key} lies inside the value of another setting. Keep one of them.")
         place[leaf] = value
     return yaml.safe_dump(nested, sort_keys=False)

@@ -89,7 +89,9 @@ class CardBuilder:
         itself = _drop_condition_name(candidate) == _drop_condition_name(self.baseline)
         batch = base if itself else self._measure_condition(condition, base.truth)
         if batch.rollout.tokens != base.rollout.tokens:
-            raise ValueError(f"{candidate.name} draws other completions than the baseline, with which it is compared.")
+            raise ValueError(
+                f"{candidate.name} samples other completions than the baseline, so that the two cannot be compared."
+            )
         card = Card(
             candidate.name,
             self.organism.name,

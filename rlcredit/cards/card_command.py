@@ -123,7 +123,7 @@ def _refuse_namesakes(conditions: Sequence[CardCondition]) -> None:
     for each in conditions:
         if each.content != (first := by_name[each.name]).content:
             named = f"{shorten_name(first.origin)} and {shorten_name(each.origin)}"
-            raise ValueError(f"{named} differ and are both called {each.name}. Rename one.")
+            raise ValueError(f"{named} are different conditions, both called {each.name}. Rename one.")
 
 
 def _parse_positive_count(text: str) -> int:

@@ -45,7 +45,7 @@ def refuse_incomparable_condition(
         leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
         lines = list_differences(base, leaves, (baseline.name, candidate.name))
         if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
-            raise ValueError(f"{candidate.name} draws other completions than the baseline: {'; '.join(drawn)}.")
+            raise ValueError(f"{candidate.name} samples other completions than the baseline: {'; '.join(drawn)}.")
         if budget.seeds:
             conditions = (
                 TrainingCondition(candidate.name, own, read_learning_rate(leaves)),
@@ -73,5 +73,5 @@ def read_learning_rate(leaves: object) -> float:
     for key in RATE.split("."):
         leaves = leaves.get(key) if isinstance(leaves, dict) else None
     if not isinstance(leaves, (int, float)):
-        raise ValueError(f"{RATE} is not configured; a card gives every condition a learning rate. Set it.")
+        raise ValueError(f"{RATE} is not configured, and a card needs a learning rate for every condition. Set it.")
     return float(leaves)

@@ -73,7 +73,7 @@ class CardCondition:
         now = code_fingerprint.fingerprint_modules(self.modules)
         if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
             raise ValueError(
-                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Begin again."
+                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Run the command again."
             )
 
     def write_files(self, folder: Path) -> Path:
@@ -215,7 +215,7 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
         raise ValueError(f"{shorten_name(path)}: there is no such file.")
     if not path.stem.isidentifier():
         raise ValueError(
-            f"{shorten_name(path)}: Python cannot import a module of this name. Use letters, digits and _ only."
+            f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _ only."
         )
     every = _import_file_operators(path)
     own = [cls for cls in every if not chosen or cls.__name__ == chosen]
@@ -227,7 +227,9 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
     for name, file in found.modules.items():
         beside = path.parent / build_module_path(name, file)
         if beside.is_file() and beside.resolve() != file.resolve():
-            raise ValueError(f"{shorten_name(path)}: Python knows another module {name}, {file}. Rename one of them.")
+            raise ValueError(
+                f"{shorten_name(path)}: another module {name} is imported already, {file}. Rename one of them."
+            )
     return found
 
 
@@ -242,7 +244,7 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
         raise ValueError(f"{shorten_name(path)} cannot be imported: {type(error).__name__}: {error}") from error
     if Path(module.__file__ or "").resolve() != path.resolve():
         raise ValueError(
-            f"{shorten_name(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file."
+            f"{shorten_name(path)}: another module {path.stem} is imported already, {module.__file__}. Rename the file."
         )
     own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
     return [cls for cls in own if issubclass(cls, CreditOperator)]
@@ -265,7 +267,7 @@ def _resolve_class_path(named: str) -> CardCondition:
         meant = find_closest_name(named, [*by_name])
         raise ValueError(
             f"{named}: neither an operator nor the class path of one.{f' Did you mean {meant}?' if meant else ''} "
-            "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file with an operator in "
+            "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file in "
             ".py."
         )
     return _wrap_lone_operator(cls, named, named)

@@ -159,8 +159,8 @@ def _collect_run_evidence(
         now = said.read_bytes()[before:].decode()
         why = [line for line in now.splitlines() if line.startswith("    ")]
         raise ValueError(
-            f"runs of {condition.name} failed{': ' + why[-1].strip() if why else ''}. All of it is in {said}; the same "
-            "command tries again."
+            f"runs of {condition.name} failed{': ' + why[-1].strip() if why else ''}. The whole output is in "
+            f"{said}; the same command tries again."
         )
     return read_campaign_evidence(folder)
 

@@ -46,11 +46,11 @@ def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
     refuse_passwords(merged)
     refuse_special_files(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
-        raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
+        raise ValueError("seed_everything: expected a number, so that the run can be repeated.")
     for key in GROUPS:
         if not isinstance(merged.get(key, {}), (dict, str)):
             if merged[key] is None:
-                raise ValueError(f"{key}: holds nothing. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
+                raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
             raise ValueError(
                 f"{key}: expected a mapping of settings, got {_describe_value(merged[key])}. {_REPAIRS[key]}"
             )
@@ -106,7 +106,7 @@ def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
 
     """
     if isinstance(given.get("replace"), bool):
-        raise ValueError("replace: a file would replace one run after another. Say --replace on the command line.")
+        raise ValueError("replace: in a file it would replace a run at every start. Say --replace on the command line.")
 
 
 def refuse_unusable_values(config: Namespace, roots: Roots) -> None:

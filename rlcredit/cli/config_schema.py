@@ -168,12 +168,12 @@ def _read_config_source(source: str) -> dict[str, Any]:
         if isinstance(value := _read_existing_value(content, path), str) and "\0" in value:
             where = ".".join(map(str, path))
             raise ValueError(
-                f"{shorten_name(source)}: {where}: holds a null byte, which no name or path may. Remove it."
+                f"{shorten_name(source)}: {where}: contains a null byte, which no name or path may. Remove it."
             )
         if not isinstance(path[-1], str) and isinstance(_read_existing_value(content, path[:-1]), dict):
             where = ".".join(map(str, path))
             raise ValueError(
-                f"{shorten_name(source)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it."
+                f"{shorten_name(source)}: {where}: keys must be texts, got {path[-1]!r}. Put quotes around it."
             )
     return content or {}
 

@@ -109,7 +109,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
         checkpoint, run = _find_checkpoint(args.ckpt)
     files = args.config or ([str(run.config)] if run and run.config.is_file() else [])
     if checkpoint and not files:
-        raise ValueError(f"{checkpoint}: no configuration beside it. Name that of its run with --config.")
+        raise ValueError(f"{checkpoint}: there is no configuration beside it. Name the one of its run with --config.")
     if options and not files:
         raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
     if files:
@@ -139,7 +139,7 @@ def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> Named
         raise ValueError("no policy is named. Give --ckpt, --adapter, --model or --config.")
     lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
     if not (path := args.model or base):
-        raise ValueError(f"{adapter}: {CONFIG} names no base model. Name it with --model.")
+        raise ValueError(f"{adapter}: {CONFIG} does not name its base model. Name it with --model.")
     policy = Policy(path, LoRA(**lora))
     policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
     return NamedPolicy(policy, Sampling(), None, policy.path)
@@ -155,7 +155,7 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     folders = (run.checkpoints, path)
     found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
     if found is None:
-        raise ValueError(f"--ckpt: {path} holds no checkpoint that is whole, and no adapter.")
+        raise ValueError(f"--ckpt: {path} holds no intact checkpoint and no adapter.")
     return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
 
 

@@ -54,7 +54,7 @@ def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
     found = load_named_policy(args, options)
     if found.task is None:
-        raise ValueError("the questions are those of a configuration. Name one with --config, or a run with --ckpt.")
+        raise ValueError("questions come from a configuration. Name one with --config, or a run with --ckpt.")
     sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
     asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
     examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]

@@ -122,7 +122,7 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
     sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)
     if repeated := [name for name, count in names.items() if count > 1]:
-        raise ValueError(f"--tasks: {repeated[0]} occurs twice; a task is called by its file. Rename one.")
+        raise ValueError(f"--tasks: {repeated[0]} occurs twice, and tasks are named after their files. Rename one.")
     sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
     return EvaluationRequest(sets, policies, sampling, options.margin)
 
@@ -147,14 +147,18 @@ def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolic
     """Return the policies to evaluate, the one that others are compared with first."""
     who = [_parse_policy_argument(text, options.model) for text in options.trained]
     if not who and options.model is None:
-        raise ValueError("--model: nobody answers. Name a model, or the adapter, checkpoint or run of one.")
+        raise ValueError("--model: no policy is named. Name a model, an adapter, a checkpoint or a run.")
     if options.against == BASE:
         bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
         models = {str(each.build_policy().path) for each in bases}
         if len(models) > 1:
-            raise ValueError(f"--against base: these policies have several, {', '.join(sorted(models))}. Name a path.")
+            raise ValueError(
+                f"--against base: these policies have several base models, {', '.join(sorted(models))}. Name a path."
+            )
         if not who:
-            raise ValueError("--against base: only the base answers. Name an --adapter, a --ckpt or a --run.")
+            raise ValueError(
+                "--against base: there is no policy to compare with it. Name an --adapter, a --ckpt or a --run."
+            )
         who.insert(0, bases[0])
     elif options.against:
         who.insert(0, _parse_policy_argument(options.against, options.model))

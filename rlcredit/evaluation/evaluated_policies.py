@@ -149,7 +149,7 @@ def _read_checkpoint_policy(file: Path) -> EvaluatedPolicy:
 def _read_adapter_policy(folder: Path, model: str | None) -> EvaluatedPolicy:
     lora, base_model = read_adapter_settings(folder)
     if model is None and not base_model:
-        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Say --model.")
+        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Name it with --model.")
     place = folder.resolve()
     name = place.parent.name if place.name == RunFolder(place).adapter.name else place.name
     return EvaluatedPolicy(name, _normalise_policy_settings({"path": base_model, "lora": lora}), folder)
@@ -165,7 +165,7 @@ def _read_policy_settings(file: Path) -> dict[str, Any]:
     config = read_yaml(file)
     model = config.get("model") if isinstance(config, dict) else None
     if not isinstance(model, dict):
-        raise ValueError(f"{shorten_name(file)}: a configuration of a model holds model: {{policy: ...}}.")
+        raise ValueError(f"{shorten_name(file)}: a model's configuration must have the keys model: {{policy: ...}}.")
     return _normalise_policy_settings(model.get("policy") or {})
 
 

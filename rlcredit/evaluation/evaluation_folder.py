@@ -86,12 +86,16 @@ class EvaluationFolder:
         """
         there = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
         if others := [path.name for path in there if path != self.record.lock]:
-            raise ValueError(f"--out: {shorten_name(self.path)} holds something else, {others[0]}. Name a new folder.")
+            raise ValueError(
+                f"--out: {shorten_name(self.path)} holds other files, for instance {others[0]}. Name a new folder."
+            )
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(lock_file(self.record.lock))
             except BlockingIOError:
-                raise ValueError(f"another process writes in {self.path}. Wait for it, or say another --out.") from None
+                raise ValueError(
+                    f"another process writes to {self.path}. Wait for it, or choose another --out."
+                ) from None
             yield
 
     def begin_or_resume(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:

@@ -84,7 +84,7 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
         raise ValueError(f"{file}: {error}") from None
     size = len(task.held_out_set)
     if isinstance(questions, int) and size < questions:
-        raise ValueError(f"--questions: {name} holds out {size} questions, not {questions}. Say --questions all.")
+        raise ValueError(f"--questions: {name} holds out only {size} questions, not {questions}. Say --questions all.")
     if size < 2:
-        raise ValueError(f"{file}: {size} held-out questions; an interval needs at least two.")
+        raise ValueError(f"{file}: an interval needs at least two held-out questions, got {size}.")
     return QuestionSet(name, file, task, questions if isinstance(questions, int) else size)

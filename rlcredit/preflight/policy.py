@@ -125,7 +125,7 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
     """
     if excess := find_resource_excess(attempt, seconds):
         raise ValueError(
-            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at "
+            f"model.policy.path: rendering a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at "
             "fault: repair that file, or take it from where the model was published. Without a template, "
             "model.policy.prompt.chat must be false."
         )

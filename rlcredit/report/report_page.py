@@ -61,7 +61,7 @@ def refuse_foreign_files(out: Path) -> None:
     there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
         raise ValueError(
-            f"--out: {shorten_name(out)} holds something else, {shorten_name(others[0])}. Name a new folder."
+            f"--out: {shorten_name(out)} holds other files, for instance {shorten_name(others[0])}. Name a new folder."
         )
 
 

@@ -72,5 +72,5 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
         return LocalLauncher(environments, forking=True)
 
     if address is not None:
-        raise ValueError(f"--address {address} is that of a cluster. Add --launcher ray.")
+        raise ValueError(f"--address {address} is for clusters. Add --launcher ray.")
     yield share

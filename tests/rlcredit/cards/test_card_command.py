@@ -44,8 +44,8 @@ trainer: {callbacks: [MaxRL]}
     ("text", "message"),
     [
         ("model: {validation: {completions: 8}}", "mine and GRPO are not evaluated alike"),
-        ("model: {sampling: {temperature: 1.5}}", "mine draws other completions than the baseline: model.sampling"),
-        ("data: {init_args: {train_size: 64}}", "mine draws other completions than the baseline: data.init_args"),
+        ("model: {sampling: {temperature: 1.5}}", "mine samples other completions than the baseline: model.sampling"),
+        ("data: {init_args: {train_size: 64}}", "mine samples other completions than the baseline: data.init_args"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_measured(text, message, capsys, tmp_path, monkeypatch):
@@ -60,7 +60,7 @@ def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(NAMESAKE)
     assert run_card_command(["mine.yaml"]) == 2
-    assert "GRPO and mine.yaml differ and are both called GRPO. Rename one." in capsys.readouterr().err
+    assert "GRPO and mine.yaml are different conditions, both called GRPO. Rename one." in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
 
 
