@@ -38,9 +38,9 @@ class CreditOracle(
     only the first one is measured.
 
     Args:
-        every_n_steps: how often.
-        completions: asked about, taken evenly from the mini-batch.
-        samples: continuations per prefix; the cost is their number times the tokens, and is printed first.
+        every_n_steps: Steps from one measurement to the next.
+        completions: Number of completions asked about, taken evenly from the mini-batch.
+        samples: Continuations per prefix; the cost is their number times the tokens, and is printed first.
 
     """
 

@@ -23,8 +23,8 @@ class CorrectnessGate(
     the opening.
 
     Args:
-        threshold: mean reward that opens the gate; at 0 or below it is open from the start.
-        ramp: steps over which lambda rises after the opening; at once if 0.
+        threshold: Mean reward that opens the gate; at 0 or below it is open from the start.
+        ramp: Steps over which lambda rises after the opening; at once if 0.
 
     """
 

@@ -99,7 +99,7 @@ def refuse_invalid_class_path(path: Any) -> None:
     """Refuse a dotted path that cannot name what a configuration describes; nothing is imported for this check.
 
     Args:
-        path: as it was written; one that is no dotted path is left to the parser.
+        path: Path as it was written; one that is no dotted path is left to the parser.
 
     Raises:
         ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
@@ -165,9 +165,9 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 
     Args:
-        config: parsed and not instantiated; what it names has been imported.
-        hint: the type of its place; for a group of arguments, their class.
-        key: of its place.
+        config: Configuration, parsed and not instantiated; what it names has been imported.
+        hint: Type of the place; for a group of arguments, their class.
+        key: Dotted key of the place.
 
     Raises:
         ValueError: names the place and what it accepts.

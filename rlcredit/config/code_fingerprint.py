@@ -51,7 +51,7 @@ def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
     Python's own and those that were installed from elsewhere are left out. Nothing is imported.
 
     Args:
-        paths: of modules, or of what is in them; one that leads nowhere adds nothing.
+        paths: Dotted paths of modules, or of names in them; one that leads nowhere adds nothing.
 
     Returns:
         Their files by their names, sorted.
@@ -83,7 +83,7 @@ def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
     Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
 
     Args:
-        reached: files by the names of their modules.
+        reached: Files by the names of their modules.
 
     """
     return {

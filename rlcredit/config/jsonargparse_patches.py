@@ -25,7 +25,7 @@ def patch_argument_carryover(base: type) -> None:
     the ``name`` of a repository's configuration in another.
 
     Args:
-        base: classes derived from it are treated so; others as jsonargparse does.
+        base: Base class; classes derived from it are treated so, others as jsonargparse does.
 
     """
 

@@ -79,8 +79,8 @@ class OperatorContract:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
 
         Args:
-            above: the largest advantage that can enter, in absolute value like the result.
-            group_size: G.
+            above: Largest advantage that can enter, in absolute value like the result.
+            group_size: Completions per prompt, G.
 
         """
         return math.inf if "advantages" in self.writes else above

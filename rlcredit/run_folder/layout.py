@@ -23,7 +23,7 @@ class RunFolder:
     """The folder of one run: the only place that knows the names in it.
 
     Args:
-        path: of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
+        path: Path of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
 
     """
 
@@ -142,7 +142,7 @@ class RunFolder:
         """Yield what a run has left here, and nothing else: people keep files of their own in folders.
 
         Args:
-            checkpoints: folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         for file in (self.config, self.parameters, self.record, self.status, self.learning_curve, self.adapter):
@@ -183,7 +183,7 @@ class RunFolder:
         """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
 
         Args:
-            checkpoints: folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         folder = checkpoints or self.checkpoints
