@@ -34,7 +34,7 @@ def print_message(sentence: str) -> None:
 
 
 def format_duration(seconds: float) -> str:
-    """Write seconds for people.
+    """Format seconds for people.
 
     Example:
         >>> format_duration(42.4), format_duration(150), format_duration(9000)

@@ -113,7 +113,8 @@ def export_policy(
     Args:
         policy: Policy, loaded; unchanged afterwards.
         folder: Folder that does not exist, or is empty.
-        dtype: Precision of the weights; in any but float32 the sums are rounded, see :meth:`MergedWeights.rounding_error_share`.
+        dtype: Precision of the weights; in any but float32 the sums are rounded, see
+            :meth:`MergedWeights.rounding_error_share`.
         generation: Settings for ``generate``, beside the base's own.
         facts: Rows of the card.
 
