@@ -1,7 +1,88 @@
-"""rlcredit: credit assignment in reinforcement learning with verifiable rewards, as stacks of Lightning callbacks."""
+"""rlcredit: credit assignment in reinforcement learning with verifiable rewards, as stacks of Lightning callbacks.
 
+What a script or a notebook needs is imported from here. Each name imports its module when it is first used, so that
+``import rlcredit`` loads no torch. Operators and probes are in ``callbacks``, losses in :mod:`rlcredit.losses`, further
+tasks in :mod:`rlcredit.tasks`, formulas in :mod:`rlcredit.formulas`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from rlcredit.base.lazy_names import load_lazy_name
 from rlcredit.config.former_names import keep_former_names_importable
 
+if TYPE_CHECKING:
+    from rlcredit.cards.card import Card
+    from rlcredit.credit.contract import StackError
+    from rlcredit.credit.operator import CreditOperator
+    from rlcredit.credit.rollout import Rollout
+    from rlcredit.credit.stack import CreditStack, check_stack
+    from rlcredit.decoding.sampling import Sampling
+    from rlcredit.outputs.held_out import HeldOutVerdicts
+    from rlcredit.policy.policy import LoRA, Policy
+    from rlcredit.record.logger import RunRecord
+    from rlcredit.record.recorded_run import RecordedRun, read_run
+    from rlcredit.run_folder.layout import RunFolder
+    from rlcredit.tasks.reasoning_gym import ReasoningGym
+    from rlcredit.tasks.records import Records
+    from rlcredit.tasks.task import Task
+    from rlcredit.training.dynamic_sampling import DynamicSampling
+    from rlcredit.training.module import PolicyModule
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Card",
+    "CreditOperator",
+    "CreditStack",
+    "DynamicSampling",
+    "HeldOutVerdicts",
+    "LoRA",
+    "Policy",
+    "PolicyModule",
+    "ReasoningGym",
+    "RecordedRun",
+    "Records",
+    "Rollout",
+    "RunFolder",
+    "RunRecord",
+    "Sampling",
+    "StackError",
+    "Task",
+    "check_stack",
+    "read_run",
+]
+
+_MODULES = {
+    "Card": "rlcredit.cards.card",
+    "CreditOperator": "rlcredit.credit.operator",
+    "CreditStack": "rlcredit.credit.stack",
+    "DynamicSampling": "rlcredit.training.dynamic_sampling",
+    "HeldOutVerdicts": "rlcredit.outputs.held_out",
+    "LoRA": "rlcredit.policy.policy",
+    "Policy": "rlcredit.policy.policy",
+    "PolicyModule": "rlcredit.training.module",
+    "ReasoningGym": "rlcredit.tasks.reasoning_gym",
+    "RecordedRun": "rlcredit.record.recorded_run",
+    "Records": "rlcredit.tasks.records",
+    "Rollout": "rlcredit.credit.rollout",
+    "RunFolder": "rlcredit.run_folder.layout",
+    "RunRecord": "rlcredit.record.logger",
+    "Sampling": "rlcredit.decoding.sampling",
+    "StackError": "rlcredit.credit.contract",
+    "Task": "rlcredit.tasks.task",
+    "check_stack": "rlcredit.credit.stack",
+    "read_run": "rlcredit.record.recorded_run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name when it is first used."""
+    return load_lazy_name(__name__, _MODULES, name)
+
+
+def __dir__() -> list[str]:
+    """List what is public, for completion in an editor or a notebook."""
+    return sorted({*globals(), *__all__})
+
 
 keep_former_names_importable()

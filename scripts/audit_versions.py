@@ -83,7 +83,7 @@ def find_unconstrained_versions(lines: Sequence[str]) -> Iterator[str]:
     """Yield a sentence for every installed version that is not that of the constraints.
 
     Args:
-        lines: of the file.
+        lines: Lines of the constraints file.
 
     """
     for line in lines:

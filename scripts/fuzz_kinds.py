@@ -40,10 +40,10 @@ class FuzzedInput:
     """A kind of input.
 
     Args:
-        name: in the table.
-        share: of all inputs.
-        prepared: makes a sound input, and what lies around it, in the working directory.
-        attempt: changes it, and returns what a command line does with it.
+        name: Name in the table.
+        share: Share of all inputs.
+        prepared: Function that makes a sound input, and what lies around it, in the working directory.
+        attempt: Function that changes the input, and returns what a command line does with it.
 
     """
 

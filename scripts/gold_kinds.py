@@ -33,9 +33,9 @@ class GoldCollection(NamedTuple):
     r"""What stands in brackets, or, without them, in a list.
 
     Attributes:
-        opened: the opening bracket, with its ``\left``; empty for a list without brackets.
-        items: what commas part.
-        closed: the closing bracket.
+        opened: Opening bracket, with its ``\left``; empty for a list without brackets.
+        items: Items between commas.
+        closed: Closing bracket.
 
     """
 

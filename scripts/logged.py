@@ -11,10 +11,10 @@ class LoggedMetric(NamedTuple):
     """The values of a metric in a run.
 
     Args:
-        condition: of the run.
-        seed: of the run.
-        metric: its name.
-        values: by step.
+        condition: Condition of the run.
+        seed: Seed of the run.
+        metric: Name of the metric.
+        values: Values by step.
 
     """
 

@@ -79,8 +79,8 @@ class BatchGradients(CreditOperator, reads="advantages tokens", writes="advantag
     It leaves no credit, so that the step which follows costs nothing.
 
     Args:
-        stacks: by name.
-        size: prompts of a batch; left-over prompts are dropped.
+        stacks: Stacks by name.
+        size: Prompts per batch; left-over prompts are dropped.
 
     """
 

@@ -47,10 +47,10 @@ def read_golds(path: Path, column: str | None, form: AnswerFormat | None) -> lis
     """Return the distinct golds of a file; lists of several alternatives are left out.
 
     Args:
-        path: of the file.
-        column: of the answers; the first of :data:`COLUMNS` that a record has if None.
-        form: in which a worked solution states its answer. If None, ``####`` and, in a column of solutions, a box are
-            found, and all else is the answer itself.
+        path: Path of the file.
+        column: Column of the answers; the first of :data:`COLUMNS` that a record has if None.
+        form: Format in which a worked solution states its answer. If None, ``####`` and, in a column of solutions, a
+            box are found, and all else is the answer itself.
 
     """
     golds = dict[str, None]()
@@ -76,9 +76,9 @@ def rewrite_golds(golds: Sequence[str], per_rewrite: int, seed: int) -> list[Rew
     """Return every rewrite of as many golds as it applies to, at most so many of each.
 
     Args:
-        golds: distinct.
-        per_rewrite: cases at most.
-        seed: of their choice.
+        golds: Golds, all different.
+        per_rewrite: Most cases per rewrite.
+        seed: Seed of their choice.
 
     """
     cases = []

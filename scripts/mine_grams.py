@@ -53,10 +53,10 @@ def frequent_clusters(
     """Return the ``share`` of clusters that occur in most solutions, the most frequent first.
 
     Args:
-        solutions: the grams of each solution.
-        labels: cluster of each gram.
-        share: of the clusters, in (0, 1].
-        most: clusters that occur in a larger share of the solutions are left out.
+        solutions: Grams of each solution.
+        labels: Cluster of each gram.
+        share: Share of the clusters that is returned, in (0, 1].
+        most: Largest share of the solutions in which a returned cluster may occur.
 
     Example:
         >>> solutions, labels = [{"a", "b"}, {"a"}, {"c"}], {"a": 0, "b": 0, "c": 1}

@@ -116,11 +116,11 @@ class PolicyRecipe:
     """What a policy is made of.
 
     Args:
-        task: name of the reasoning-gym set.
-        config: of the set.
-        writer: of traces.
-        pieces: into which text is cut before pairs of bytes are merged.
-        tokens: of a trace, about; a constant factor of the loss.
+        task: Name of the reasoning-gym set.
+        config: Parameters of the data set.
+        writer: Function that makes the writer of traces.
+        pieces: Pattern of the pieces into which text is cut before pairs of bytes are merged.
+        tokens: Approximate tokens per trace; a constant factor of the loss.
 
     """
 

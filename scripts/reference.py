@@ -113,6 +113,8 @@ def render_class_entry(kind: type) -> str:
         for p in parse_parameters(docstring)
     ]
     parts += ["\n".join(parameters)] if parameters else []
+    if neutral := getattr(kind, "neutral", None):
+        parts.append(f"It does nothing with `{', '.join(f'{name}={value!r}' for name, value in neutral.items())}`.")
     path = Path(inspect.getfile(kind)).relative_to(ROOT).as_posix()
     return "\n\n".join([*filter(None, parts), f"Code: [{path}](../../{path})"])
 

@@ -76,9 +76,9 @@ class SoakAttempt:
     """One start of the command.
 
     Attributes:
-        fault: what was to happen in it.
-        status: how it ended; negative for a signal, None if it had to be ended.
-        happened: whether the fault did.
+        fault: Fault that was to happen in it.
+        status: Exit status; negative for a signal, None if it had to be ended.
+        happened: Whether the fault happened.
 
     """
 
@@ -91,10 +91,10 @@ def attempt_run(folder: Path, stack: str, fault: InjectedFault | None, calls: Pa
     """Start the command once in a folder, in a fork of this process, which has everything imported.
 
     Args:
-        folder: where to run.
-        stack: one of ``STACKS``.
-        fault: what is to happen, if anything.
-        calls: a file for the number of calls of each phase.
+        folder: Folder to run in.
+        stack: Name of the stack, one of ``STACKS``.
+        fault: Fault that is to happen, if any.
+        calls: File for the number of calls of each phase.
 
     """
     sys.stdout.flush()

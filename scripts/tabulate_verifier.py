@@ -19,8 +19,8 @@ def count_misses(rows: Sequence[Row], right: str = "right") -> tuple[int, int]:
     """Return how many cases are judged otherwise than they should be, and of how many.
 
     Args:
-        rows: of one kind, ``equal`` or ``different``.
-        right: column that counts the cases judged right.
+        rows: Rows of one kind, ``equal`` or ``different``.
+        right: Column that counts the cases judged right.
 
     """
     cases, judged = (sum(int(row[name]) for row in rows) for name in ("cases", right))

@@ -31,8 +31,8 @@ class TraceWriter:
     """One writer of traces; ``habits`` are the probabilities that make the organism.
 
     Args:
-        rng: the source of every choice.
-        habits: see :data:`HABITS`.
+        rng: Source of every random choice.
+        habits: Probabilities of the writer's choices, see :data:`HABITS`.
 
     """
 

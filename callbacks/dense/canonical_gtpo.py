@@ -27,13 +27,13 @@ def canonical_gtpo_advantages(
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        alpha1: what every token of an answer gets; over its ``own`` set it cancels.
-        alpha2: what is shared out by entropy; 0 makes tokens alike.
-        norm_set: over which tokens to standardise.
-        floor: smallest entropy; a wrong token that is certain takes nearly all of its position's malus.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        alpha1: Reward that every token of an answer gets; over its ``own`` set it cancels.
+        alpha2: Reward that is shared out by entropy; 0 makes all tokens alike.
+        norm_set: Tokens over which rewards are standardised.
+        floor: Smallest entropy; a wrong token that is certain takes nearly all of its position's malus.
 
     Returns:
         Shape ``(B, T)``; zero for completions without a verdict.
@@ -52,10 +52,10 @@ class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="adva
     ``against_outcome_fraction`` shows.
 
     Args:
-        alpha1: what every token of an answer gets. The paper uses 1.
-        alpha2: what is shared out by entropy. The paper uses 0.1.
+        alpha1: Reward that every token of an answer gets. The paper uses 1.
+        alpha2: Reward that is shared out by entropy. The paper uses 0.1.
         norm_set: ``all`` or ``own``.
-        floor: smallest entropy. The paper uses 1e-8.
+        floor: Smallest entropy. The paper uses 1e-8.
 
     """
 

@@ -30,7 +30,7 @@ def optimal_baseline_credit(credit: Tensor, logprobs: Tensor) -> Tensor:
     likely token are not told apart, and where k tokens are equally likely it is shorter by the factor 1 / (k - 1).
 
     Args:
-        credit: value behind the token less that of its prefix, shape ``(B, T)``.
+        credit: Value behind the token less that of its prefix, shape ``(B, T)``.
         logprobs: :math:`\log \pi_t` of the token, shape ``(B, T)``.
 
     Returns:
@@ -58,8 +58,9 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     without verdict gets nothing.
 
     Args:
-        samples: continuations per prefix.
-        cuts: what a segment is: a ``token``, a ``sentence``, or a planning ``phrase`` and what lies between two.
+        samples: Continuations per prefix.
+        cuts: Segments that get credit: each ``token``, each ``sentence``, or each planning ``phrase`` and what lies
+            between two.
         baseline: ``value``, or for tokens ``optimal``, which leaves the gradient less noise; see
             :func:`callbacks.dense.monte_carlo_credit.optimal_baseline_credit`.
 

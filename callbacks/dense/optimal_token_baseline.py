@@ -22,12 +22,12 @@ def optimal_token_advantages(
     the gradient of :math:`\log \pi_k` with respect to the logits. Where all W are zero, the baseline is the mean.
 
     Args:
-        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
-        judged: false where there was no verdict; such rows get zero and enter no baseline, shape ``(B,)``.
-        old_logprobs: of the sampled token, shape ``(B, T)``.
-        sum_pi_squared: of the distribution it was drawn from, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
+        rewards: Reward of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
+        judged: False where there was no verdict; such rows get zero and enter no baseline, shape ``(B,)``.
+        old_logprobs: Log-probability of the sampled token when it was drawn, shape ``(B, T)``.
+        sum_pi_squared: Sum of squared probabilities of the distribution the token was drawn from, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
 
     Returns:
         Shape ``(B, T)``; zero in groups of equal rewards.

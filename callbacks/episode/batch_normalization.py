@@ -21,8 +21,8 @@ def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:
     completion whose advantage happens to be zero is part of the mean.
 
     Args:
-        advantages: shape ``(B, T)``.
-        mask: true on the tokens that count and change, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        mask: True on the tokens that count and change, shape ``(B, T)``.
 
     Returns:
         Shape ``(B, T)``, as before outside the mask.

@@ -18,8 +18,8 @@ def grpo_advantages(rewards: Tensor, group_size: int, normalize_std: bool = Fals
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
-        group_size: G.
-        normalize_std: divide by the standard deviation of the group.
+        group_size: Completions per prompt, G.
+        normalize_std: Whether to divide by the standard deviation of the group.
 
     Returns:
         Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict.
@@ -40,7 +40,7 @@ class GRPO(CreditOperator, reads="judged rewards", writes="advantages"):
     """Give every token of a completion :func:`grpo_advantages`.
 
     Args:
-        normalize_std: divide by the standard deviation of the group, as the first GRPO did.
+        normalize_std: Whether to divide by the standard deviation of the group, as the first GRPO did.
 
     """
 

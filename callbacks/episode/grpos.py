@@ -27,13 +27,13 @@ def grpo_s_advantages(
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        beta1: what every answer gets; over its ``own`` set it cancels.
-        beta2: what is shared out by entropy.
-        norm_set: over which completions to standardise.
-        floor: smallest mean entropy.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        beta1: Reward that every answer gets; over its ``own`` set it cancels.
+        beta2: Reward that is shared out by entropy.
+        norm_set: Completions over which rewards are standardised.
+        floor: Smallest mean entropy.
 
     Returns:
         Shape ``(B,)``; zero for completions without a verdict.
@@ -51,10 +51,10 @@ class GRPOS(CreditOperator, reads="correct entropy judged", writes="advantages")
     The paper's loss weighs a completion by the mean ratio of its tokens, which on policy is one.
 
     Args:
-        beta1: what every answer gets. The paper uses 1.
-        beta2: what is shared out by entropy. The paper uses 0.1.
+        beta1: Reward that every answer gets. The paper uses 1.
+        beta2: Reward that is shared out by entropy. The paper uses 0.1.
         norm_set: ``all`` keeps the outcome of mixed groups, ``own`` follows the equation to the letter and loses it.
-        floor: smallest mean entropy. The paper uses 1e-8.
+        floor: Smallest mean entropy. The paper uses 1e-8.
 
     """
 

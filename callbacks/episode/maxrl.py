@@ -16,9 +16,10 @@ def maxrl_advantages(rewards: Tensor, group_size: int, eps: float = 1e-6) -> Ten
     One success among G gets G - 1. Inside one group it is GRPO times a factor; across groups the factors differ.
 
     Args:
-        rewards: non-negative, NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
-        group_size: G.
-        eps: added to the mean; groups whose mean is not above it get zeros.
+        rewards: Reward of each completion, non-negative, NaN where there was no verdict, shape ``(B,)``, groups of
+            ``group_size`` neighbours.
+        group_size: Completions per prompt, G.
+        eps: Number added to the mean; groups whose mean is not above it get zeros.
 
     Returns:
         Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict.
@@ -37,7 +38,7 @@ class MaxRL(CreditOperator, reads="correct judged", writes="advantages"):
     """Give every token of a completion :func:`maxrl_advantages`.
 
     Args:
-        eps: added to the mean reward of a group.
+        eps: Number added to the mean reward of a group.
 
     """
 

@@ -22,9 +22,10 @@ def pass_at_k_advantages(rewards: Tensor, group_size: int, k: int) -> Tensor:
     interpolated: a group's mean gets zero.
 
     Args:
-        rewards: in [0, 1], NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
-        group_size: G.
-        k: tries, at most G.
+        rewards: Reward of each completion in [0, 1], NaN where there was no verdict, shape ``(B,)``, groups of
+            ``group_size`` neighbours.
+        group_size: Completions per prompt, G.
+        k: Number of tries k, at most G.
 
     Returns:
         Advantages, shape ``(B,)``; they sum to zero in every group.
@@ -56,7 +57,7 @@ class PassAtK(CreditOperator, reads="correct judged", writes="advantages"):
     """Give every token of a completion :func:`pass_at_k_advantages`.
 
     Args:
-        k: tries.
+        k: Number of tries k.
 
     """
 

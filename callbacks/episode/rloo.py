@@ -17,7 +17,7 @@ def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
-        group_size: G, at least 2.
+        group_size: Completions per prompt G, at least 2.
 
     Returns:
         Advantages, shape ``(B,)``; they sum to zero in every group, and are zero without a verdict and where it is the

@@ -25,7 +25,7 @@ def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:
     Yu et al. (2025, arXiv:2503.14476, DAPO).
 
     Args:
-        lengths: tokens per completion, shape ``(B,)``.
+        lengths: Tokens per completion, shape ``(B,)``.
         max_tokens: :math:`L_{max}`.
         cache: :math:`L_{cache}`.
 
@@ -41,17 +41,17 @@ def overlong_penalty(lengths: Tensor, max_tokens: int, cache: int) -> Tensor:
     return ((max_tokens - cache - lengths) / cache).clamp(-1, 0)
 
 
-class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards"):
+class SoftOverlong(CreditOperator, reads="judged rewards", writes="rewards", neutral={"factor": 0.0}):
     """Add ``factor`` times :func:`overlong_penalty` to the rewards. Put it above the operator that reads them.
 
     Verdicts do not change: ``MaxRL`` and ``PassAtK``, whose theory assumes right and wrong, and every gate and probe
     read ``correct`` and do not see the penalty. A completion without a verdict keeps the mean of its group's others.
 
     Args:
-        factor: the most that is lost; 0 is the identity. DAPO takes 1 from rewards of 1 and -1, half of their
+        factor: Largest reward that is lost; 0 is the identity. DAPO takes 1 from rewards of 1 and -1, half of their
             distance; where right is 1 and wrong 0, half of the distance is 0.5.
-        max_tokens: the limit; ``model.sampling.max_tokens`` if None. DAPO uses 20480.
-        cache: how many tokens before it the penalty begins; a fifth of it if None, as DAPO's 4096 are.
+        max_tokens: Limit of the length; ``model.sampling.max_tokens`` if None. DAPO uses 20480.
+        cache: Number of tokens before the limit at which the penalty begins; a fifth of it if None, as DAPO's 4096 are.
 
     """
 

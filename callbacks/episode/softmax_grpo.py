@@ -19,10 +19,10 @@ def softmax_advantages(rewards: Tensor, judged: Tensor, group_size: int, tau: fl
     falling temperature it becomes MaxRL; with rising temperature GRPO (mean-only) divided by tau.
 
     Args:
-        rewards: shape ``(B,)``, groups of ``group_size`` neighbours.
-        judged: false where there is no verdict, shape ``(B,)``; the others share the softmax, and G counts them.
-        group_size: G.
-        tau: temperature, in units of reward.
+        rewards: Reward of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
+        judged: False where there is no verdict, shape ``(B,)``; the others share the softmax, and G counts them.
+        group_size: Completions per prompt, G.
+        tau: Temperature, in units of reward.
 
     Returns:
         Advantages, shape ``(B,)``; they sum to zero in every group, and are zero where its rewards are equal and where
@@ -46,7 +46,7 @@ class SoftmaxGRPO(CreditOperator, reads="judged rewards", writes="advantages"):
     """Give every token of a completion :func:`softmax_advantages`.
 
     Args:
-        tau: temperature. The paper uses 0.1 and 0.3 for rewards in [0, 1].
+        tau: Temperature. The paper uses 0.1 and 0.3 for rewards in [0, 1].
 
     """
 

@@ -28,7 +28,7 @@ class MinedGrams(CreditOperator, reads="tokens", writes="plan_mask"):
     ``scripts/mine_grams.py`` writes the file, from the completion tables of a run.
 
     Args:
-        path: a JSON file with a list of phrases under ``grams``; that of the embedded policy if None.
+        path: JSON file with a list of phrases under ``grams``; that of the embedded policy if None.
 
     """
 

@@ -14,9 +14,9 @@ def rotated_plan_mask(plan_mask: Tensor, mask: Tensor, shifts: Tensor) -> Tensor
     """Rotate each completion's planning mask along the completion.
 
     Args:
-        plan_mask: true on planning tokens, shape ``(B, T)``.
-        mask: true on sampled tokens, a prefix of each row, shape ``(B, T)``.
-        shifts: by how many tokens, shape ``(B,)`` int64.
+        plan_mask: True on planning tokens, shape ``(B, T)``.
+        mask: True on sampled tokens, a prefix of each row, shape ``(B, T)``.
+        shifts: Number of tokens by which each mask is rotated, shape ``(B,)`` int64.
 
     Returns:
         Boolean, shape ``(B, T)``, with as many true positions in every row as before.
@@ -39,7 +39,8 @@ class RandomPlanner(CreditOperator, reads="step plan_mask", writes="plan_mask"):
     at the ends. Their positions carry no information, so what a stack gains with this operator is not due to planning.
 
     Args:
-        seed: tells the rotations of two random planners apart; they also depend on the run's seed, step and row.
+        seed: Number that tells the rotations of two random planners apart; they also depend on the run's seed, step and
+            row.
 
     """
 

@@ -41,12 +41,12 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
     window is encoded twice. It runs on the device of the rollout.
 
     Args:
-        threshold: by how much planning must be nearer.
-        minimum: how near it must be at all.
-        window: words per window.
-        stride: words from one window to the next.
-        anchors: a TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
-        model: of sentence-transformers; the extra ``offline`` ships the default.
+        threshold: How much nearer to planning than to execution a window must be, in cosine similarity.
+        minimum: Smallest cosine similarity to planning that a marked window must exceed.
+        window: Words per window.
+        stride: Words from one window to the next.
+        anchors: TOML file with lists of sentences, ``planning`` and ``execution``; those of the package if None.
+        model: Name or path of a sentence-transformers model; the extra ``offline`` ships the default.
 
     """
 
@@ -84,8 +84,8 @@ class SemanticPlanner(CreditOperator, reads="tokens", writes="plan_mask", costly
         """Return the windows of every text that plan; ``judge.load_encoder`` has read the encoder.
 
         Args:
-            texts: of whole completions.
-            device: of the encoder.
+            texts: Texts of whole completions.
+            device: Device that the encoder runs on.
 
         """
         windows = [word_windows(text, self.window, self.stride) for text in texts]

@@ -23,7 +23,7 @@ class StrategicGrams(CreditOperator, reads="tokens", writes="plan_mask", usual=T
     arXiv:2509.03646).
 
     Args:
-        phrases: words separated by spaces; the 18 of the SEPA paper if None. An empty list marks nothing.
+        phrases: Phrases, each words separated by spaces; the 18 of the SEPA paper if None. An empty list marks nothing.
 
     """
 

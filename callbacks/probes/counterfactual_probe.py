@@ -33,8 +33,9 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
     under ``probes/``. Compare the angles with ``NoiseFloor``.
 
     Args:
-        stacks: names and lists of operators.
-        every_n_steps: how often; one more forward and one backward pass per stack, this one included, each time.
+        stacks: Stacks to compare with, each a name and a list of operators.
+        every_n_steps: Steps from one measurement to the next; each takes one more forward and one backward pass per
+            stack, this one included.
 
     """
 

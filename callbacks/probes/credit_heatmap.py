@@ -31,8 +31,9 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
     draws what it sampled. Its place in the list does not matter.
 
     Args:
-        every_n_steps: how often, besides the last step.
-        completions: taken evenly from the batch, or the first of those that the oracle was asked about.
+        every_n_steps: Steps from one page to the next; the last step writes one too.
+        completions: Number of completions, taken evenly from the batch, or the first of those that the oracle was asked
+            about.
 
     """
 

@@ -11,14 +11,7 @@ from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
-from rlcredit.oracle import Oracle, TrueCredit
-from rlcredit.oracle.credit_agreement import (
-    credit_fork_mask,
-    measure_credit_cosines,
-    measure_credit_detection,
-    measure_token_information,
-    measure_wrong_signs,
-)
+from rlcredit.oracle import Oracle, TrueCredit, credit_agreement
 from rlcredit.record.artifacts import publish_text
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
@@ -45,9 +38,9 @@ class CreditOracle(
     only the first one is measured.
 
     Args:
-        every_n_steps: how often.
-        completions: asked about, taken evenly from the mini-batch.
-        samples: continuations per prefix; the cost is their number times the tokens, and is printed first.
+        every_n_steps: Steps from one measurement to the next.
+        completions: Number of completions asked about, taken evenly from the mini-batch.
+        samples: Continuations per prefix; the cost is their number times the tokens, and is printed first.
 
     """
 
@@ -79,36 +72,33 @@ class CreditOracle(
         )
         truth = oracle.credit(rollout, rows, self.samples)
         rollout.truth = truth
+        information = credit_agreement.measure_token_information(truth, rollout.entropy[rows].cpu())
         metrics = {
             "decoded_tokens": float(oracle.decoded),
             "value": truth.values[:, 0].mean().item(),
             "credit_square": truth.square[truth.mask].mean().item(),
             "error_square": truth.error[truth.mask].square().mean().item(),
-            "fork_fraction": credit_fork_mask(truth)[truth.mask].double().mean().item(),
-            **{
-                f"verdict_{name}": value
-                for name, value in measure_token_information(truth, rollout.entropy[rows].cpu()).items()
-            },
+            "fork_fraction": credit_agreement.credit_fork_mask(truth)[truth.mask].double().mean().item(),
+            **{f"verdict_{name}": value for name, value in information.items()},
         }
         ledgers = {label: ledger[rows].cpu() for label, ledger in rollout.trail}
         for label, ledger in ledgers.items():
-            agreement = {**measure_credit_cosines(truth, ledger), **measure_wrong_signs(truth, ledger)}
-            metrics |= {f"{label}_{name}": value for name, value in agreement.items()}
+            for measure in (credit_agreement.measure_credit_cosines, credit_agreement.measure_wrong_signs):
+                metrics |= {f"{label}_{name}": value for name, value in measure(truth, ledger).items()}
         for name, scores in {**ledgers, **self._collect_signals(rollout, rows)}.items():
-            metrics |= {f"{name}_{kind}": value for kind, value in measure_credit_detection(truth, scores).items()}
+            detection = credit_agreement.measure_credit_detection(truth, scores)
+            metrics |= {f"{name}_{kind}": value for kind, value in detection.items()}
         self._publish_table(trainer, rollout, rows, truth, ledgers)
         return metrics
 
     def _collect_signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
         """The signals that may find decisive tokens."""
-        chance = token_uniforms(
-            self.run_seed, rollout.step, stream_number("CreditOracle"), rollout.mask.shape, rollout.group_size
-        )
+        stream = stream_number("CreditOracle")
         signals = {
             "surprisal": surprisal(rollout.old_logprobs),
             "entropy": rollout.entropy,
             "predictive_variance": predictive_variance(rollout.old_logprobs),
-            "random": chance,
+            "random": token_uniforms(self.run_seed, rollout.step, stream, rollout.mask.shape, rollout.group_size),
         }
         if rollout.plan_mask.any():
             signals["planning"] = rollout.plan_mask.float()

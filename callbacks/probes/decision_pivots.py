@@ -13,8 +13,8 @@ def local_maxima(values: Tensor, mask: Tensor) -> Tensor:
     """Mark values that exceed both neighbours; the first and the last token need to exceed only their one neighbour.
 
     Args:
-        values: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        values: One value per token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Example:
         >>> import torch

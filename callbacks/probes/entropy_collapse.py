@@ -15,7 +15,7 @@ def exponential_law(sums: Tensor) -> tuple[float, float, float]:
     r"""Fit :math:`R = -a e^H + b` by least squares.
 
     Args:
-        sums: of 1, x, y, xx, xy and yy over the points, :math:`x = e^H` and y the reward, shape ``(6,)`` float64.
+        sums: Sums of 1, x, y, xx, xy and yy over the points, :math:`x = e^H` and y the reward, shape ``(6,)`` float64.
 
     Returns:
         a, b and the share of variance explained; zeros while entropy has not varied.

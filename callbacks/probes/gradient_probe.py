@@ -37,7 +37,7 @@ class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step"
     much the change reweights completions, the second how much it selects tokens. Compare all with ``NoiseFloor``.
 
     Args:
-        every_n_steps: how often; one more forward and three backward passes each time.
+        every_n_steps: Steps from one measurement to the next; each takes one more forward and three backward passes.
 
     """
 

@@ -18,11 +18,11 @@ def split_half_cosines(products: Tensor, draws: int, seed: int, resample: bool =
     """Return cosines between the summed gradients of two disjoint halves of the prompts.
 
     Args:
-        products: inner products of the prompts' gradients, shape ``(P, P)``.
-        draws: random halvings.
-        seed: of the halvings.
-        resample: draw each half's prompts again with replacement (bootstrap), so that the spread is that over prompts
-            and not over halvings alone. A prompt is never in both halves.
+        products: Inner products of the prompts' gradients, shape ``(P, P)``.
+        draws: Number of random halvings.
+        seed: Seed of the random halvings.
+        resample: Whether to draw each half's prompts again with replacement (bootstrap), so that the spread is that
+            over prompts and not over halvings alone. A prompt is never in both halves.
 
     Returns:
         Shape ``(draws,)``; zero where a half has no gradient.
@@ -56,7 +56,7 @@ def signal_to_noise(products: Tensor) -> float:
     The numerator is unbiased, and so may be negative where there is little signal.
 
     Args:
-        products: inner products of the prompts' gradients, shape ``(P, P)``, P at least two.
+        products: Inner products of the prompts' gradients, shape ``(P, P)``, P at least two.
 
     Example:
         >>> import torch
@@ -90,8 +90,9 @@ class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", c
     the expected gradient over the variance of this batch's. Each process uses its own prompts.
 
     Args:
-        every_n_steps: how often; one forward and one backward pass over every prompt's completions each time.
-        draws: halvings, and bootstrap samples.
+        every_n_steps: Steps from one measurement to the next; each takes one forward and one backward pass over every
+            prompt's completions.
+        draws: Number of halvings, and of bootstrap samples.
 
     """
 

@@ -30,9 +30,9 @@ class QuadrantStats(
     group: what finite batches and prompts of unequal difficulty yield by themselves.
 
     Args:
-        threshold: high entropy is at least the ``mean``, at least the ``median``, or the ``top`` share.
-        scope: of the mean, the median or the share.
-        share: used by ``top`` only.
+        threshold: What counts as high entropy: at least the ``mean``, at least the ``median``, or the ``top`` share.
+        scope: Tokens over which the mean, the median or the share is taken.
+        share: Share of the tokens, used by ``top`` only.
 
     """
 

@@ -22,7 +22,7 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
     the run and of its MLflow page; with several processes, the tokens that the first one sampled.
 
     Args:
-        every_n_steps: how often, besides the last step.
+        every_n_steps: Steps from one histogram to the next; the last step draws one too.
 
     """
 

@@ -25,8 +25,8 @@ class TopTokens(CreditOperator, reads="advantages correct entropy judged old_log
     table of its MLflow page; with several processes, of the tokens that the first one sampled.
 
     Args:
-        every_n_steps: how often, besides the last step.
-        tokens: rows of either kind.
+        every_n_steps: Steps from one table to the next; the last step writes one too.
+        tokens: Rows of either kind.
 
     """
 

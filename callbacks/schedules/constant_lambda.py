@@ -4,11 +4,11 @@ from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 
 
-class ConstantLambda(CreditOperator, writes="sepa_lambda"):
+class ConstantLambda(CreditOperator, writes="sepa_lambda", neutral={"value": 0.0}):
     """Set lambda to one value, at every step.
 
     Args:
-        value: in [0, 1]; 0 turns off what reads it.
+        value: Value of lambda in [0, 1]; 0 turns off the operators that read it.
 
     """
 

@@ -6,7 +6,13 @@ from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.ramps import linear_ramp
 
 
-class CorrectnessGate(CreditOperator, reads="step correct judged sepa_lambda", writes="sepa_lambda", state="opened_at"):
+class CorrectnessGate(
+    CreditOperator,
+    reads="step correct judged sepa_lambda",
+    writes="sepa_lambda",
+    state="opened_at",
+    neutral={"threshold": 0.0},
+):
     """Hold lambda at zero until the policy first solves ``threshold`` of a batch; from then on leave it as it is.
 
     The gate of the SEPA paper. Completions without a verdict do not count. A batch opens the gate for the steps
@@ -17,8 +23,8 @@ class CorrectnessGate(CreditOperator, reads="step correct judged sepa_lambda", w
     the opening.
 
     Args:
-        threshold: mean reward that opens the gate; at 0 or below it is open from the start.
-        ramp: steps over which lambda rises after the opening; at once if 0.
+        threshold: Mean reward that opens the gate; at 0 or below it is open from the start.
+        ramp: Steps over which lambda rises after the opening; at once if 0.
 
     """
 

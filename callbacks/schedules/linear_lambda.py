@@ -9,8 +9,8 @@ class LinearLambda(CreditOperator, reads="step", writes="sepa_lambda", usual=Tru
     """Set lambda to :func:`rlcredit.formulas.ramps.linear_ramp` of the step; the schedule of the SEPA paper.
 
     Args:
-        delay: the last step that sees zero.
-        steps: length of the rise.
+        delay: Last step at which lambda is zero.
+        steps: Length of the rise in steps.
 
     """
 

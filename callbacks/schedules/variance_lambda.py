@@ -12,9 +12,9 @@ def variance_lambda(ema: float, baseline: float, threshold: float) -> float:
     .. math:: \lambda = 1 - \min\Bigl(\frac{v / v_0}{\tau},\; 1\Bigr)
 
     Args:
-        ema: execution variance v, smoothed, in nats squared.
-        baseline: its value v0 after the warm-up.
-        threshold: the share tau at which lambda leaves zero.
+        ema: Execution variance v, smoothed, in nats squared.
+        baseline: Value v0 of that variance after the warm-up.
+        threshold: Share tau at which lambda leaves zero.
 
     Example:
         >>> [round(variance_lambda(v, baseline=1.0, threshold=0.2), 6) for v in (1.0, 0.2, 0.1, 0.0)]
@@ -34,11 +34,11 @@ class VarianceLambda(
     SEPA paper's adaptive schedule.
 
     Args:
-        threshold: share of the baseline below which lambda leaves zero.
-        decay: of the moving average, per step. (The published code counted completions, not steps.)
-        warmup: steps until the baseline is taken.
-        delay: of the ramp that is the floor.
-        steps: of the ramp that is the floor; no floor if None.
+        threshold: Share of the baseline below which lambda leaves zero.
+        decay: Decay of the moving average, per step. (The published code counted completions, not steps.)
+        warmup: Steps until the baseline is taken.
+        delay: Steps before the ramp that serves as the floor begins.
+        steps: Length in steps of the ramp that serves as the floor; no floor if None.
 
     """
 

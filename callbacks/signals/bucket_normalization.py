@@ -18,11 +18,11 @@ def bucket_normalized(process: Tensor, progress: Tensor, mask: Tensor, group_siz
     Eq. 9 of ERPO (2603.28204) and its namesake in EP-GRPO (2605.04960), reconstructed; deviations are population ones.
 
     Args:
-        process: s, shape ``(B, T)``.
-        progress: u in (0, 1], shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        buckets: K; 1 standardises over the group.
+        process: Process signal S, shape ``(B, T)``.
+        progress: Progress U in (0, 1], shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        buckets: Number of buckets K; 1 standardises over the group.
 
     Returns:
         Shape ``(B, T)``; zero in buckets of one token or of equal signals, and outside the mask.
@@ -52,7 +52,7 @@ class BucketNormalization(CreditOperator, reads="judged process progress", write
     """Apply :func:`bucket_normalized` to the process signal.
 
     Args:
-        buckets: stages into which an answer is cut. A third-party ERPO uses 10.
+        buckets: Stages into which an answer is cut. A third-party ERPO uses 10.
 
     """
 

@@ -15,8 +15,8 @@ def entropy_progress(entropy: Tensor, mask: Tensor) -> Tensor:
     The clock of EP-GRPO (Yu et al., 2026, arXiv:2605.04960), a reconstruction: its equations were not at hand.
 
     Args:
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         In (0, 1], shape ``(B, T)``; position over length where a completion has no entropy.

@@ -15,9 +15,9 @@ def masked_rank_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Ten
     """Return Spearman's correlation where ``mask`` is true, equal values sharing their mean rank; shape ``()``.
 
     Args:
-        values: shape ``(B, T)``.
-        others: same shape.
-        mask: true on sampled tokens, same shape.
+        values: One value per token, shape ``(B, T)``.
+        others: Other values, same shape.
+        mask: True on sampled tokens, same shape.
 
     Example:
         >>> values, mask = torch.tensor([[0.1, 0.2, 0.9]]), torch.ones(1, 3, dtype=torch.bool)

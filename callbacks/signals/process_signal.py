@@ -18,9 +18,9 @@ def process_signal(ref_log_ratio: Tensor, mask: Tensor, beta: float) -> Tensor:
     be a signal too, and :class:`BucketNormalization` would raise it to the size of a real one.
 
     Args:
-        ref_log_ratio: log pi_old - log pi_ref, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        beta: scale; 0 gives no signal. It cancels where the signal is normalised.
+        ref_log_ratio: Log-ratio log pi_old - log pi_ref, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        beta: Scale of the signal; 0 gives no signal. It cancels where the signal is normalised.
 
     Returns:
         Shape ``(B, T)``, zero outside the mask.
@@ -39,7 +39,7 @@ class ProcessSignal(CreditOperator, reads="ref_log_ratio", writes="process", usu
     """Set the process signal to :func:`process_signal`; the ratio costs two more forward passes per rollout.
 
     Args:
-        beta: scale.
+        beta: Scale of the signal.
 
     """
 

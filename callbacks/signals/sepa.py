@@ -17,10 +17,10 @@ def sepa_pooled_signal(signal: Tensor, plan_mask: Tensor, mask: Tensor, sepa_lam
     of planning tokens: pooling removes contrast from execution and adds nothing to planning.
 
     Args:
-        signal: per-token uncertainty, shape ``(B, T)``.
-        plan_mask: true on planning tokens, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        sepa_lambda: strength in [0, 1]; 0 is the identity.
+        signal: Per-token uncertainty, shape ``(B, T)``.
+        plan_mask: True on planning tokens, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        sepa_lambda: Strength in [0, 1]; 0 is the identity.
 
     Returns:
         Shape ``(B, T)``. A completion of planning tokens only is left as it is.

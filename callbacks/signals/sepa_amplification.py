@@ -20,11 +20,11 @@ def sepa_amplified_signal(
     weights of planning tokens.
 
     Args:
-        signal: per-token uncertainty, shape ``(B, T)``.
-        plan_mask: true on planning tokens, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        sepa_lambda: strength in [0, 1]; 0 is the identity.
-        clamped: raise negative execution values to zero.
+        signal: Per-token uncertainty, shape ``(B, T)``.
+        plan_mask: True on planning tokens, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        sepa_lambda: Strength in [0, 1]; 0 is the identity.
+        clamped: Whether to raise negative execution values to zero.
 
     Returns:
         Shape ``(B, T)``. A completion of planning tokens only is left as it is.
@@ -48,7 +48,7 @@ class SEPAAmplification(CreditOperator, reads="signal plan_mask sepa_lambda", wr
     The SEPA paper's reversal of SEPA (teilomillet, 2026).
 
     Args:
-        clamped: raise negative execution values to zero.
+        clamped: Whether to raise negative execution values to zero.
 
     """
 

@@ -16,8 +16,8 @@ def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
     With r in {0, 1} and mean-only GRPO, :math:`|A| \le (G-1)/G`: any limit of one or more changes nothing.
 
     Args:
-        advantages: shape ``(B, T)``.
-        limit: largest size allowed; infinity is the identity.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        limit: Largest absolute advantage allowed; infinity is the identity.
 
     Example:
         >>> import torch
@@ -28,11 +28,11 @@ def clipped_advantages(advantages: Tensor, limit: float) -> Tensor:
     return advantages.clamp(-limit, limit)
 
 
-class AdvantageClip(CreditOperator, reads="advantages", writes="advantages"):
+class AdvantageClip(CreditOperator, reads="advantages", writes="advantages", neutral={"limit": math.inf}):
     """Apply :func:`clipped_advantages` to the ledger.
 
     Args:
-        limit: largest size allowed.
+        limit: Largest absolute advantage allowed.
 
     """
 

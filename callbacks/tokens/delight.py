@@ -22,11 +22,11 @@ def delight_gate(
     ``zscore`` tokens below the mean surprisal flip the sign of their delight: the inversion the SEPA paper reports.
 
     Args:
-        advantages: shape ``(B, T)``.
-        signal: surprisal l, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        eta: temperature; infinity makes every gate one half.
-        normalization: of the signal, see :func:`rlcredit.formulas.masked.completion_normalized`.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        signal: Surprisal l, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        eta: Temperature; infinity makes every gate one half.
+        normalization: Normalisation of the signal, see :func:`rlcredit.formulas.masked.completion_normalized`.
 
     Returns:
         Shape ``(B, T)``, in (0, 1).
@@ -40,13 +40,15 @@ def delight_gate(
     return (advantages * completion_normalized(signal, mask, normalization) / eta).sigmoid()
 
 
-class Delight(CreditOperator, reads="judged signal advantages", writes="advantages", state="ema"):
+class Delight(
+    CreditOperator, reads="judged signal advantages", writes="advantages", state="ema", neutral={"blend": 0.0}
+):
     r"""Multiply the advantages by :math:`(1 - b) + b\, g`, with the gate g of :func:`delight_gate`.
 
     Args:
-        eta: temperature of the gate: a number, or an :class:`rlcredit.formulas.gates.AdaptiveEta`.
+        eta: Temperature of the gate: a number, or an :class:`rlcredit.formulas.gates.AdaptiveEta`.
         normalization: ``none``, ``scale``, ``mad``, or ``zscore``, which is kept to show what it inverts.
-        blend: b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+        blend: Blend b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
 
     """
 

@@ -24,12 +24,12 @@ def eapo_advantages(
     tokens reach its ends depends on the scale of A: the paper's advantages are divided by the group's deviation.
 
     Args:
-        advantages: shape ``(B, T)``.
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        alpha: strength; 0 is the identity.
-        phi: how small a share of the advantage the entropy may add.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        alpha: Strength of the operator; 0 is the identity.
+        phi: Bound on the bonus: entropy may add at most one part in phi of the advantage.
 
     Returns:
         Shape ``(B, T)``; as before where the group's entropy does not vary.
@@ -46,13 +46,14 @@ def eapo_advantages(
     return advantages + alpha * advantages.sign() * standard.clamp(-limit, limit)
 
 
-class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages"):
+class EAPO(CreditOperator, reads="judged entropy advantages", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`eapo_advantages` to the ledger.
 
     Args:
-        alpha: strength. The paper uses 0.2.
-        phi: bound. The paper uses 2.
-        modulated: in which quadrants; see :func:`quadrant_masks`. The paper's ablations leave out one of the four.
+        alpha: Strength of the operator. The paper uses 0.2.
+        phi: Bound on the bonus: entropy may add at most one part in phi of the advantage. The paper uses 2.
+        modulated: Quadrants in which entropy is added, see :func:`quadrant_masks`. The paper's ablations leave out one
+            of the four.
 
     """
 

@@ -17,10 +17,10 @@ def entropy_advantages(advantages: Tensor, entropy: Tensor, alpha: float, kappa:
     punishes them more. While kappa > 1 no sign flips.
 
     Args:
-        advantages: shape ``(B, T)``.
-        entropy: in nats, shape ``(B, T)``.
-        alpha: strength; 0 is the identity.
-        kappa: the bonus is at most one part in kappa of the advantage.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        alpha: Strength of the operator; 0 is the identity.
+        kappa: Bound on the bonus: it is at most one part in kappa of the advantage.
 
     Returns:
         Shape ``(B, T)``.
@@ -33,12 +33,12 @@ def entropy_advantages(advantages: Tensor, entropy: Tensor, alpha: float, kappa:
     return advantages + torch.minimum(alpha * entropy, advantages.abs() / kappa)
 
 
-class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advantages"):
+class EntropyAdvantage(CreditOperator, reads="advantages entropy", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`entropy_advantages` to the ledger.
 
     Args:
-        alpha: strength. The paper uses 0.4 with GRPO, 0.1 with PPO.
-        kappa: bound. The paper uses 2.
+        alpha: Strength of the operator. The paper uses 0.4 with GRPO, 0.1 with PPO.
+        kappa: Bound on the bonus: it is at most one part in kappa of the advantage. The paper uses 2.
 
     """
 

@@ -23,10 +23,10 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
     the group. W > 1/2 marks what the paper calls critical decision pivots.
 
     Args:
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G; 1 compares a token with its own completion.
-        gamma: steepness; 0 makes every gate one half.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt G; 1 compares a token with its own completion.
+        gamma: Steepness of the gate; 0 makes every gate one half.
 
     Returns:
         In (0, 1), shape ``(B, T)``; one half where the group's entropy does not vary.
@@ -40,16 +40,22 @@ def entropy_gate(entropy: Tensor, mask: Tensor, group_size: int, gamma: float) -
     return (gamma * group_standardized(entropy, mask, group_size)).sigmoid()
 
 
-class EntropyGate(CreditOperator, reads="judged entropy advantages process", writes="advantages process"):
+class EntropyGate(
+    CreditOperator,
+    reads="judged entropy advantages process",
+    writes="advantages process",
+    neutral={"gamma": 0.0, "normalize": "double"},
+):
     """Multiply advantages and process signal by :func:`entropy_gate`; the parameters are readings of the paper.
 
     Args:
-        gamma: steepness. A third-party ERPO uses 5.
+        gamma: Steepness of the gate. A third-party ERPO uses 5.
         normalize: ``none`` takes W as it is, which about halves the update; ``double`` 2 W, which is one at the mean
             entropy; ``mean`` W over its mean in the completion, so that none of its credit is lost.
-        scope: a token's entropy is compared with those of its ``group``, as in the equation, or of its ``sequence``.
-        advantages: whether advantages are gated.
-        process: whether the process signal is.
+        scope: Tokens with which a token's entropy is compared: those of its ``group``, as in the equation, or of its
+            ``sequence``.
+        advantages: Whether advantages are gated.
+        process: Whether the process signal is gated.
 
     """
 

@@ -20,12 +20,12 @@ def entropy_mask(
     threshold, ``keep_ties``, keeps them all: every token, where more than 1 - rho of them have no surprisal.
 
     Args:
-        signal: per-token uncertainty, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        rho: share kept, in (0, 1]; 1 keeps every token.
-        scope: among which tokens.
-        group_size: G.
-        keep_ties: keep whatever equals the smallest signal kept.
+        signal: Per-token uncertainty, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        rho: Share of tokens kept, in (0, 1]; 1 keeps every token.
+        scope: Tokens among which values are compared.
+        group_size: Completions per prompt, G.
+        keep_ties: Whether to keep also whatever equals the smallest signal kept.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -39,15 +39,15 @@ def entropy_mask(
     return top_share_mask(signal, mask, rho, scope, group_size, keep_ties)
 
 
-class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages"):
+class EntropyMask(CreditOperator, reads="judged signal advantages", writes="advantages", neutral={"rho": 1.0}):
     """Erase the advantages outside :func:`entropy_mask`. Put ``Entropy`` above it to mask by true entropy.
 
     Args:
-        rho: share of tokens kept.
-        scope: among which tokens.
+        rho: Share of tokens kept.
+        scope: Tokens among which values are compared.
         denominator: ``all`` leaves what is kept as it is, so that a loss divided by all tokens shrinks; ``kept``
             divides it by the share kept inside the scope, as if the loss were divided by the tokens kept.
-        keep_ties: keep whatever equals the smallest signal kept.
+        keep_ties: Whether to keep also whatever equals the smallest signal kept.
 
     """
 

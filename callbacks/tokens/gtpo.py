@@ -20,9 +20,9 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
     weight is below 1 - beta, so that the clamp acts for beta > 1 only. Only a constant factor of the signal cancels.
 
     Args:
-        signal: per-token uncertainty, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        beta: strength; 0 gives every token the same weight.
+        signal: Per-token uncertainty, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        beta: Strength; 0 gives every token the same weight.
 
     Returns:
         Non-negative weights, shape ``(B, T)``; one wherever the completion carries no uncertainty.
@@ -38,11 +38,11 @@ def gtpo_weights(signal: Tensor, mask: Tensor, beta: float) -> Tensor:
     return (1 + beta * (relative - 1)).clamp(min=0)
 
 
-class GTPO(CreditOperator, reads="signal advantages", writes="advantages"):
+class GTPO(CreditOperator, reads="signal advantages", writes="advantages", neutral={"beta": 0.0}):
     """Multiply the advantages by :func:`gtpo_weights`.
 
     Args:
-        beta: strength of the reweighting. The SEPA paper uses 0.1.
+        beta: Strength of the reweighting. The SEPA paper uses 0.1.
 
     """
 

@@ -15,10 +15,10 @@ def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: fl
     with a negative one as many of the least surprising; among equals the first. Tokens without credit are not marked.
 
     Args:
-        advantages: shape ``(B, T)``.
-        signal: surprisal, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        keep: share kept, in (0, 1]; 1 keeps every token that has credit.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        signal: Surprisal, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        keep: Share of tokens kept, in (0, 1]; 1 keeps every token that has credit.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -36,14 +36,14 @@ def hard_delight_mask(advantages: Tensor, signal: Tensor, mask: Tensor, keep: fl
     return surprising | masked_topk(-signal, mask & (advantages < 0), keep)
 
 
-class HardDelight(CreditOperator, reads="signal advantages", writes="advantages"):
+class HardDelight(CreditOperator, reads="signal advantages", writes="advantages", neutral={"keep": 1.0}):
     r"""Multiply the advantages by :math:`(1 - b) + b\, k`; k is one inside :func:`hard_delight_mask`, zero outside.
 
     From the SEPA paper's update of March 2026.
 
     Args:
-        keep: share of each completion's tokens kept.
-        blend: b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
+        keep: Share of each completion's tokens kept.
+        blend: Blend b in [0, 1], 0 being the identity; or ``lambda``, that of the schedule above.
 
     """
 

@@ -16,9 +16,9 @@ def hicra_advantages(advantages: Tensor, plan_mask: Tensor, alpha: float) -> Ten
     :math:`(1 - \alpha) A_t` for a negative one: no sign flips while alpha is at most one.
 
     Args:
-        advantages: shape ``(B, T)``.
-        plan_mask: true on planning tokens, shape ``(B, T)``.
-        alpha: strength in [0, 1]; 0 is the identity.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        plan_mask: True on planning tokens, shape ``(B, T)``.
+        alpha: Strength in [0, 1]; 0 is the identity.
 
     Returns:
         Shape ``(B, T)``.
@@ -32,11 +32,11 @@ def hicra_advantages(advantages: Tensor, plan_mask: Tensor, alpha: float) -> Ten
     return advantages + alpha * advantages.abs() * plan_mask
 
 
-class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages"):
+class HICRA(CreditOperator, reads="advantages plan_mask", writes="advantages", neutral={"alpha": 0.0}):
     """Apply :func:`hicra_advantages` to the ledger.
 
     Args:
-        alpha: strength. The paper uses 0.2.
+        alpha: Strength. The paper uses 0.2.
 
     """
 

@@ -16,7 +16,7 @@ class OddsWeight(CreditOperator, reads="advantages old_logprobs", writes="advant
     gradient of each is then :math:`\pi_t` times its advantage, whatever :math:`1 - \pi_t`.
 
     Args:
-        limit: c, the largest weight.
+        limit: Largest weight c.
 
     """
 

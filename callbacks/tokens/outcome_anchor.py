@@ -23,11 +23,11 @@ def outcome_anchor(
     less likely, it loses in a right answer and gains in a wrong one.
 
     Args:
-        advantages: shape ``(B, T)``.
-        process: normalised, and gated if a gate stands above, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        process: Process signal, normalised, and gated if a gate stands above, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
         rewards: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
-        eta: strength; 0 is the identity.
+        eta: Strength; 0 is the identity.
         zero_variance: ``off`` leaves completions without any advantage alone; ``outcome`` anchors them by verdict, +1
             for right and -1 for wrong, so that groups of equal verdicts still teach.
 
@@ -50,11 +50,13 @@ def outcome_anchor(
     return advantages + eta * anchor * process.where(mask, 0)
 
 
-class OutcomeAnchor(CreditOperator, reads="advantages correct judged process", writes="advantages"):
+class OutcomeAnchor(
+    CreditOperator, reads="advantages correct judged process", writes="advantages", neutral={"eta": 0.0}
+):
     """Apply :func:`outcome_anchor` to the ledger.
 
     Args:
-        eta: strength. A third-party ERPO uses 0.2.
+        eta: Strength. A third-party ERPO uses 0.2.
         zero_variance: ``off`` as in ERPO, ``outcome`` as in EP-GRPO.
 
     """

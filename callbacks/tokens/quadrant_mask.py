@@ -12,16 +12,23 @@ from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_ent
 from rlcredit.formulas.scopes import Scope
 
 
-class QuadrantMask(CreditOperator, reads="judged advantages entropy", writes="advantages"):
+class QuadrantMask(
+    CreditOperator,
+    reads="judged advantages entropy",
+    writes="advantages",
+    neutral={"keep": ("PHR", "PLR", "NHR", "NLR")},
+):
     """Erase the advantages outside the quadrants named; see :func:`quadrant_masks`.
 
     The loss goes on dividing by all tokens, as in the paper's ablation (He et al., 2026, arXiv:2604.11056).
 
     Args:
-        keep: some of PHR, PLR, NHR and NLR: positive or negative credit, high or low entropy; all are the identity.
-        threshold: high entropy is at least the ``mean``, the paper's, at least the ``median``, or the ``top`` share.
-        scope: of the mean, the median or the share: the paper's is the group.
-        share: used by ``top`` only.
+        keep: Quadrants that keep their advantages, among PHR, PLR, NHR and NLR: positive or negative credit, high or
+            low entropy; all four are the identity.
+        threshold: What counts as high entropy: at least the ``mean``, the paper's, at least the ``median``, or the
+            ``top`` share.
+        scope: Tokens over which the mean, the median or the share is taken; the paper takes the group.
+        share: Share of the tokens, used by ``top`` only.
 
     """
 

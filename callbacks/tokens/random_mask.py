@@ -7,15 +7,16 @@ from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.scopes import Scope, top_share_mask
 
 
-class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages"):
+class RandomMask(CreditOperator, reads="judged step advantages", writes="advantages", neutral={"rho": 1.0}):
     r"""Erase the advantages of all but a random share of tokens, exactly :math:`\max(1, \lfloor \rho n \rfloor)` of n.
 
     If another mask does better than this one, that is due to *which* tokens it keeps, not to how many.
 
     Args:
-        rho: share of tokens kept; 1 keeps every token.
-        scope: among which tokens the share is kept: ``sequence``, ``group`` or ``batch``.
-        seed: tells the draws of two random masks apart; they also depend on the run's seed, step, row and position.
+        rho: Share of tokens kept; 1 keeps every token.
+        scope: Tokens among which the share is kept: ``sequence``, ``group`` or ``batch``.
+        seed: Number that tells the draws of two random masks apart; they also depend on the run's seed, step, row and
+            position.
 
     """
 

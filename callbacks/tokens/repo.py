@@ -18,10 +18,10 @@ def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, z
     at hand. On policy the term has mean zero at every token. Signs may flip where zeta (log pi + H) exceeds one.
 
     Args:
-        advantages: shape ``(B, T)``.
-        old_logprobs: of the sampled token, shape ``(B, T)``.
-        entropy: of the distribution it was drawn from, in nats, shape ``(B, T)``.
-        zeta: strength; 0 is the identity.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        old_logprobs: Log-probability of the sampled token when it was drawn, shape ``(B, T)``.
+        entropy: Entropy of the distribution the token was drawn from, in nats, shape ``(B, T)``.
+        zeta: Strength of the operator; 0 is the identity.
 
     Returns:
         Shape ``(B, T)``.
@@ -37,13 +37,17 @@ def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, z
 
 
 class REPO(
-    CreditOperator, reads="judged advantages entropy old_logprobs", writes="advantages", state="strength target"
+    CreditOperator,
+    reads="judged advantages entropy old_logprobs",
+    writes="advantages",
+    state="strength target",
+    neutral={"zeta": 0.0},
 ):
     """Apply :func:`repo_advantages` with a strength that doubles while entropy is low and halves while it is not.
 
     Args:
-        zeta: strength at first; it then moves within [0.01, 100]. 0 is the identity and stays.
-        adaptive: whether it moves, towards the mean entropy of the first batch of all processes.
+        zeta: Initial strength; it then moves within [0.01, 100]. 0 is the identity and stays.
+        adaptive: Whether the strength moves, towards the mean entropy of the first batch of all processes.
 
     """
 

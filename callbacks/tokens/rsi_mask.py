@@ -17,9 +17,9 @@ def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6)
     Lv et al. (2026, arXiv:2606.31575).
 
     Args:
-        old_logprobs: of the sampled token, shape ``(B, T)``.
-        entropy: of the distribution it was drawn from, shape ``(B, T)``.
-        eps: added to the entropy, so that a certain token gets zero.
+        old_logprobs: Log-probability of the sampled token when it was drawn, shape ``(B, T)``.
+        entropy: Entropy of the distribution the token was drawn from, in nats, shape ``(B, T)``.
+        eps: Number added to the entropy, so that a certain token gets zero.
 
     Returns:
         Shape ``(B, T)``.
@@ -34,15 +34,17 @@ def relative_surprisal(old_logprobs: Tensor, entropy: Tensor, eps: float = 1e-6)
     return -old_logprobs / (entropy + eps)
 
 
-class RSIMask(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages"):
+class RSIMask(
+    CreditOperator, reads="advantages entropy old_logprobs", writes="advantages", neutral={"low": 0.0, "high": math.inf}
+):
     """Erase the advantages where :func:`relative_surprisal` lies outside an interval.
 
     The paper's interval was not at hand; the default is a third party's.
 
     Args:
-        low: smallest kept; 0 keeps every certain token.
-        high: largest kept; infinity keeps every surprise.
-        eps: added to the entropy.
+        low: Smallest ratio kept; 0 keeps every certain token.
+        high: Largest ratio kept; infinity keeps every surprise.
+        eps: Number added to the entropy.
 
     """
 

@@ -1,5 +1,7 @@
 """STARE: while entropy is low, the most surprising tokens of right answers count for more."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -17,12 +19,12 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
     Luo et al. (2026, arXiv:2606.19236); shares are of the batch of all processes.
 
     Args:
-        signal: per-token uncertainty, shape ``(B, T)``.
-        advantages: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        share: P, at least one token.
-        up: W, on tokens with positive advantage; 1 leaves them alone.
-        down: M, on tokens with negative advantage; 1, their first variant, leaves them alone.
+        signal: Per-token uncertainty, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        share: Share p of the tokens of each sign that is weighted, at least one token.
+        up: Weight w of tokens with positive advantage; 1 leaves them alone.
+        down: Weight m of tokens with negative advantage; 1, their first variant, leaves them alone.
 
     Returns:
         Shape ``(B, T)``; one elsewhere.
@@ -41,16 +43,20 @@ def stare_weights(signal: Tensor, advantages: Tensor, mask: Tensor, share: float
 
 
 class STARE(
-    CreditOperator, reads="judged advantages entropy signal", writes="advantages", state="weight_up weight_down"
+    CreditOperator,
+    reads="judged advantages entropy signal",
+    writes="advantages",
+    state="weight_up weight_down",
+    neutral={"up": 1.0, "target": math.inf},
 ):
     """Multiply the advantages by :func:`stare_weights` while the batch's mean entropy is below ``target``.
 
     Args:
-        share: P. The paper uses 0.1.
-        up: W. The paper uses 1.1 (7B), 1.05 (larger).
-        down: M; the paper's second variant uses 0.9 (0.95).
-        target: mean entropy in nats; infinity weights always. The paper uses 0.3.
-        adapt: step by which both weights leave one while entropy is low, and return; the adaptive variant uses 0.01.
+        share: Share p of the tokens that are weighted. The paper uses 0.1.
+        up: Weight w of tokens with positive advantage. The paper uses 1.1 (7B), 1.05 (larger).
+        down: Weight m of tokens with negative advantage; the paper's second variant uses 0.9 (0.95).
+        target: Mean entropy in nats below which tokens are weighted; infinity weights always. The paper uses 0.3.
+        adapt: Step by which both weights leave one while entropy is low, and return; the adaptive variant uses 0.01.
 
     """
 

@@ -17,10 +17,10 @@ def tail_weights(old_logprobs: Tensor, entropy: Tensor, alpha: float, strength: 
     Tail-aware credit calibration (2026, arXiv:2607.07976), after its authors' code.
 
     Args:
-        old_logprobs: of the sampled token, shape ``(B, T)``.
-        entropy: of the distribution it was drawn from, in nats, shape ``(B, T)``.
-        alpha: a token is in the tail if its probability is below alpha times exp(-H).
-        strength: lambda, how much credit the most implausible token loses.
+        old_logprobs: Log-probability of the sampled token when it was drawn, shape ``(B, T)``.
+        entropy: Entropy of the distribution the token was drawn from, in nats, shape ``(B, T)``.
+        alpha: Tail threshold: a token is in the tail if its probability is below alpha times exp(-H).
+        strength: Share lambda of the credit that the most implausible token loses.
 
     Returns:
         In [1 - strength, 1], shape ``(B, T)``.
@@ -35,12 +35,13 @@ def tail_weights(old_logprobs: Tensor, entropy: Tensor, alpha: float, strength: 
     return 1 + strength * (-tail).expm1()
 
 
-class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages"):
+class TACO(CreditOperator, reads="advantages entropy old_logprobs", writes="advantages", neutral={"strength": 0.0}):
     """Multiply positive advantages by :func:`tail_weights`.
 
     Args:
-        alpha: where the tail begins. The authors use 0.01.
-        strength: how much credit is lost in it; 0 is the identity. The authors use 0.9.
+        alpha: Tail threshold: a token is in the tail if its probability is below alpha times exp(-H). The authors use
+            0.01.
+        strength: Share of the credit that the most implausible token loses; 0 is the identity. The authors use 0.9.
 
     """
 

@@ -21,12 +21,12 @@ def zero_variance_advantages(
     rewarded most, decided tokens of wrong ones punished most.
 
     Args:
-        advantages: shape ``(B, T)``.
-        entropy: in nats, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
         verdicts: 1 for right, 0 for wrong, anything else for neither (left alone), shape ``(B,)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        alpha: strength; 0 gives these groups no credit.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        alpha: Strength of the operator; 0 gives these groups no credit.
 
     Returns:
         Shape ``(B, T)``.
@@ -49,11 +49,14 @@ def zero_variance_advantages(
     return torch.where(all_right | all_wrong, shaped, advantages)
 
 
-class ZeroVarianceShaping(CreditOperator, reads="advantages correct entropy judged", writes="advantages"):
+class ZeroVarianceShaping(
+    CreditOperator, reads="advantages correct entropy judged", writes="advantages", neutral={"alpha": 0.0}
+):
     """Apply :func:`zero_variance_advantages` to the ledger.
 
     Args:
-        alpha: strength. The paper's value was not at hand; 0.1 keeps a token of 1 nat below most advantages.
+        alpha: Strength of the operator. The paper's value could not be found; 0.1 keeps a token of 1 nat below most
+            advantages.
 
     """
 

@@ -22,7 +22,7 @@ class RunStopped(Exception):  # noqa: N818  (not every end is an error)
     """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
 
     Attributes:
-        status: that the process exits with.
+        status: Status that the process exits with.
 
     """
 

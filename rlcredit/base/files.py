@@ -18,8 +18,8 @@ def write_atomically(path: Path, text: str) -> None:
     """Write a file under another name, wait until the disk has it, and give it its name.
 
     Args:
-        path: overwritten if it exists; its folder is made if need be.
-        text: written as UTF-8.
+        path: File to write, overwritten if it exists; its folder is made if need be.
+        text: Content, written as UTF-8.
 
     """
     write_durably(path, lambda file: file.write(text.encode()))
@@ -29,8 +29,8 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Have a file written under another name beside its own, wait until the disk has it, and give it its name.
 
     Args:
-        path: overwritten if it exists; its folder is made if need be.
-        write: is given the open file.
+        path: File to write, overwritten if it exists; its folder is made if need be.
+        write: Function that is given the open file.
 
     Raises:
         OSError: the disk did not take it; what was at ``path`` is still there, and nothing else is left.
@@ -64,7 +64,7 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
     """Have a folder written under another name beside its own, which it gets once all is in it.
 
     Args:
-        folder: not there, or empty.
+        folder: Folder that does not exist, or is empty.
 
     Yields:
         Where to write. What was written is removed if an error or a signal ends it.
@@ -137,7 +137,7 @@ def lock_file(path: Path) -> Iterator[None]:
     """Keep every other process that asks for this lock out; the system unlocks it when this one ends, however it ends.
 
     Args:
-        path: of a file that is nothing but the lock; its folder is made if need be.
+        path: Path of a file that is nothing but the lock; its folder is made if need be.
 
     Raises:
         BlockingIOError: another process has it.
@@ -187,8 +187,8 @@ def refuse_special_files(config: Any, key: str = "") -> None:
     """Refuse a configuration that names a pipe, a device or the like, at whatever place: reading one may never end.
 
     Args:
-        config: mappings, lists and values.
-        key: where they stand.
+        config: Configuration of mappings, lists and values.
+        key: Dotted key of the place where they stand.
 
     Raises:
         ValueError: names the place and the repair.

@@ -13,8 +13,8 @@ def warn_once(sentence: str, kind: str | None = None) -> None:
     """Warn on standard error, unless the warning has been printed before.
 
     Args:
-        sentence: with what happened and what follows from it.
-        kind: what counts as the same; the sentence itself if None.
+        sentence: Sentence that says what happened and what follows from it.
+        kind: Kind of message that is printed only once; the sentence itself if None.
 
     """
     if (kind or sentence) not in _told:

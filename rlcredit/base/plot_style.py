@@ -35,11 +35,11 @@ def draw_angle_matrix(
     """Draw a square of angles in degrees, one kind below and another above the diagonal.
 
     Args:
-        names: of the rows and columns, N.
-        below: what is shown below the diagonal, and the angles, shape ``(N, N)``.
-        above: likewise above it.
-        title: of the picture.
-        path: of the picture.
+        names: Labels of the rows and columns, N of them.
+        below: Legend of the angles below the diagonal, and the angles, shape ``(N, N)``.
+        above: Legend of the angles above the diagonal, and the angles, shape ``(N, N)``.
+        title: Title of the picture.
+        path: File that the picture is written to.
 
     """
     degrees = np.tril(below[1], -1) + np.triu(above[1], 1)
@@ -67,10 +67,11 @@ def draw_distributions(
     """Draw one panel per place, with the distribution of each kind of token in it.
 
     Args:
-        panels: title, and the values of ``execution`` and of ``planning`` tokens; all panels share their axes.
-        label: of the values.
-        path: of the picture.
-        bins: from the smallest value to the quantile 0.999 of all; the last bin holds the rest.
+        panels: Title of each panel with the values of its ``execution`` and ``planning`` tokens; all panels share their
+            axes.
+        label: Axis label of the values.
+        path: File that the picture is written to.
+        bins: Number of bins, from the smallest value to the 0.999 quantile of all; the last bin holds the rest.
 
     """
     pooled = np.concatenate([values for _, kinds in panels for values in kinds.values()])

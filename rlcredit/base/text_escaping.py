@@ -81,7 +81,7 @@ class EscapingStream:
     """A stream in which only line ends steer, whoever writes to it: errors, tracebacks and warnings included.
 
     Args:
-        stream: to a terminal or a file.
+        stream: Stream to a terminal or a file.
 
     """
 

@@ -1,1 +1,1 @@
-"""Conditions x seeds, declared before the first run and finished whatever interrupts them."""
+"""Campaigns: every condition with every seed, declared before the first run and resumed after interruptions."""

@@ -59,7 +59,7 @@ def make_campaign_parser() -> argparse.ArgumentParser:
 
 
 def run_campaign_command(args: Sequence[str]) -> int:
-    """Run a campaign; return 0 if every run is finished as declared, 1 if one is not, 2 if it was refused."""
+    """Run a campaign; return 0 if every run finished as declared, 1 if one did not, 2 if the campaign was refused."""
     options = make_campaign_parser().parse_args(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -82,7 +82,7 @@ def run_campaign_command(args: Sequence[str]) -> int:
 def _render_campaign_plan(
     declaration: CampaignDeclaration, root: Path, settings: str, share: Share, threads: int | None
 ) -> str:
-    """Return the plan of a campaign that need not begin."""
+    """Return the plan of a campaign without starting it."""
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".plan-", dir=root) as temporary:
         file = Path(temporary) / "settings.yaml"

@@ -1,4 +1,4 @@
-"""What a campaign has declared and done, in a file that is written atomically."""
+"""The record of a campaign: its declaration and the state of its runs, in a file written atomically."""
 
 import contextlib
 import json
@@ -22,10 +22,10 @@ REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "effect", 
 
 
 class CampaignRecord:
-    """The one file that says what is done.
+    """Record of what a campaign has declared and done, its ledger file.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
 
     Attributes:
         content: ``declaration``, ``sha256``, ``threads``, ``configs`` and ``parameters`` by condition, ``code`` of
@@ -45,7 +45,7 @@ class CampaignRecord:
         return "declaration" in self.content
 
     def fix_declaration(self, fixed: Mapping[str, Any]) -> None:
-        """Fix what is declared, or compare it with what was fixed before.
+        """Write the declaration, or compare it with the one written before.
 
         Raises:
             ValueError: it is not what was fixed; with the differences and the repair.
@@ -57,7 +57,8 @@ class CampaignRecord:
             lines = "\n  ".join(changed)
             reused = set(before) == {"declaration"} and {_declaration_key(line) for line in changed} <= REUSABLE
             raise ValueError(
-                f"campaign {name} was declared otherwise, and {len(self.content['cells'])} of its runs have begun:\n"
+                f"the declaration of campaign {name} has changed after {len(self.content['cells'])} of its runs "
+                "have begun:\n"
                 f"  {lines}\nUndo the change, or give the changed campaign another name."
                 f"{self._explain_reuse() if reused else ''}"
             )
@@ -65,19 +66,19 @@ class CampaignRecord:
             self.write_entries(**json.loads(json.dumps({key: fixed[key] for key in lacking})))
 
     def _explain_reuse(self) -> str:
-        """Say how a campaign of another name takes over what is finished."""
+        """Explain how a campaign of another name reuses the finished runs."""
         root, new = self.path.parent, self.path.parent.with_name("NAME")
         return (
-            f" Its finished runs need not be made again: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
-            "campaign with `name: NAME`. It goes on from the checkpoints there, which takes a finished run seconds; "
-            "what it finds is told of all its runs, those that were known before among them."
+            f" To reuse its finished runs: cp -r {root} {new} && rm {new}/{LEDGER}, then run the changed "
+            "campaign with `name: NAME`. Finished runs are then taken over from their checkpoints in seconds; "
+            "its report covers all runs, including those whose results were known before."
         )
 
     def added_seeds(self, plain: Mapping[str, Any]) -> list[int]:
-        """Return the seeds that an exploratory declaration has more than the fixed one; none if anything else changed.
+        """Return the seeds added to an exploratory declaration since it was fixed; none if anything else changed.
 
         Args:
-            plain: the declaration as it is now.
+            plain: Declaration as it is now.
 
         """
         before = self.content.get("declaration", {})
@@ -86,11 +87,11 @@ class CampaignRecord:
         return plain["seeds"][len(known) :] if alike and plain["seeds"][: len(known)] == known else []
 
     def add_seeds(self, plain: Mapping[str, Any], sha256: str) -> None:
-        """Take over the seeds that an exploratory declaration has more; that they came later is noted for reports.
+        """Add the new seeds of an exploratory declaration, and record for reports that they were added later.
 
         Args:
-            plain: the declaration as it is now.
-            sha256: which identifies it.
+            plain: Declaration as it is now.
+            sha256: Hash that identifies the declaration.
 
         """
         if added := self.added_seeds(plain):
@@ -98,26 +99,26 @@ class CampaignRecord:
             self.write_entries(declaration=dict(plain), sha256=sha256, seeds_added=later)
 
     def write_entries(self, **entries: Any) -> None:
-        """Put entries in, and wait until the disk has them."""
+        """Write entries to the ledger, and wait until they are on disk."""
         self.content.update(entries)
         write_atomically(self.path, json.dumps(self.content, indent=1))
 
     def update_run(self, spec: RunSpec, **entries: Any) -> None:
-        """Put down what has happened to a run."""
+        """Record what has happened to a run."""
         self.content["cells"].setdefault(spec.name, {}).update(entries)
         self.write_entries()
 
     def run_entry(self, spec: RunSpec) -> dict[str, Any]:
-        """Return what is known of a run; nothing if it has never begun."""
+        """Return the entry of a run; empty if it has never begun."""
         return self.content["cells"].get(spec.name, {})
 
     def is_finished(self, spec: RunSpec) -> bool:
-        """Whether a run is done and must never be touched again."""
+        """Whether a run has finished, so that it must never be started again."""
         return self.run_entry(spec).get("state") == FINISHED
 
 
 def _declaration_key(line: str) -> str:
-    """Return the key of a declaration that a line about a difference is of.
+    """Return the key of the declaration to which a line of differences belongs.
 
     Example:
         >>> _declaration_key("declaration.seeds[2]: was nothing, is now 2")
@@ -140,7 +141,7 @@ def discard_refused_campaign(root: Path) -> Iterator[None]:
 
 
 def is_campaign_running(root: Path) -> bool:
-    """Whether a process of this machine is at work on the campaign in a folder."""
+    """Whether a process of this machine is running the campaign in a folder."""
     path = root / "lock"
     if not path.exists():
         return False
@@ -153,7 +154,7 @@ def is_campaign_running(root: Path) -> bool:
 
 @contextlib.contextmanager
 def lock_campaign(root: Path) -> Iterator[None]:
-    """Keep every other campaign process out of a folder; the system unlocks it when this one ends, however it ends.
+    """Lock a campaign's folder against other campaign processes; the system unlocks it when this process ends.
 
     Raises:
         ValueError: another one is at work.

@@ -1,4 +1,4 @@
-"""A run as a process that ends when the campaign that started it dies.
+"""The child process of a run, which ends when the campaign that started it dies.
 
 python -m rlcredit.campaign.child_process fit ...
 
@@ -20,7 +20,7 @@ from rlcredit.campaign.process_identity import (
 
 
 def run_child_command() -> None:
-    """Bind this process to its parent, unless it is a fork, which is bound, and become the run."""
+    """Bind this process to its parent unless it is a fork, which is bound already, then execute the run."""
     if PARENT in os.environ:
         end_with_parent(take_parent_pid())
     own = {"pid": os.getpid(), "started": read_start_time(os.getpid()), "machine": identify_machine()}

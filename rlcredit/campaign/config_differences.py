@@ -1,4 +1,4 @@
-"""Declared against executed: field by field, in plain words."""
+"""Differences between the declared and the executed configuration, key by key, in plain words."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ ABSENT = "nothing"
 
 
 def flatten_config(node: Any, path: str = "") -> Flat:
-    """Return the leaves of a configuration by their paths.
+    """Return the leaves of a configuration by their dotted paths.
 
     Example:
         >>> flatten_config({"model": {"betas": [0.9, 0.95], "config": {}}})
@@ -35,19 +35,19 @@ def flatten_config(node: Any, path: str = "") -> Flat:
 
 
 def hash_config(config: Any) -> str:
-    """Identify a configuration by its leaves."""
+    """Return a hash of a configuration's leaves."""
     return hashlib.sha256(json.dumps(flatten_config(config), sort_keys=True).encode()).hexdigest()
 
 
 def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("declared", "executed")) -> list[str]:
-    """Return a line for every leaf that differs, with both values; types count, so 1 is not true.
+    """Return one line for each leaf that differs, with both values; types count, so 1 is not true.
 
     A dotted path and its former form are one value.
 
     Args:
-        declared: nested mappings and lists.
-        executed: likewise.
-        names: what the two are called.
+        declared: Nested mappings and lists that were declared.
+        executed: Nested mappings and lists that were executed.
+        names: Names of the two in the lines returned.
 
     Example:
         >>> list_differences({"model": {"lr": 0.1, "eta": 0.5}}, {"model": {"lr": 0.1}})
@@ -72,12 +72,12 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
 
 
 def list_run_differences(folder: Path, declared: Any, parameters: Mapping[str, Any]) -> list[str]:
-    """Compare what a run has stored of itself with what was declared for it.
+    """Compare the configuration and parameters stored by a run with what was declared for it.
 
     Args:
-        folder: of the run.
-        declared: its resolved configuration.
-        parameters: what the instantiated objects should say.
+        folder: Folder of the run.
+        declared: Resolved configuration that was declared for the run.
+        parameters: Parameters that the instantiated objects should report.
 
     """
     config, parameters_file = RunFolder(folder).config, RunFolder(folder).parameters

@@ -1,4 +1,4 @@
-"""What a campaign declares, what the keys of its file may hold, and what is refused."""
+"""The declaration of a campaign: its keys, the values they accept, and the errors for all others."""
 
 import dataclasses
 import difflib
@@ -38,11 +38,11 @@ ELSEWHERE = {
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonFamily:
-    """Comparisons that answer one question; p-values are adjusted for all of them together.
+    """Comparisons that answer one question; p-values are adjusted over the families of a campaign together.
 
     Args:
-        baseline: the condition that the others are compared with.
-        conditions: the others.
+        baseline: Condition with which the others are compared.
+        conditions: Conditions compared with the baseline.
 
     """
 
@@ -51,7 +51,7 @@ class ComparisonFamily:
 
 
 def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values in the types that a declaration has.
+    """Convert declared values to the types of a declaration.
 
     Raises:
         ValueError: names the key, the value, and the repair.
@@ -74,25 +74,29 @@ def _parse_files(key: str, value: Any) -> tuple[str, ...]:
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
     for file in files:
         if not is_existing_file(Path(find_config_file(file))):
-            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths start in {Path.cwd()}.")
+            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
     return tuple(files)
 
 
 def _parse_conditions(key: str, value: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"{key}: expected names and their overlays, got {value!r}.")
+        raise ValueError(f"{key}: expected a mapping from names of conditions to their files, got {value!r}.")
     for name in value:
         if name in RESERVED:
-            raise ValueError(f"{key}: {name} is a file of the campaign itself. Give the condition another name.")
+            raise ValueError(
+                f"{key}: {name} is the name of a file of the campaign itself. Give the condition another name."
+            )
     return {validate_folder_name(key, name): _parse_files(f"{key}.{name}", files) for name, files in value.items()}
 
 
 def _parse_families(key: str, value: Any) -> dict[str, ComparisonFamily]:
     if not isinstance(value, dict):
-        raise ValueError(f"{key}: expected names and what is compared, got {value!r}.")
+        raise ValueError(f"{key}: expected a mapping from names of families to their comparisons, got {value!r}.")
     for name in value:
         if not isinstance(name, str) or not name.isprintable() or set(name) & set("<>|[]#"):
-            raise ValueError(f"{key}: {name!r} is a heading: one line, without < > | [ ] #.")
+            raise ValueError(
+                f"{key}: {name!r} must be one line without < > | [ ] #, since it becomes a heading of the report."
+            )
     return {name: _parse_family(f"{key}.{name}", family) for name, family in value.items()}
 
 
@@ -101,7 +105,7 @@ def _parse_family(key: str, value: Any) -> ComparisonFamily:
         raise ValueError(f"{key}: expected {{baseline: NAME, conditions: [NAME, ...]}}, got {value!r}.")
     baseline, names = value["baseline"], value["conditions"]
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in [baseline, *names]):
-        raise ValueError(f"{key}: expected names of conditions, at least one of them to compare, got {value!r}.")
+        raise ValueError(f"{key}: expected names of conditions, with at least one to compare, got {value!r}.")
     if len({baseline, *names}) <= len(names):
         raise ValueError(f"{key}: a condition occurs twice. Remove one.")
     return ComparisonFamily(baseline, tuple(names))
@@ -111,7 +115,7 @@ def _parse_seeds(key: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value or not all(type(seed) is int and 0 <= seed < SEEDS for seed in value):
         raise ValueError(f"{key}: expected a list of numbers from 0 to {SEEDS - 1}, got {value!r}.")
     if repeated := [seed for seed, count in Counter(value).items() if count > 1]:
-        raise ValueError(f"{key}: {repeated[0]} occurs twice; the same run counted twice is no evidence. Remove one.")
+        raise ValueError(f"{key}: {repeated[0]} occurs twice, and one run must not count twice. Remove one.")
     return tuple(value)
 
 
@@ -176,21 +180,21 @@ FOLDER_OF_CONDITION = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$
 
 @dataclasses.dataclass(frozen=True)
 class CampaignDeclaration:
-    """All that is decided before the first run.
+    """Everything that is decided before the first run of a campaign.
 
     Args:
-        name: of the campaign and its folder.
-        configs: common to all runs.
-        conditions: overlays of each condition, in the order they are applied.
-        baseline: compared with all others if no families are given; the plan counts its samples.
-        families: what is compared instead, by the question each answers.
-        seeds: one run of every condition each; the runs of a seed are pairs.
-        steps: optimizer steps of every run.
-        primary: held-out metric compared, of the evaluation after the last step.
-        effect: smallest difference of it that would matter, in its unit.
-        deviation: expected standard deviation of paired differences of it, if known.
-        exploratory: whether so few seeds are wanted although they cannot reach a verdict.
-        settings: on top of all files, by dotted keys.
+        name: Name of the campaign and of its folder.
+        configs: Configuration files common to all runs.
+        conditions: Overlay files of each condition, in the order they are applied.
+        baseline: Condition compared with all others if no families are given; the plan counts its samples.
+        families: Groups of comparisons, by the question each answers.
+        seeds: Seeds, for each of which every condition runs once; the runs of a seed are pairs.
+        steps: Optimizer steps of every run.
+        primary: Held-out metric that is compared, taken from the evaluation after the last step.
+        effect: Smallest difference of the primary metric that would matter, in its unit.
+        deviation: Expected standard deviation of the paired differences of that metric, if known.
+        exploratory: Whether the campaign may have too few seeds to reach a conclusion.
+        settings: Settings applied on top of all files, by dotted keys.
 
     """
 
@@ -215,17 +219,17 @@ class CampaignDeclaration:
 
     @property
     def sha256(self) -> str:
-        """Identify the declaration by its content, not by how the file is written."""
+        """Hash of the declaration's content, whatever the layout of its file."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON would give it back; a shipped condition is its name, in whichever folder it lies."""
+        """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
         return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
-        """Return the declaration that ``plain`` has written; its files need not exist any more."""
+        """Return the declaration that :meth:`to_json` described; its files need not exist any more."""
         families = {
             name: ComparisonFamily(family["baseline"], tuple(family["conditions"]))
             for name, family in plain["families"].items()
@@ -236,7 +240,7 @@ class CampaignDeclaration:
 
 
 def drop_condition_folder(file: str) -> str:
-    """Leave out the folder of a shipped condition: moving it to another folder does not change a declaration.
+    """Drop the folder of a shipped condition, so that moving its file does not change a declaration.
 
     Example:
         >>> drop_condition_folder("configs/conditions/sepa_paper/c1_grpo.yaml")
@@ -275,5 +279,7 @@ def parse_declaration(content: Any) -> CampaignDeclaration:
             raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
     needed = [name for name, field in fields.items() if field.default is field.default_factory]
     if missing := [name for name in needed if name not in content]:
-        raise ValueError(f"{', '.join(missing)}: not declared. What is not fixed before the first run is not a test.")
+        raise ValueError(
+            f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
+        )
     return CampaignDeclaration(**parse_declared_values(content))

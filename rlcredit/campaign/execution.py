@@ -1,4 +1,4 @@
-"""A declaration becomes a plan, and a plan that is accepted becomes runs."""
+"""Planning a campaign from its declaration, and running the plan."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from rlcredit.campaign.step_timing import measure_conditions
 
 @dataclasses.dataclass(frozen=True)
 class CampaignPlan:
-    """What would run.
+    """Plan of the runs of a campaign.
 
     Args:
-        resolutions: of all conditions.
-        evaluations: steps after which a run is evaluated.
-        launcher: of the runs.
-        text: the plan, for people.
+        resolutions: Resolved configurations of all conditions, by name.
+        evaluations: Steps after which a run is evaluated.
+        launcher: Launcher that starts the runs.
+        text: Plan in words, for people.
 
     """
 
@@ -46,15 +46,15 @@ def plan_campaign(
     *,
     measure: bool = True,
 ) -> CampaignPlan:
-    """Resolve every condition, share out the machines, measure steps.
+    """Resolve every condition, choose the slots, and measure the time of a step.
 
     Args:
-        declaration: of the campaign.
-        root: folder of the campaign.
-        settings: the declaration's, as a file.
-        share: what there is to run on.
-        threads: of a run, if given; those fixed with the declaration otherwise.
-        measure: whether to measure what has not been measured before.
+        declaration: Declaration of the campaign.
+        root: Folder of the campaign.
+        settings: File with the settings of the declaration.
+        share: Function that opens the launcher for runs like the baseline's.
+        threads: CPU threads per run, if given; those fixed with the declaration otherwise.
+        measure: Whether to measure the step time of conditions that have not been measured before.
 
     """
     firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
@@ -65,7 +65,10 @@ def plan_campaign(
     baseline = resolutions[declaration.baseline]
     evaluations = [plan_text.list_evaluation_steps(resolution) for resolution in resolutions.values()]
     if any(steps != evaluations[0] for steps in evaluations):
-        raise ValueError("trainer.val_check_interval differs between conditions, whose curves could not be compared.")
+        raise ValueError(
+            "trainer.val_check_interval differs between conditions. Give all of them the same value, so that their "
+            "curves can be compared."
+        )
     launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
         name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
@@ -78,7 +81,7 @@ def plan_campaign(
 
 
 def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:
-    """Refuse a family whose conditions are not measured alike.
+    """Refuse a family whose conditions define the primary metric differently.
 
     Raises:
         ValueError: with what differs.
@@ -89,8 +92,8 @@ def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str
         for name in members.conditions:
             if reasons := list_metric_differences(measures[name], measures[members.baseline], (name, members.baseline)):
                 raise ValueError(
-                    f"families.{family}: {declaration.primary} is not one metric in all of it: {'; '.join(reasons)}. "
-                    "Evaluate its conditions alike."
+                    f"families.{family}: {declaration.primary} differs between its conditions: {'; '.join(reasons)}. "
+                    "Evaluate them alike."
                 )
 
 
@@ -103,7 +106,7 @@ def run_campaign(
     *,
     measure: bool = True,
 ) -> int:
-    """Print the plan, fix the declaration, and run what is missing; return the exit status.
+    """Print the plan, fix the declaration, and start the missing runs; return the exit status.
 
     Without ``measure`` the plan says nothing of time that is not known already.
     """
@@ -165,7 +168,7 @@ def run_campaign(
 
 
 def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
-    """Refuse to begin a run anew where one lies that the ledger has lost, and that cannot be continued.
+    """Refuse to restart a run in a folder whose run is not in the ledger and cannot be continued.
 
     Raises:
         ValueError: with what lies there and the repair.

@@ -1,4 +1,4 @@
-"""The process that is forked: it has imported what runs need, forks at every request, and is asked by ``forks``.
+"""The server process that imports what runs need and forks at each request from ``forks``.
 
 python -m rlcredit.campaign.fork_server module ...
 
@@ -24,7 +24,7 @@ REQUEST = 2**17
 
 
 def run_fork_server_command() -> None:
-    """Serve; in a fork, be what was asked for."""
+    """Serve fork requests; in a fork, execute the requested command."""
     end_with_parent(take_parent_pid())
     with socket.socket(fileno=os.dup(0)) as requests:
         with open(os.devnull, encoding="utf-8") as nothing:
@@ -35,7 +35,7 @@ def run_fork_server_command() -> None:
 
 
 def _import_modules(modules: Sequence[str]) -> None:
-    """Import, and start no thread: none would live on in a fork."""
+    """Import modules without starting a thread, since no thread would survive in a fork."""
     prefer_own_callbacks()  # the working directory comes first on the path
     from rlcredit.cli.library_silence import silence_libraries  # noqa: PLC0415
 
@@ -46,7 +46,7 @@ def _import_modules(modules: Sequence[str]) -> None:
 
 
 def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[str, str]]:
-    """Fork at every request; return in the fork, with what it is asked to be."""
+    """Fork at each request; in a fork, return the requested command."""
     server = os.getpid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a watcher has ended, so that none stays a zombie
     while True:
@@ -72,7 +72,7 @@ def _serve_fork_requests(requests: socket.socket) -> tuple[list[str], str, dict[
 
 
 def _report_exit_status(pid: int, line: int, out: int, err: int) -> None:
-    """Tell the number of a process, and how it ends."""
+    """Send the pid of a fork, and later its exit status."""
     os.close(out)
     os.close(err)
     with contextlib.suppress(OSError):  # it has done so itself, or has ended
@@ -84,7 +84,7 @@ def _report_exit_status(pid: int, line: int, out: int, err: int) -> None:
 
 
 def _become_command(words: list[str], directory: str, environment: dict[str, str]) -> None:
-    """Be a command as if Python had been started with it."""
+    """Execute a command as if Python had been started with it."""
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)

@@ -1,4 +1,4 @@
-"""Commands as forks of one process that has imported what they need: none spends its first seconds on imports.
+"""Commands as forks of a process that has imported what they need, so that they start without imports.
 
 A fork is a process of its own, with status, signals, folder, environment and output of its own; what runs in it is the
 module or the script itself. It ends with the server, and the server with the process that has started it.
@@ -22,10 +22,10 @@ IMPORTED = ("rlcredit.cli.application", "peft", "mlflow.store.tracking.sqlalchem
 
 
 class ForkedProcess:
-    """A command in a fork.
+    """A command that runs in a fork.
 
     Args:
-        line: on which its pid is told, and then its exit status.
+        line: Socket on which the fork reports its pid, and later its exit status.
 
     """
 
@@ -36,25 +36,25 @@ class ForkedProcess:
 
     @property
     def pid(self) -> int:
-        """Its pid, as soon as it has one; 0 if it never had."""
+        """Process id, available once the fork has started; 0 if it never started."""
         while self._pid is None:
             self._receive_status()
         return self._pid
 
     def poll(self) -> int | None:
-        """Return the exit status, negative after a signal, None while it goes on."""
+        """Return the exit status, negative after a signal, or None while the command runs."""
         while self._status is None and select.select([self.line], [], [], 0)[0]:
             self._receive_status()
         return self._status
 
     def wait(self) -> int:
-        """Return the exit status as soon as there is one."""
+        """Wait for the command to end, and return its exit status."""
         while self._status is None:
             self._receive_status()
         return self._status
 
     def kill(self) -> None:
-        """End it and all it has started, and wait until it has ended."""
+        """Kill the command and all processes it has started, and wait until they have ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -73,10 +73,10 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process that is forked.
+    """The server process from which commands are forked.
 
     Args:
-        modules: that it imports.
+        modules: Modules that the server imports before it forks.
 
     """
 
@@ -93,17 +93,17 @@ class ForkServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be forked."""
+        """Whether the server can still fork."""
         return self.popen.poll() is None
 
     def fork(self, words: Sequence[str], environment: Mapping[str, str], out: int, err: int) -> ForkedProcess:
-        """Start a command in the current directory.
+        """Start a command in the current directory as a fork.
 
         Args:
             words: `-m` and a module, or a script, and what it is given.
-            environment: all of its environment.
-            out: the file that it writes to.
-            err: and the one for errors.
+            environment: Environment of the command, complete.
+            out: File descriptor of its output.
+            err: File descriptor of its errors.
 
         """
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -113,7 +113,7 @@ class ForkServer:
         return ForkedProcess(line)
 
     def close(self) -> None:
-        """End it, and what it has forked."""
+        """End the server and all its forks."""
         self.requests.close()
         self.popen.kill()
         self.popen.wait()
@@ -123,7 +123,7 @@ _started: list[ForkServer] = []
 
 
 def ensure_fork_server() -> ForkServer:
-    """Return the server of this process; it is started when it is first asked for, and anew if it has ended."""
+    """Return the fork server of this process, starting it at first use or when it has ended."""
     if not _started or not _started[-1].is_alive:
         _started.append(ForkServer())
     return _started[-1]

@@ -1,4 +1,4 @@
-"""What a number measures, so that two of them are compared only if they measure the same."""
+"""The definition of a metric: two numbers are compared only if both measure the same."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ NEW = ("system", "shots", "held_out_completions", "held_out_k", "tolerance", "ve
 
 @dataclasses.dataclass(frozen=True)
 class MetricDefinition:
-    """A quantity, and over what it is taken.
+    """A metric with the outcomes it summarises and the settings under which they were obtained.
 
     Args:
-        name: for instance ``val/pass_at_1``.
-        over: the outcomes it summarises, in words.
-        settings: under which they were obtained, by dotted keys.
+        name: Name of the metric, for instance ``val/pass_at_1``.
+        over: Outcomes that the metric summarises, in words.
+        settings: Settings under which the outcomes were obtained, by dotted keys.
 
     """
 
@@ -34,11 +34,11 @@ class MetricDefinition:
 
 
 def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str, Any]) -> MetricDefinition:
-    """Return what the primary metric of a condition measures.
+    """Return the definition of the primary metric under a condition.
 
     Args:
-        declaration: of the campaign.
-        config: resolved configuration of the condition.
+        declaration: Declaration of the campaign.
+        config: Resolved configuration of the condition.
 
     """
     task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
@@ -52,12 +52,12 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
 
 
 def list_metric_differences(first: MetricDefinition, second: MetricDefinition, names: tuple[str, str]) -> list[str]:
-    """Say in what two metrics differ; nothing if they can be compared.
+    """Return the differences between two metric definitions; none if the metrics can be compared.
 
     Args:
-        first: a metric.
-        second: another.
-        names: whose they are.
+        first: Definition of one metric.
+        second: Definition of another metric.
+        names: Names of the two in the lines returned.
 
     Example:
         >>> running = MetricDefinition("solve rate", "all training batches so far")

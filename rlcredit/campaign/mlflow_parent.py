@@ -1,4 +1,4 @@
-"""The campaign among MLflow's runs: a parent, its children below it."""
+"""The MLflow run of a campaign, parent of the MLflow runs of its training runs."""
 
 import json
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ class MLflowParentRun:
 
     Args:
         mlflow: ``experiment_name`` and ``tracking_uri`` of the runs, or None.
-        declaration: of the campaign.
-        ledger: remembers the run.
+        declaration: Declaration of the campaign.
+        ledger: Record of the campaign, which remembers the run.
 
     """
 
@@ -48,12 +48,12 @@ class MLflowParentRun:
         self.client = client
 
     def child_environment(self, spec: RunSpec) -> dict[str, str]:
-        """Return the environment that makes a run a child of this one."""
+        """Return the environment variables that make a run a child of this MLflow run."""
         nested = {"mlflow.parentRunId": self.run_id} if self.run_id else {}
         return {CONTEXT: json.dumps({**nested, **self.tags, "cell": spec.name})}
 
     def kill_open_attempts(self, spec: RunSpec) -> None:
-        """Mark attempts that will not be continued as killed; no other process would."""
+        """Mark attempts that will not be continued as killed, which no other process would do."""
         if self.client is None:
             return
         children = f"tags.`mlflow.parentRunId` = '{self.run_id}' and tags.spec = '{spec.name}'"
@@ -62,7 +62,7 @@ class MLflowParentRun:
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
     def end_run(self, status: str, ledger: Path) -> None:
-        """End the run and keep the ledger with it."""
+        """End the MLflow run and store the ledger with it."""
         if self.client is None:
             return
         with self._survive_tracker_errors():

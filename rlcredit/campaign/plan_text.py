@@ -1,4 +1,4 @@
-"""What a campaign costs, and what it can show, before it starts."""
+"""The plan of a campaign in words: what it costs, and which effects it can detect."""
 
 import heapq
 import math
@@ -23,13 +23,13 @@ def describe_campaign(
     launcher: RunLauncher,
     timings: Mapping[str, Seconds],
 ) -> Iterator[str]:
-    """Yield the plan.
+    """Yield the lines of the plan.
 
     Args:
-        declaration: of the campaign.
-        resolution: of its baseline.
-        launcher: of the runs.
-        timings: by condition; nothing is said of time unless all are there.
+        declaration: Declaration of the campaign.
+        resolution: Resolved configuration of the baseline.
+        launcher: Launcher that starts the runs.
+        timings: Measured times by condition; the plan says nothing of time unless all are there.
 
     """
     slots = launcher.slots
@@ -56,7 +56,7 @@ def describe_campaign(
 def describe_durations(
     declaration: CampaignDeclaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]
 ) -> Iterator[str]:
-    """Yield how long all runs take, begun in order as slots become free, and one run of each kind."""
+    """Yield the time that all runs take in the available slots, and that of one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
     busy, shown, steps = [0.0] * slots, list[Seconds](), declaration.steps
@@ -86,8 +86,8 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
     """
     if resolution.task.validation_size == 0:
         raise ValueError(
-            "data.init_args.validation_size is 0, but a campaign compares answers to held-out questions of the task "
-            "itself. Hold some out."
+            "data.init_args.validation_size is 0, but a campaign compares answers to the task's own held-out "
+            "questions. Set it above 0."
         )
     steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
     if not every or steps % every:
@@ -99,7 +99,7 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
 
 
 def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
-    """Yield what so many pairs can show."""
+    """Yield the effects that this number of pairs can detect."""
     seeds, level = len(declaration.seeds), _holm_first_level(declaration)
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
     if seeds < 2:
@@ -113,7 +113,7 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
 
 
 def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
-    """Say how many seeds are needed if these cannot show the effect; None if they can, as far as is known."""
+    """Return how many seeds are needed if these cannot detect the effect; None if they can, or if it is not known."""
     if not declaration.comparison_families:
         return None
     seeds = len(declaration.seeds)
@@ -133,5 +133,5 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
 
 
 def _holm_first_level(declaration: CampaignDeclaration) -> float:
-    """Return what the p of the first of Holm's comparisons, all those of the campaign, has to reach."""
+    """Return the significance level of the first comparison in Holm's procedure over the whole campaign."""
     return ALPHA / max(1, sum(len(family.conditions) for family in declaration.comparison_families.values()))

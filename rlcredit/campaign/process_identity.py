@@ -1,4 +1,4 @@
-"""Which process is which, when one ends, and that one ends with its parent."""
+"""The identity of processes across reboots and machines, and how a process ends with its parent."""
 
 import ctypes
 import json
@@ -18,13 +18,13 @@ PARENT = "RLCREDIT_PARENT"
 
 
 def identify_machine() -> str:
-    """Identify this machine since its last boot: a pid means nothing elsewhere or after a reboot."""
+    """Return an identifier of this machine since its last boot, without which a pid means nothing."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text(encoding="utf-8").strip() if boot.is_file() else platform.node()
 
 
 def read_start_time(pid: int) -> str | None:
-    """Return when a process began, None if it does not run. A pid is reused; a pid with its start time is not."""
+    """Return the start time of a process, None if it does not run; pids are reused, pairs of pid and time are not."""
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -36,7 +36,7 @@ def read_start_time(pid: int) -> str | None:
 
 
 def kill_recorded_process(record: Path) -> None:
-    """Kill the process that a file records, and its group, if it is of this machine and still lives."""
+    """Kill the process recorded in a file, and its group, if it belongs to this machine and is still alive."""
     try:
         process = json.loads(record.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -50,12 +50,12 @@ def kill_recorded_process(record: Path) -> None:
 
 
 def take_parent_pid() -> int:
-    """Return the pid of the process that has started this one, as the environment has it, and keep it from others."""
+    """Return the pid of the parent process from the environment, and remove it so that no child inherits it."""
     return int(os.environ.pop(PARENT))
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when its parent does, of which it is told the pid."""
+    """End this process when its parent, given by its pid, ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which outlives exec
     if os.getppid() != parent:

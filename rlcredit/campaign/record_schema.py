@@ -1,4 +1,4 @@
-"""What a ledger and a held-out file hold, checked where they are read."""
+"""The schemas of a campaign's ledger and of held-out evaluation files, checked when they are read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,7 +78,7 @@ REMOVE = "Remove it; the run is then made anew."
 
 
 def read_campaign_record(path: Path) -> dict[str, Any]:
-    """Return what a ledger says.
+    """Return the content of a ledger.
 
     Raises:
         ValueError: it is damaged, or holds a password; with the repair.
@@ -90,11 +90,11 @@ def read_campaign_record(path: Path) -> dict[str, Any]:
 
 
 def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDeclaration:
-    """Return the declaration of a ledger, after all that a report reads of it has been checked.
+    """Return the declaration in a ledger, after checking everything that a report reads from it.
 
     Args:
-        content: of the ledger.
-        path: of it, for messages.
+        content: Content of the campaign's ledger.
+        path: Path of the ledger, for messages.
 
     Raises:
         ValueError: it is damaged; with the repair.
@@ -120,7 +120,7 @@ def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDecla
 
 
 def _find_contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
-    """Say where a declaration contradicts itself or the configurations beside it."""
+    """Return how a declaration contradicts itself or the configurations beside it; None if it does not."""
     try:
         for name in (plain["name"], *plain["conditions"]):
             validate_folder_name("declaration", name)
@@ -139,7 +139,7 @@ def _find_contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
 
 
 def _find_logger_fault(name: str, config: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with the loggers of a configuration."""
+    """Return what is wrong with the loggers of a configuration."""
     loggers = config["trainer"]["logger"]
     for logger in loggers if isinstance(loggers, list) else [loggers]:
         if isinstance(logger, dict):
@@ -150,7 +150,7 @@ def _find_logger_fault(name: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _find_evaluation_fault(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) -> str | None:
-    """Say what a finished run lacks of its evaluations."""
+    """Return which evaluations a finished run lacks."""
     steps = entry["metrics"]
     if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
         return f"cells.{name}.metrics: {odd[0]!r} is no step"
@@ -175,7 +175,7 @@ def read_evaluation_file(path: Path) -> dict[str, Any]:
 
 
 def find_mlflow_settings(config: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return experiment and address of the MLflow logger of a configuration, None if it has none."""
+    """Return the experiment and address of a configuration's MLflow logger, None if it has none."""
     loggers = config["trainer"]["logger"]
     for logger in loggers if isinstance(loggers, list) else [loggers]:
         if isinstance(logger, dict) and logger["class_path"].endswith(".MLFlowLogger"):

@@ -1,4 +1,4 @@
-"""The configuration of a run as the real parser resolves it, and what its objects say they are."""
+"""A condition as the real parser resolves it, with the parameters that its objects report."""
 
 import copy
 import dataclasses
@@ -19,29 +19,29 @@ from rlcredit.training.module import PolicyModule
 
 
 class _SilentCLI(CreditCLI):
-    """Do what ``explain`` does, and print nothing."""
+    """Command line that does what ``explain`` does and prints nothing."""
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: Any) -> None:
-        """Be silent."""
+        """Print nothing."""
 
     def rehearse(self) -> list[str]:
-        """Leave that to the run."""
+        """Do nothing; the run rehearses its stack itself."""
         return []
 
     def refuse_memory(self, trainer: Trainer) -> None:
-        """Leave that to the machine that will run it."""
+        """Do nothing; the machine that executes the run checks its memory."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ResolvedCondition:
-    """A condition before it runs.
+    """A condition with its complete configuration, before it runs.
 
     Args:
-        leaves: its whole configuration, defaults and nulls included.
-        parameters: what the instantiated objects say, as a run stores it.
-        trainer: as it would train.
-        module: with weights not read.
-        task: with data not read.
+        leaves: Whole configuration, defaults and nulls included.
+        parameters: Parameters that the instantiated objects report, as a run stores them.
+        trainer: Trainer that its runs would use.
+        module: Training module, its weights not read.
+        task: Task, its data not read.
 
     """
 
@@ -53,7 +53,7 @@ class ResolvedCondition:
 
     @property
     def cost_sha256(self) -> str:
-        """A hash of what a step's time is known to depend on: all but seed, names, optimizer, and credit that is free.
+        """Hash of all that the time of a step depends on: not seed, names, optimizer, or credit that costs nothing.
 
         Operators count if they are ``costly``.
         """
@@ -69,12 +69,12 @@ class ResolvedCondition:
 
     @property
     def mlflow_settings(self) -> dict[str, str] | None:
-        """Experiment and address of the configured MLflow logger, None if there is none."""
+        """Experiment and address of the MLflow logger, None if none is configured."""
         return find_mlflow_settings(self.leaves)
 
 
 def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
-    """Parse and instantiate what ``rlcredit fit`` would be given; nothing is loaded.
+    """Parse and instantiate the arguments of ``rlcredit fit``; nothing is loaded.
 
     Raises:
         SystemExit: the arguments are refused; the message has been printed.
@@ -88,7 +88,7 @@ def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
 
 
 def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, str]:
-    """Identify what the modules of one's own say now that some conditions name, by the names of these modules."""
+    """Return fingerprints of the user's modules that some conditions name, by module name."""
     return code_fingerprint.fingerprint_modules(
         code_fingerprint.trace_user_modules(
             code_fingerprint.find_dotted_paths([resolution.leaves for resolution in resolutions])
@@ -97,7 +97,7 @@ def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, 
 
 
 def configure_run(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:
-    """Return the configuration of one run of a condition: its seed, folder and threads, all else the same."""
+    """Return the configuration of one run of a condition: its own seed, folder and threads, all else the same."""
     config = copy.deepcopy(leaves)
     config["seed_everything"], config["threads"] = spec.seed, threads
     config["trainer"]["default_root_dir"] = str(spec.folder)

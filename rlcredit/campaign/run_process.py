@@ -1,4 +1,4 @@
-"""One run as a process of this machine, started alone or forked."""
+"""A run as a process of this machine, spawned or forked."""
 
 import os
 import signal
@@ -22,13 +22,13 @@ POLLED = 0.1
 def start_run_process(
     folder: Path, args: Sequence[str], environment: Mapping[str, str], *, forked: bool = False
 ) -> RunProcess:
-    """Start a run that ends with this process.
+    """Start a run whose process ends with this one.
 
     Args:
-        folder: of the run; its output is appended to the log there.
-        args: of ``rlcredit fit``.
-        environment: added to that of this process.
-        forked: whether it is a fork, for :func:`can_fork_runs`.
+        folder: Folder of the run; its output is appended to the log there.
+        args: Arguments of ``rlcredit fit``.
+        environment: Environment variables added to those of this process.
+        forked: Whether the run is started as a fork, see :func:`can_fork_runs`.
 
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,17 +41,17 @@ def start_run_process(
 
 
 def can_fork_runs(environment: Mapping[str, str]) -> bool:
-    """Whether runs can be forks: on Linux, and without a GPU, which belongs to the process that has looked for it."""
+    """Whether runs can be forked: on Linux and without a GPU, whose context a fork cannot share."""
     return sys.platform == "linux" and VISIBLE not in environment
 
 
 class SpawnedProcess:
-    """A command that ends with this process.
+    """A command whose process ends with this one.
 
     Args:
-        words: of the command.
-        environment: all of its environment.
-        log: what it writes to.
+        words: Words of the command line.
+        environment: Environment of the command, complete.
+        log: Open file that the command writes to.
 
     """
 
@@ -66,11 +66,11 @@ class SpawnedProcess:
         )
 
     def poll(self) -> int | None:
-        """Return the exit status, None while the run goes on."""
+        """Return the exit status, or None while the run executes."""
         return self.popen.poll()
 
     def kill(self) -> None:
-        """End the run and all it has started, and wait until it has ended."""
+        """Kill the run and all processes it has started, and wait until they have ended."""
         if self.poll() is None:
             os.killpg(self.popen.pid, signal.SIGKILL)
             self.popen.wait()

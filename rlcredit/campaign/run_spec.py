@@ -1,4 +1,4 @@
-"""One run of a campaign: where it lies, and the command that makes it."""
+"""One run of a campaign: its name, its folder, and its command."""
 
 import dataclasses
 import sys
@@ -13,7 +13,7 @@ from rlcredit.run_folder.layout import RunFolder
 
 
 def name_run(condition: str, seed: int) -> str:
-    """Name a run in the ledger, in MLflow and to people.
+    """Return the name of a run, used in the ledger, in MLflow and in messages.
 
     Example:
         >>> name_run("grpo", 0)
@@ -25,12 +25,12 @@ def name_run(condition: str, seed: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class RunSpec:
-    """A condition and a seed.
+    """A condition and a seed, which together identify a run.
 
     Args:
-        condition: its name in the campaign.
-        seed: of data order, first weights and sampling noise.
-        root: folder of the campaign.
+        condition: Name of the condition in the campaign.
+        seed: Seed of the data order, the first weights and the sampling noise.
+        root: Folder of the campaign.
 
     """
 
@@ -40,22 +40,22 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """Name it in the ledger and to people."""
+        """Name of the run in the ledger and in messages."""
         return name_run(self.condition, self.seed)
 
     @property
     def folder(self) -> Path:
-        """Where the run writes."""
+        """Folder that the run writes to."""
         return self.root / self.condition / f"seed{self.seed}"
 
     @property
     def run_folder(self) -> RunFolder:
-        """What lies there."""
+        """Layout of that folder."""
         return RunFolder(self.folder)
 
 
 def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec]:
-    """Return all runs: family by family, so that one question is answered before the next, in each seed by seed.
+    """Return all runs, family by family and within each seed by seed, so that one question is answered before the next.
 
     A condition that is in several families comes with the first, one that is in none comes last.
     """
@@ -70,13 +70,13 @@ def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec
 
 
 def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path) -> list[str]:
-    """Return what ``rlcredit fit`` is given for a run; later files win.
+    """Return the arguments of ``rlcredit fit`` for a run; later files win.
 
     Args:
-        spec: the run.
-        declaration: of the campaign.
-        threads: of the run.
-        settings: the file that ``overlay`` has been written to.
+        spec: Run that is to be started.
+        declaration: Declaration of the campaign.
+        threads: CPU threads of the run.
+        settings: File that holds the campaign's own settings.
 
     """
     files = [*declaration.configs, *declaration.conditions[spec.condition], settings]
@@ -91,12 +91,12 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
 
 
 def build_run_command(args: Sequence[str]) -> list[str]:
-    """Return the command of a run that ends with the process that starts it."""
+    """Return the command of a run whose process ends with its parent."""
     return [sys.executable, "-m", "rlcredit.campaign.child_process", "fit", *args]
 
 
 def render_settings(settings: dict[str, Any]) -> str:
-    """Write dotted keys as a configuration file; in it they keep their types, which a command line would guess.
+    """Render dotted keys as a configuration file, which keeps their types where a command line would guess.
 
     Example:
         >>> print(render_settings({"data.init_args.seed": 1, "data.init_args.name": "x"}).strip())
@@ -113,6 +113,6 @@ def render_settings(settings: dict[str, Any]) -> str:
         for part in path:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise ValueError(f"settings: {key} is inside a value that another setting gives. Keep one of them.")
+                raise ValueError(f"settings: {key} lies inside the value of another setting. Keep one of them.")
         place[leaf] = value
     return yaml.safe_dump(nested, sort_keys=False)

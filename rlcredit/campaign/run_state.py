@@ -1,4 +1,4 @@
-"""What a run has left on disk: whether it can go on, how far it is, and what is kept of a finished one."""
+"""The state of a run on disk: whether it can continue, how far it has come, and its results once finished."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_ch
 from rlcredit.run_folder.layout import RunFolder
 
 NUMBER = (float, type(None))
-STANDING = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
+STATUS_SHAPE = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
 
 
 def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
-    """Whether a run can go on where its newest intact checkpoint was written, with nothing missing before it.
+    """Whether a run can continue from its newest intact checkpoint, with no part of its record missing.
 
     Args:
-        spec: the run.
-        evaluations: steps after which it is evaluated.
+        spec: Run that has been interrupted.
+        evaluations: Steps after which it is evaluated.
 
     """
     path, _ = find_newest_checkpoint(spec.run_folder.checkpoints)
@@ -49,24 +49,24 @@ def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
 def read_run_status(spec: RunSpec) -> dict[str, Any]:
     """Return the status that a run has written; empty before it has written one."""
     path = spec.run_folder.status
-    return read_stored_json(path, STANDING, "Remove it.") if path.is_file() else {}
+    return read_stored_json(path, STATUS_SHAPE, "Remove it.") if path.is_file() else {}
 
 
 def read_log_tail(folder: Path, count: int = 3) -> list[str]:
-    """Return the last lines of the log of the run in a folder."""
+    """Return the last lines of the log in a run's folder."""
     return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]
 
 
 def summarise_finished_run(
     spec: RunSpec, declaration: CampaignDeclaration, declared: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Read a finished run.
+    """Return the summary of a finished run that the ledger stores.
 
     Args:
-        spec: the run.
-        declaration: of the campaign.
-        declared: the run's configuration.
-        parameters: what its objects should say.
+        spec: Run that has finished.
+        declaration: Declaration of the campaign.
+        declared: Resolved configuration that was declared for the run.
+        parameters: Parameters that its objects should report.
 
     Returns:
         The primary metric of the last evaluation, all metrics by step, hashes of files and of the configuration,

@@ -1,4 +1,4 @@
-"""Where the runs stand: a live table on a terminal, a line per event anywhere else."""
+"""The progress of a campaign's runs: a live table on a terminal, one line per event anywhere else."""
 
 import sys
 import time
@@ -23,14 +23,14 @@ Row = tuple[str, ...]
 def describe_run_row(
     name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, evaluations: Sequence[int]
 ) -> Row:
-    """Describe a run.
+    """Return the row of a run in the live table.
 
     Args:
-        name: of the run.
-        entry: of the ledger.
-        status: as the run last wrote it, empty if it has not.
-        steps: that it has to take.
-        evaluations: steps after which it is evaluated.
+        name: Name of the run.
+        entry: Entry of the run in the campaign's ledger.
+        status: Status that the run last wrote, empty if it wrote none.
+        steps: Optimizer steps that the run has to take.
+        evaluations: Steps after which it is evaluated.
 
     Example:
         >>> describe_run_row("grpo/seed0", {"state": "running"}, {"step": 5, "step_seconds": 2.0}, 10, [0, 10])
@@ -47,10 +47,10 @@ def describe_run_row(
 
 
 class RunEventLines(AbstractContextManager["RunEventLines"]):
-    """One line per event.
+    """Progress display that prints one line per event.
 
     Args:
-        rows: returns those of all runs.
+        rows: Function that returns the rows of all runs.
 
     """
 
@@ -62,17 +62,17 @@ class RunEventLines(AbstractContextManager["RunEventLines"]):
         print(sentence, flush=True)
 
     def redraw(self) -> None:
-        """Do nothing; only a table is redrawn."""
+        """Do nothing, since lines are not redrawn."""
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing; only a table has to be closed."""
+        """Do nothing, since only a table has to be closed."""
 
 
 class LiveRunTable(RunEventLines):
-    """A table that is redrawn in place, with events above it.
+    """Progress display that redraws a table in place, with events above it.
 
     Args:
-        rows: returns those of all runs.
+        rows: Function that returns the rows of all runs.
 
     """
 
@@ -82,7 +82,7 @@ class LiveRunTable(RunEventLines):
         self.drawn_at = 0.0
 
     def __enter__(self) -> "LiveRunTable":
-        """Begin to draw."""
+        """Start drawing."""
         self.live.start()
         return self
 
@@ -91,13 +91,13 @@ class LiveRunTable(RunEventLines):
         self.live.console.print(escape_controls(sentence), highlight=False, markup=False)
 
     def redraw(self) -> None:
-        """Draw anew, once a second."""
+        """Redraw the table, at most once a second."""
         if time.monotonic() - self.drawn_at >= REFRESHED:
             self.drawn_at = time.monotonic()
             self.live.update(self._build_table(), refresh=True)
 
     def __exit__(self, *_: object) -> None:
-        """Draw a last time and leave the table standing."""
+        """Draw the table a last time and leave it on the screen."""
         self.live.update(self._build_table(), refresh=True)
         self.live.stop()
 

@@ -1,4 +1,4 @@
-"""Missing runs in slots, each tried twice at most."""
+"""The scheduler of a campaign, which starts missing runs in free slots and tries each at most twice."""
 
 import dataclasses
 import time
@@ -26,7 +26,7 @@ TRIES = 2
 
 @dataclasses.dataclass
 class RunAttempt:
-    """A run that goes on now."""
+    """A run that is executing."""
 
     spec: RunSpec
     process: RunProcess
@@ -35,16 +35,16 @@ class RunAttempt:
 
 @dataclasses.dataclass
 class RunScheduler:
-    """Starts runs, watches them, and notes their results.
+    """Start the missing runs, watch them, and record their results.
 
     Args:
-        declaration: of the campaign.
-        resolutions: of its conditions.
-        evaluations: steps after which a run is evaluated.
-        launcher: of its runs.
-        settings: overlay on all files.
-        ledger: what is done.
-        parent: MLflow's.
+        declaration: Declaration of the campaign.
+        resolutions: Resolved configurations of the campaign's conditions, by name.
+        evaluations: Steps after which a run is evaluated.
+        launcher: Launcher that starts the runs.
+        settings: Overlay file applied on top of all files.
+        ledger: Record of what is done.
+        parent: MLflow run of the campaign.
 
     """
 
@@ -58,10 +58,10 @@ class RunScheduler:
     tries: Counter[str] = dataclasses.field(default_factory=Counter)
 
     def run_missing(self, missing: Sequence[RunSpec], view: RunEventLines) -> None:
-        """Run what is missing; a crash of one run does not stop the others.
+        """Execute all missing runs; a crash of one does not stop the others.
 
         Raises:
-            ValueError: code of one's own is not what the campaign began with; runs that go on are waited for.
+            ValueError: the user's code has changed since the campaign began; executing runs are waited for.
 
         """
         waiting, running, refused = deque(missing), list[RunAttempt](), None
@@ -83,7 +83,7 @@ class RunScheduler:
             raise refused
 
     def _find_edited_code(self) -> ValueError | None:
-        """Return the refusal of code of one's own that is not what the campaign began with."""
+        """Return an error if the user's own code has changed since the campaign began."""
         try:
             self.ledger.fix_declaration({"code": fingerprint_own_code(self.resolutions.values())})
         except ValueError as refused:
@@ -95,7 +95,7 @@ class RunScheduler:
         return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
 
     def _start_attempt(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
-        """Continue a run if that is possible, else begin it anew."""
+        """Continue a run if possible, otherwise restart it."""
         self.launcher.end_leftover_run(spec.run_folder.process)
         args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
         if continued := run_state.can_continue_run(spec, self.evaluations):
@@ -112,7 +112,7 @@ class RunScheduler:
         return RunAttempt(spec, process, time.monotonic())
 
     def _conclude_attempt(self, attempt: RunAttempt, status: int, view: RunEventLines) -> bool:
-        """Note in the ledger how an attempt ended; return whether the run is tried again."""
+        """Record in the ledger how an attempt ended; return whether the run is tried again."""
         spec, elapsed = attempt.spec, time.monotonic() - attempt.began
         seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + elapsed
         if status == 0 and all(run_state.read_run_evaluation(spec, step) is not None for step in self.evaluations):

@@ -1,4 +1,4 @@
-"""Slots of a machine: how many runs at a time, and which cores and GPUs each may use."""
+"""Slots of a machine: how many runs execute at a time, and which cores and GPUs each may use."""
 
 import os
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from rlcredit.campaign.run_process import VISIBLE
 
 
 def count_usable_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_run_gpus(resolution: ResolvedCondition) -> int:
-    """Return how many GPUs a run uses."""
+    """Return the number of GPUs that a run uses."""
     on_gpus = isinstance(resolution.trainer.accelerator, CUDAAccelerator)
     return count_devices(resolution.leaves["trainer"]["devices"]) if on_gpus else 0
 
@@ -50,13 +50,13 @@ def count_devices(setting: Any) -> int:
 def make_slot_environments(
     gpus: list[str], slots: int | None, threads: int | None, available: int
 ) -> list[dict[str, str]]:
-    """Return the environment of each slot.
+    """Return the environment variables of each slot.
 
     Args:
-        gpus: of a run each; empty if runs use the processor only.
-        slots: runs at a time; as many as there are GPUs, else cores, if None.
-        threads: of a run; the cores divided among the slots if None.
-        available: cores.
+        gpus: GPUs of each slot; empty if runs use the processor only.
+        slots: Runs at a time; as many as there are GPUs, or else cores, if None.
+        threads: CPU threads per run; the cores divided among the slots if None.
+        available: Number of cores.
 
     Example:
         >>> environments = make_slot_environments([], slots=None, threads=2, available=8)
@@ -73,5 +73,5 @@ def make_slot_environments(
 
 
 def read_slot_threads(slot: Mapping[str, str]) -> int:
-    """Return the threads of a run in a slot."""
+    """Return the number of threads of a run in a slot."""
     return int(slot["OMP_NUM_THREADS"])

@@ -1,4 +1,4 @@
-"""Seconds of a step, measured by short runs of which nothing but the time is kept."""
+"""The time of a step, measured by short runs of which only the times are kept."""
 
 import json
 import statistics
@@ -35,14 +35,14 @@ def measure_conditions(
     *,
     measure: bool = True,
 ) -> dict[str, Seconds]:
-    """Return what :func:`measure_run_seconds` says of every condition; of conditions with one cost, one is measured.
+    """Return the times of every condition by :func:`measure_run_seconds`; conditions of equal cost are measured once.
 
     Args:
-        arguments: of a run, by condition.
-        resolutions: likewise.
-        launcher: that will start the runs.
-        root: folder of the campaign, which keeps the measurements.
-        measure: whether to measure what has not been measured before; if not, it is left out.
+        arguments: Arguments of ``rlcredit fit`` for a run, by condition.
+        resolutions: Resolved configurations, by condition.
+        launcher: Launcher that will start the runs.
+        root: Folder of the campaign, which keeps the measurements.
+        measure: Whether to measure conditions that have not been measured before; if not, they are left out.
 
     """
     file, place = root / TIMINGS, (launcher.label, launcher.threads)
@@ -62,13 +62,13 @@ def measure_conditions(
 def measure_run_seconds(
     args: Sequence[str], resolution: ResolvedCondition, launcher: RunLauncher, root: Path
 ) -> Seconds:
-    """Return the seconds of a start, a step and an evaluation of all held-out questions.
+    """Return the seconds that a start, a step, and an evaluation of all held-out questions take.
 
     Args:
-        args: of ``rlcredit fit``.
-        resolution: of its condition.
-        launcher: that will start the runs.
-        root: folder of the campaign.
+        args: Arguments of ``rlcredit fit``.
+        resolution: Resolved configuration of the run's condition.
+        launcher: Launcher that will start the runs.
+        root: Folder of the campaign.
 
     Raises:
         ValueError: the run failed; with the end of its log.
@@ -109,6 +109,6 @@ def measure_run_seconds(
 
 
 def mean_validation_batches(resolution: ResolvedCondition) -> float:
-    """Return how many validation batches a held-out set makes on average; one if their number is unknown."""
+    """Return the mean number of validation batches per held-out set; one if it is unknown."""
     tasks = [asked.task for asked in resolution.task.held_out_sets]
     return statistics.fmean(max(1.0, (task.validation_size or 1) / task.validation_batch) for task in tasks)

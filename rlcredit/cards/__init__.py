@@ -1,1 +1,1 @@
-"""Report cards: what one credit operator is, does, costs and teaches, beside a baseline and all that ship."""
+"""Report cards: the properties, effects, cost and training gain of one credit operator, against a baseline."""

@@ -1,25 +1,26 @@
-"""How much is spent on a card, declared before anything runs."""
+"""The budgets of report cards, declared before anything runs."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class CardBudget:
-    """What is measured, and on how much.
+    """The measurements of a card and their sizes.
 
     Args:
-        name: of the budget.
-        prompts: whose completions the batch holds, a multiple of ``batch``.
-        completions: of each.
-        batch: prompts whose gradients make a batch, at least a third of them.
-        asked: completions whose true credit is measured.
-        samples: continuations per prefix.
-        seeds: paired runs; none where nothing is trained.
-        steps: of each run.
-        evaluations: of each run after the first one, at equal distances; divides ``steps``.
-        questions: held out.
-        factors: by which learning rates are multiplied to find each condition's own; none to leave them as they are.
-        tuning_seeds: runs of every factor.
+        name: Name of the budget.
+        prompts: Prompts in the measured batch, a multiple of ``batch``.
+        completions: Completions per prompt.
+        batch: Prompts whose gradients are summed into one batch gradient, at most a third of ``prompts``.
+        asked: Completions whose true credit is measured.
+        samples: Continuations per prefix.
+        seeds: Seeds of the paired runs; empty where nothing is trained.
+        steps: Optimizer steps per run.
+        evaluations: Evaluations per run after the first one, at equal distances; divides ``steps``.
+        questions: Held-out questions.
+        factors: Factors by which learning rates are multiplied to find each condition's own; empty to leave them as
+            they are.
+        tuning_seeds: Seeds of the runs with each factor.
 
     """
 

@@ -1,4 +1,4 @@
-"""Cards on one organism: what is measured, once, and what is found again."""
+"""Building the cards of one test policy: each measurement is made once and reused afterwards."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -32,15 +32,15 @@ from rlcredit.outputs.code_versions import read_git_commit
 
 @dataclass
 class CardBuilder:
-    """Where cards are made: an organism, a baseline, a budget.
+    """Builder of report cards for one test policy, one baseline and one budget.
 
     Args:
-        organism: on which is measured.
-        baseline: with which all are compared.
-        budget: how much is spent.
-        folder: of all cards.
-        slots: runs at a time.
-        threads: of a run, and of the measurement.
+        organism: Test policy on which operators are measured.
+        baseline: Condition with which all others are compared.
+        budget: Budget of the measurement.
+        folder: Folder of all cards.
+        slots: Runs at a time.
+        threads: CPU threads per run, and of the measurement.
 
     """
 
@@ -52,18 +52,18 @@ class CardBuilder:
     threads: int = 1
     _base: CardBatch | None = field(default=None, init=False)
 
-    def build_card(self, subject: CardCondition) -> Card:
-        """Return the card of a condition; what has been measured before is read."""
-        place = self._card_folder(subject)
+    def build_card(self, candidate: CardCondition) -> Card:
+        """Return the card of a condition; earlier measurements are reused."""
+        place = self._card_folder(candidate)
         file, key = place / "card.json", place / "key.txt"
-        identity = self._card_key(subject)
+        identity = self._card_key(candidate)
         if file.is_file() and key.is_file() and key.read_bytes() == identity.encode():
             try:
-                return replace(Card.read(file), origins=self._origins(subject))
+                return replace(Card.read(file), origins=self._origins(candidate))
             except ValueError as error:
                 print_message(f"warning: {error} It is made anew now.")
-        card = self._measure_card(subject)
-        for each in (subject, self.baseline):
+        card = self._measure_card(candidate)
+        for each in (candidate, self.baseline):
             each.refuse_edits()
         key.unlink(missing_ok=True)
         card.write(file)
@@ -71,7 +71,7 @@ class CardBuilder:
         return card
 
     def measure_baseline(self) -> CardBatch:
-        """Return the batch under the baseline, with true credit; measured once."""
+        """Return the batch under the baseline with its true credit, which is measured once."""
         if self._base is None:
             place = self._card_folder(self.baseline)
             known = self._known_truth()
@@ -80,22 +80,24 @@ class CardBuilder:
                 torch.save({**vars(self._base.truth), "key": self._truth_key()}, self._truth_file())
         return self._base
 
-    def _measure_card(self, subject: CardCondition) -> Card:
-        """Measure a condition, and run what is missing."""
-        print_message(f"measuring  {subject.name} on {self.organism.name}")
-        condition = subject.write_files(self._card_folder(subject))
+    def _measure_card(self, candidate: CardCondition) -> Card:
+        """Measure a condition, and execute its missing training runs."""
+        print_message(f"measuring  {candidate.name} on {self.organism.name}")
+        condition = candidate.write_files(self._card_folder(candidate))
         base = self.measure_baseline()
         assert base.truth is not None
-        itself = _drop_condition_name(subject) == _drop_condition_name(self.baseline)
+        itself = _drop_condition_name(candidate) == _drop_condition_name(self.baseline)
         batch = base if itself else self._measure_condition(condition, base.truth)
         if batch.rollout.tokens != base.rollout.tokens:
-            raise ValueError(f"{subject.name} draws other completions than the baseline, with which it is compared.")
+            raise ValueError(
+                f"{candidate.name} samples other completions than the baseline, so that the two cannot be compared."
+            )
         card = Card(
-            subject.name,
+            candidate.name,
             self.organism.name,
             self.baseline.name,
             self.budget.name,
-            self._origins(subject),
+            self._origins(candidate),
             _format_operator_stack(batch),
             _format_operator_stack(base),
             read_git_commit(),
@@ -105,26 +107,26 @@ class CardBuilder:
         )
         card.sections = dict(measure_card_sections(batch, base, base.truth, self.budget))
         if itself:
-            card.verdict, card.sentence = ITSELF, f"{subject.name} is what the others are compared with."
+            card.verdict, card.sentence = ITSELF, f"{candidate.name} is what the others are compared with."
         elif not self.budget.seeds:
             card.verdict, card.sentence = UNTRAINED, "This is what one batch says; no run says what is learnt from it."
         else:
-            self._add_training_outcome(card, subject, condition, batch, base)
+            self._add_training_outcome(card, candidate, condition, batch, base)
         return card
 
     def _add_training_outcome(
-        self, card: Card, subject: CardCondition, condition: Path, batch: CardBatch, base: CardBatch
+        self, card: Card, candidate: CardCondition, condition: Path, batch: CardBatch, base: CardBatch
     ) -> None:
-        """Run what is missing, and add what was learnt."""
-        arm = TrainingCondition(
-            subject.name, (*self.organism.files, str(condition)), read_learning_rate(batch.resolution.leaves)
+        """Execute the missing training runs, and add their results to the card."""
+        judged = TrainingCondition(
+            candidate.name, (*self.organism.files, str(condition)), read_learning_rate(batch.resolution.leaves)
         )
         other = self._card_folder(self.baseline) / "condition.yaml"
         baseline = TrainingCondition(
             self.baseline.name, (*self.organism.files, str(other)), read_learning_rate(base.resolution.leaves)
         )
         place = self.folder / "arms" / self.organism.name
-        found = run_paired_training(arm, baseline, self.budget, place, self.slots, self.threads)
+        found = run_paired_training(judged, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
         card.verdict, card.sentence = conclude_card(card, found)
 
@@ -132,8 +134,10 @@ class CardBuilder:
         files, kept = [*self.organism.files, str(condition)], condition.parent
         return measure_card_batch(files, self.budget, truth, threads=self.threads, kept=kept)
 
-    def _card_folder(self, subject: CardCondition) -> Path:
-        return self.folder / self.organism.name / self.budget.name / name_card_folder(subject.name, self.baseline.name)
+    def _card_folder(self, candidate: CardCondition) -> Path:
+        return (
+            self.folder / self.organism.name / self.budget.name / name_card_folder(candidate.name, self.baseline.name)
+        )
 
     def _truth_file(self) -> Path:
         return self.folder / self.organism.name / self.budget.name / "truth.pt"
@@ -146,29 +150,29 @@ class CardBuilder:
         return TrueCredit(**kept) if kept.pop("key") == self._truth_key() else None
 
     def _truth_key(self) -> str:
-        """Return what true credit depends on: who draws the batch, and how."""
+        """Return the cache key of true credit: the policy and the settings that the batch is sampled with."""
         content = {key: value for key, value in self.baseline.content.items() if key != "trainer"}
         return hash_json_content(
             [fingerprint_configs([*self._read_policy_configs(), content], under=MEASURING), asdict(self.budget)]
         )
 
-    def _card_key(self, subject: CardCondition) -> str:
-        """Return what a card depends on, and what is written on it."""
+    def _card_key(self, candidate: CardCondition) -> str:
+        """Return the cache key of a card: everything that it depends on and shows."""
         conditions = [
             fingerprint_configs([*self._read_policy_configs(), {**each.content, "name": each.name}], under=MEASURING)
-            for each in (subject, self.baseline)
+            for each in (candidate, self.baseline)
         ]
         return hash_json_content([conditions, asdict(self.budget), [each.name for each in fields(Card)]])
 
-    def _origins(self, subject: CardCondition) -> tuple[str, str, str]:
-        return subject.origin, self.organism.origin, self.baseline.origin
+    def _origins(self, candidate: CardCondition) -> tuple[str, str, str]:
+        return candidate.origin, self.organism.origin, self.baseline.origin
 
     def _read_policy_configs(self) -> list[Any]:
         return [strict_yaml.read_yaml(Path(file)) for file in self.organism.files]
 
 
-def _drop_condition_name(subject: CardCondition) -> dict[str, Any]:
-    return {key: value for key, value in subject.content.items() if key != "condition"}
+def _drop_condition_name(candidate: CardCondition) -> dict[str, Any]:
+    return {key: value for key, value in candidate.content.items() if key != "condition"}
 
 
 def _format_operator_stack(batch: CardBatch) -> str:

@@ -1,4 +1,4 @@
-"""What a card and its runs depend on: if any of it changes, they are made again."""
+"""Cache keys of cards and their runs: if anything behind a key changes, they are made again."""
 
 import functools
 import hashlib
@@ -29,19 +29,19 @@ OUTPUT = ("logger", "default_root_dir")
 
 
 def hash_json_content(content: object) -> str:
-    """Identify anything that JSON can write."""
+    """Return a hash of any content that JSON can represent."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = MACHINERY) -> str:
-    """Identify configurations by what they say, by the code that they name, and by the weights and data.
+    """Return a hash of configurations, the code that they name, and the weights and data that they read.
 
     Code is that of the classes and functions they name, all of rlcredit under these and under the whole, and every
     module of one's own that these import; installed packages do not count. Where output goes does not count either.
 
     Args:
-        contents: of the files of a configuration, parsed.
-        under: module of rlcredit under the whole.
+        contents: Contents of the configuration files, parsed.
+        under: Module of rlcredit whose code counts in any case, with all that it imports.
 
     """
     inputs = [_strip_output_settings(content) for content in contents]
@@ -55,14 +55,14 @@ def fingerprint_configs(contents: Sequence[Mapping[str, Any]], *, under: str = M
 
 
 def _list_named_code(contents: Sequence[Any]) -> Iterator[str]:
-    """Yield the dotted paths of all code that is named, shipped operators by their modules."""
+    """Yield the dotted paths of all code that configurations name, shipped operators by their modules."""
     shipped = {cls.__name__: cls.__module__ for cls in find_operator_classes()}
     yield from find_dotted_paths(contents)
     yield from (shipped[word] for _, word in walk_config_texts(contents) if word in shipped)
 
 
 def _hash_named_files(contents: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the files that are named, and those in folders that are, with their hashes.
+    """Yield all files that configurations name, also those in folders, with their hashes.
 
     A word is a folder where it stands under ``path``, or has a slash: a data set may be called as a folder by chance.
     """
@@ -87,6 +87,6 @@ def _hash_file_version(file: Path, _size: int, _changed: int) -> str:
 
 
 def _strip_output_settings(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration without its name and what it writes to."""
+    """Return a configuration without its name and its output settings."""
     trainer = {key: value for key, value in (content.get("trainer") or {}).items() if key not in OUTPUT}
     return {key: value for key, value in content.items() if key != "condition"} | {"trainer": trainer}

@@ -1,4 +1,4 @@
-"""A card: all that has been found out about one condition on one organism."""
+"""A report card: all findings about one condition on one test policy."""
 
 import json
 import shlex
@@ -28,7 +28,7 @@ from rlcredit.oracle import TrueCredit
 SECTIONS = {
     "batch": "What it does to a batch",
     "gradient": "The gradient",
-    "truth": "The truth",
+    "truth": "True credit",
     "learning": "Learning",
     "cost": "Cost",
 }
@@ -41,7 +41,7 @@ USUAL = "GRPO"
 """Baseline unless another is named."""
 
 NUMBERS = ("estimate", "low", "high", "baseline")
-"""Of a finding; null where there is none."""
+"""Keys of the numbers of a finding; null where there is none."""
 
 CARD: Shape = {
     **dict.fromkeys(("name", "organism", "baseline", "budget", "stack", "against", "commit"), str),
@@ -59,25 +59,25 @@ NONE, ITSELF, UNTRAINED = "no difference", "the baseline itself", "not trained"
 
 @dataclass
 class Card:
-    """What is known of a condition.
+    """All that has been measured about a condition.
 
     Attributes:
-        name: of the condition.
-        organism: on which it was measured.
-        baseline: with which it is compared.
-        budget: name of it.
-        origins: how it, its organism and its baseline were named, in this order.
-        stack: its operators, written as calls.
-        against: those of the baseline.
-        commit: of the code that made the card.
-        grounds: what identifies its organism, and its baseline.
-        beside: settings in which it differs from the baseline besides its stack.
-        properties: what it is.
-        warnings: what is known of operators that do nothing, and of a stack that gives no credit.
-        sections: findings, by section.
-        verdict: in a word or two.
-        sentence: it in one sentence.
-        page: a heat-map of some completions, a page of its own.
+        name: Name of the condition.
+        organism: Test policy on which the condition was measured.
+        baseline: Condition with which it is compared.
+        budget: Name of the budget.
+        origins: How the condition, its test policy and its baseline were named, in this order.
+        stack: Operators of the condition, written as calls.
+        against: Operators of the baseline, written as calls.
+        commit: Git commit of the code that made the card.
+        grounds: Identifiers of its test policy and its baseline.
+        beside: Settings other than the stack in which it differs from the baseline.
+        properties: Properties of the stack.
+        warnings: Warnings about operators that do nothing, and about a stack that gives no credit.
+        sections: Findings, by section.
+        verdict: Conclusion in a word or two.
+        sentence: Conclusion in one sentence.
+        page: Heat-map of some completions, a page of its own.
 
     """
 
@@ -99,7 +99,7 @@ class Card:
     page: str = ""
 
     def command(self, *others: "Card") -> str:
-        """Return the command that makes it, and those of its condition on other organisms, as all were named."""
+        """Return the command that makes this card, and those of the condition on other test policies."""
         named, _, base = self.origins
         places = (place for _, place, _ in (each.origins for each in (self, *others)))
         said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
@@ -107,25 +107,25 @@ class Card:
 
     @property
     def has_shipped_names(self) -> bool:
-        """Whether organism and baseline were called by their names, as those are that are shipped."""
+        """Whether test policy and baseline were given by name, as shipped ones are."""
         return tuple(self.origins[1:]) == (self.organism, self.baseline)
 
     @property
     def comparison_key(self) -> tuple[str, str]:
-        """With what, and at which budget: cards that share it can stand beside each other."""
+        """Baseline and budget; cards with the same key can be compared with each other."""
         return self.grounds[1], self.budget
 
     @property
     def folder_stem(self) -> str:
-        """Name of its folder among those of its organism and budget."""
+        """Name of the card's folder among those of its test policy and budget."""
         return name_card_folder(self.name, self.baseline)
 
     def finding(self, name: str) -> Finding | None:
-        """Return the finding of a name; None where nothing was found."""
+        """Return the finding with a name; None if there is none."""
         return next((one for found in self.sections.values() for one in found if one.name == name), None)
 
     def write(self, path: Path) -> None:
-        """Keep it as JSON."""
+        """Write the card as JSON."""
         plain = {
             **vars(self),
             "properties": [one.to_json() for one in self.properties],
@@ -135,13 +135,13 @@ class Card:
 
     @property
     def has_own_heatmap(self) -> bool:
-        """Whether the heat-map is our page with data: in a page from elsewhere no script may run."""
+        """Whether the heat-map is a page made by rlcredit; in a page from elsewhere no script may run."""
         before, _, after = load_operator("CreditHeatmap").TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
         return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
 
     @classmethod
     def read_all(cls, folder: Path) -> list["Card"]:
-        """Return the cards in the folder of all; what is no card of this version is named and left out."""
+        """Return all cards in a folder; files that this version cannot read are named and left out."""
         found = list[Card]()
         for path in sorted(folder.glob("*/*/*/card.json")):
             try:
@@ -152,7 +152,7 @@ class Card:
 
     @classmethod
     def read(cls, path: Path) -> "Card":
-        """Return what :meth:`write` has kept.
+        """Return the card that :meth:`write` has written.
 
         Raises:
             ValueError: it is no card; names the file, the field and the repair.
@@ -169,11 +169,11 @@ class Card:
 
 
 def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
-    """Say what is impossible in a card of the right shape."""
+    """Return what is impossible in a card whose JSON has the right shape."""
     if extra := sorted(plain.keys() - CARD.keys()):
         return f"{extra[0]} is no key of a card"
     if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
-        return "its budget, origins or grounds are none of a card"
+        return "its budget, origins or grounds are not those of a card"
     try:
         for key in ("name", "organism", "baseline"):
             validate_folder_name(key, plain[key])
@@ -190,14 +190,14 @@ def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
 
 
 def name_card_folder(name: str, baseline: str) -> str:
-    """Return the name of the folder of a condition: what is compared with another baseline lies elsewhere."""
+    """Return the folder name of a condition; comparisons with another baseline get a folder of their own."""
     return name if baseline in (USUAL, name) else f"{name}-against-{baseline}"
 
 
 def measure_card_sections(
     batch: CardBatch, base: CardBatch, truth: TrueCredit, budget: CardBudget
 ) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield what one batch says."""
+    """Yield the findings that need one batch only, section by section."""
     yield "batch", list(measure_credit_effects(batch, base))
     yield "gradient", list(measure_gradient_change(batch, base, budget.batch))
     yield "truth", list(measure_credit_agreement(batch, base, truth))
@@ -205,7 +205,7 @@ def measure_card_sections(
 
 
 def describe_card_stack(batch: CardBatch) -> dict[str, Any]:
-    """Return what a card says of a stack without a baseline."""
+    """Return the properties and warnings of a stack, which need no baseline."""
     return {
         "properties": list(check_stack_properties(batch)),
         "warnings": list_stack_warnings(batch),
@@ -214,7 +214,7 @@ def describe_card_stack(batch: CardBatch) -> dict[str, Any]:
 
 
 def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:
-    """Return the verdict and its sentence.
+    """Return the conclusion and its sentence.
 
     Where the stack moves no credit and every answer of every run is that of the baseline, there is no difference; else
     the verdict is that of the paired runs.

@@ -1,4 +1,4 @@
-"""One batch of completions and what a stack makes of it: its ledger, its gradients, its cost, and true credit."""
+"""One batch of completions under a stack: its ledger, gradients, cost, and true credit."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -37,18 +37,18 @@ STEPS = 3
 
 @dataclass
 class CardBatch:
-    """What a stack has made of the batch.
+    """Everything measured about a batch under one stack.
 
     Attributes:
-        resolution: of its condition.
-        stack: the operators that assign credit.
-        rollout: with the ledger as they have left it.
-        gradients: of the loss, of each prompt, shape ``(P, D)`` float32.
-        reported: metrics of the operators, by name.
-        seconds: of the parts of a step, by name.
-        decoded: tokens that operators have had decoded for a step.
-        truth: of some completions, None where it was not asked for.
-        page: a heat-map of some completions.
+        resolution: Resolved configuration of the condition.
+        stack: Operators that assign credit.
+        rollout: Rollout with the ledger as the operators left it.
+        gradients: Gradients of the loss for each prompt, shape ``(P, D)`` float32.
+        reported: Metrics of the operators, by name.
+        seconds: Seconds that each part of a step took, by name.
+        decoded: Tokens that operators decoded for the step, beside its completions.
+        truth: True credit of some completions, None where it was not asked for.
+        page: Heat-map of some completions.
 
     """
 
@@ -72,19 +72,19 @@ def measure_card_batch(
     threads: int = 1,
     kept: Path | None = None,
 ) -> CardBatch:
-    """Draw the batch, let a stack assign credit to it, and measure.
+    """Sample the batch, let a stack assign credit to it, and measure the result.
 
     The completions are functions of the policy, how it is sampled, and the seed. Operators see the step at
     which their runs end: those of the budget, or the configured one where it has none. Where memory may not suffice for
     all completions at a time, as many go through the policy as a batch of gradients has.
 
     Args:
-        files: configurations of the run, the later ones win.
-        budget: how much is measured.
-        truth: credit of some of these completions, if it is known.
-        ask: whether it is to be measured where it is not known.
-        threads: of torch.
-        kept: folder for a batch on which an operator fails; None for one that goes away.
+        files: Configuration files of the run; later ones win.
+        budget: Budget that says how much is measured.
+        truth: True credit of some of these completions, if it is known.
+        ask: Whether to measure true credit where it is not known.
+        threads: CPU threads of torch.
+        kept: Folder for a batch on which an operator fails; a temporary one if None.
 
     Raises:
         SystemExit: a configuration is refused; the message has been printed.
@@ -117,7 +117,7 @@ def measure_card_batch(
 
 
 def resolve_batch_config(files: Sequence[str], budget: CardBudget, threads: int = 1) -> ResolvedCondition:
-    """Return the configuration under which a batch is drawn; nothing is loaded.
+    """Return the resolved configuration under which a batch is sampled; nothing is loaded.
 
     Raises:
         SystemExit: it is refused; the message has been printed.
@@ -142,7 +142,7 @@ def _list_batch_overrides(budget: CardBudget) -> list[str]:
 
 
 class _FinalStepSetter(Callback):
-    """Date the batch to the end of a run, where schedules have their last value."""
+    """Move the batch to the last step of a run, where schedules have their final value."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -150,14 +150,14 @@ class _FinalStepSetter(Callback):
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Rollout, batch_idx: int
     ) -> None:
-        """Change the step that operators see."""
+        """Set the step that operators see."""
         batch.step = self.step
 
 
 class _BatchRecorder(
     PeriodicMeasurement, CreditOperator, reads="advantages correct entropy judged old_logprobs step tokens", costly=True
 ):
-    """Keep all that a card is made from."""
+    """Record everything that a card is made from."""
 
     every_n_steps = 1
 
@@ -172,7 +172,7 @@ class _BatchRecorder(
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
-        """Keep the second one; nothing is logged."""
+        """Record the second batch; nothing is logged."""
         self.seen_before += 1
         if self.seen_before != 2:
             return {}
@@ -191,7 +191,7 @@ class _BatchRecorder(
         return {}
 
     def _measure_true_credit(self, rollout: Rollout) -> TrueCredit | None:
-        """Ask with noise of its own, so that credit that an operator has measured is judged by other continuations."""
+        """Estimate true credit with noise of its own, so that credit an operator measured is judged independently."""
         if not self.asks:
             return self.truth
         assert isinstance(rollout.oracle, Oracle)
@@ -200,7 +200,7 @@ class _BatchRecorder(
         )
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keep the times of the last step, in which nothing is measured."""
+        """Record the times of the last step, during which nothing is measured."""
         assert isinstance(pl_module, PolicyModule)
         times = pl_module.state.metrics.items()
         self.found["seconds"] = {name.removeprefix("time/"): t for name, t in times if name.startswith("time/")}

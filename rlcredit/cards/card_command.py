@@ -1,4 +1,4 @@
-"""``rlcredit card SUBJECT``: what happens, in order."""
+"""``rlcredit card OPERATOR``: the steps, in order."""
 
 import argparse
 import shlex
@@ -28,32 +28,40 @@ SIGNALS = SignalHandler()
 
 
 def make_card_parser() -> argparse.ArgumentParser:
-    """Return what the command line of a card accepts."""
+    """Return the parser of ``rlcredit card``."""
     command = CommandParser(
         "rlcredit card",
         description="Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
     )
     add = command.add_argument
-    add("subjects", nargs="*", metavar="SUBJECT", help="operator, condition (.yaml), or Python file with an operator")
+    add(
+        "conditions", nargs="*", metavar="OPERATOR", help="operator, condition (.yaml), or Python file with an operator"
+    )
     add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
-    add("--baseline", default=USUAL, metavar="SUBJECT", help="with what they are compared; GRPO")
+    add("--baseline", default=USUAL, metavar="OPERATOR", help="what they are compared with; GRPO")
     add(
         "--budget",
         choices=BUDGETS,
         default="quick",
         help="how much is measured: one batch, 5 minutes, an hour, over night",
     )
-    add("--organism", nargs="+", default=[card_policies.FIRST], metavar="NAME", help="where: names, files, or `all`")
+    add(
+        "--organism",
+        nargs="+",
+        default=[card_policies.FIRST],
+        metavar="NAME",
+        help="test policies: names, files, or `all`",
+    )
     add("--folder", type=parse_path, default=Path("cards"), help="where cards and their runs are kept")
     add("--slots", type=_parse_positive_count, help="runs at a time; as many as there are GPUs, else cores")
-    add("--threads", type=_parse_positive_count, default=1, help="of a run, and of the measurement; 1")
+    add("--threads", type=_parse_positive_count, default=1, help="CPU threads per run, and of the measurement; 1")
     add("--mlflow", default="sqlite:///mlflow.db", metavar="URI", help="`env` for MLFLOW_TRACKING_URI, `none` for none")
-    add("--experiment", default="cards", metavar="NAME", help="in MLflow")
+    add("--experiment", default="cards", metavar="NAME", help="name of the experiment in MLflow")
     return command
 
 
 def run_card_command(args: Sequence[str]) -> int:
-    """Judge; return 0 if all is there, 2 if it was refused, 3 if credit is not finite, 128 and the signal if killed."""
+    """Make cards; return 0 if all are made, 2 if refused, 3 if credit is not finite, 128 plus the signal if killed."""
     silence_libraries()
     sys.path.append(str(Path.cwd()))
     options = make_card_parser().parse_args(args)
@@ -73,23 +81,23 @@ def run_card_command(args: Sequence[str]) -> int:
 
 def _build_requested_cards(options: argparse.Namespace) -> int:
     places = card_policies.select_card_policies(options.organism)
-    named = [*options.subjects, *(list_shipped_operators() if options.shipped else [])]
+    named = [*options.conditions, *(list_shipped_operators() if options.shipped else [])]
     if not named:
-        raise ValueError("no subject is named. Name an operator, a condition or a Python file, or say --shipped.")
-    subjects, base, budget = (
+        raise ValueError("nothing to test is named. Name an operator, a condition or a Python file, or say --shipped.")
+    conditions, base, budget = (
         [resolve_card_condition(name) for name in named],
         resolve_card_condition(options.baseline),
         BUDGETS[options.budget],
     )
-    _refuse_namesakes([base, *subjects])
-    desks = [CardBuilder(place, base, budget, options.folder, options.slots, options.threads) for place in places]
-    for desk in desks:
-        for each in subjects:
-            refuse_incomparable_condition(each, base, desk.organism.files, budget)
-    made: dict[str, list[Card]] = {each.name: [] for each in subjects}
-    for desk in desks:
-        for each in subjects:
-            made[each.name].append(desk.build_card(each))
+    _refuse_namesakes([base, *conditions])
+    builders = [CardBuilder(place, base, budget, options.folder, options.slots, options.threads) for place in places]
+    for builder in builders:
+        for each in conditions:
+            refuse_incomparable_condition(each, base, builder.organism.files, budget)
+    made: dict[str, list[Card]] = {each.name: [] for each in conditions}
+    for builder in builders:
+        for each in conditions:
+            made[each.name].append(builder.build_card(each))
     for cards in made.values():
         page = write_card_page(cards, options.folder, options.mlflow, options.experiment)
         for card in cards:
@@ -103,19 +111,19 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
 
 
 def _select_comparable_cards(new: Sequence[Card], kept: Sequence[Card]) -> list[Card]:
-    """Return the earlier cards that were compared with the same, on organisms that are still the same."""
+    """Return the earlier cards with the same baseline and budget, on test policies that have not changed."""
     organisms = {card.organism: card.grounds[0] for card in new}
     comparable = (card for card in kept if card.comparison_key == new[0].comparison_key)
     return [card for card in comparable if organisms.get(card.organism, card.grounds[0]) == card.grounds[0]]
 
 
-def _refuse_namesakes(subjects: Sequence[CardCondition]) -> None:
-    """Refuse conditions that differ and are called the same: each has its folder and its runs by its name."""
-    by_name = {each.name: each for each in reversed(subjects)}
-    for each in subjects:
+def _refuse_namesakes(conditions: Sequence[CardCondition]) -> None:
+    """Refuse different conditions of one name, since folders and runs are named after them."""
+    by_name = {each.name: each for each in reversed(conditions)}
+    for each in conditions:
         if each.content != (first := by_name[each.name]).content:
             named = f"{shorten_name(first.origin)} and {shorten_name(each.origin)}"
-            raise ValueError(f"{named} differ and are both called {each.name}. Rename one.")
+            raise ValueError(f"{named} are different conditions, both called {each.name}. Rename one.")
 
 
 def _parse_positive_count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Cards for people: one page that loads nothing, Markdown, and a run in MLflow."""
+"""Cards for people: one self-contained HTML page, Markdown, and an MLflow run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
 
 
 def render_card_template(template: str, content: dict[str, Any]) -> str:
-    """Return a template with its content."""
+    """Return a template filled with its content."""
     templates = Environment(
         loader=ChoiceLoader([FileSystemLoader(place) for place in PLACES]),
         autoescape=select_autoescape(["html"]),
@@ -44,7 +44,7 @@ def render_card_template(template: str, content: dict[str, Any]) -> str:
 
 
 def format_unit_value(number: float, unit: str) -> str:
-    """Write a number in its unit.
+    """Format a number in its unit.
 
     Example:
         >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points")
@@ -69,14 +69,14 @@ def format_unit_value(number: float, unit: str) -> str:
 
 
 def format_finding_interval(finding: Finding) -> str:
-    """Write the interval of a finding; nothing if it has none."""
+    """Format the interval of a finding; empty if it has none."""
     if finding.interval is None:
         return ""
     return f"{format_unit_value(finding.low, finding.unit)} to {format_unit_value(finding.high, finding.unit)}"
 
 
 def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:
-    """Write an estimate and its interval.
+    """Format an estimate with its interval.
 
     Example:
         >>> format_with_interval(1.25, -0.5, 3.0, "+.1f")
@@ -87,20 +87,20 @@ def format_with_interval(estimate: float, low: float, high: float, form: str) ->
 
 
 def format_row_cell(row: Any, name: str, unit: str = "number") -> str:
-    """Write a number of a row of texts, with its interval where it has one."""
+    """Format a number of a text row, with its interval if it has one."""
     number, low, high = (float(row[f"{name}{end}"]) if row[f"{name}{end}"] else np.nan for end in ("", "_low", "_high"))
     ends = "" if np.isnan(low) else f" ({format_unit_value(low, unit)} to {format_unit_value(high, unit)})"
     return f"{format_unit_value(number, unit)}{ends}"
 
 
 def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
-    """Write the page of a condition, and record it in MLflow if it is not there yet.
+    """Write the page of a condition, and record it in MLflow unless it is there already.
 
     Args:
-        cards: of one condition, one per organism.
-        folder: of all cards.
-        mlflow: address of the tracker; ``none`` for no run, ``env`` for that of the environment.
-        experiment: in MLflow.
+        cards: Cards of one condition, one per test policy.
+        folder: Folder of all cards.
+        mlflow: Address of the tracker; ``none`` for no run, ``env`` for that of the environment.
+        experiment: Name of the MLflow experiment.
 
     Returns:
         The HTML page; Markdown and JSON lie beside it.
@@ -127,14 +127,14 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
 
 
 def _has_mlflow_record(place: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether the page has a record on its way to, or at, this tracker and experiment."""
+    """Whether a record of the page has been, or is being, delivered to this tracker and experiment."""
     to = MLflowDestination.load(RunFolder(place).tracking)
     wanted = make_destination(settings, "", {})
     return to is not None and (to.tracking_uri, to.experiment_name) == (wanted.tracking_uri, wanted.experiment_name)
 
 
 def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], settings: Mapping[str, Any]) -> None:
-    """Keep a record, and have it delivered; if MLflow is away, a message says how later."""
+    """Record the cards and have the record delivered; if MLflow is unreachable, a message says how to deliver later."""
     first = cards[0]
     tags = {
         "kind": "card",

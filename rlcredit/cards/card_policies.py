@@ -1,4 +1,4 @@
-"""Where a card measures: configurations of a policy and its task, by name."""
+"""Test policies of cards, each a configuration of a policy with its task, by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.config.values import validate_folder_name
 
 BASIS = "tiny.yaml"
-"""What every shipped organism is a variant of; alone it is the first of them."""
+"""Configuration that every shipped test policy is a variant of; by itself it is the first of them."""
 
 FIRST = "aligned"
 
 
 @dataclass(frozen=True)
 class CardPolicy:
-    """A policy and its task.
+    """A test policy: a policy and its task.
 
     Args:
-        name: in tables.
-        origin: how it was named.
-        files: the configurations it is made of.
+        name: Name in tables.
+        origin: How the policy was named on the command line.
+        files: Configuration files that describe it.
 
     """
 
@@ -33,15 +33,15 @@ class CardPolicy:
 
 
 def list_policy_names() -> list[str]:
-    """Return the names of the shipped organisms."""
+    """Return the names of the shipped test policies."""
     return [FIRST, *sorted(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml"))]
 
 
 def resolve_card_policy(named: str) -> CardPolicy:
-    """Return the organism that a name on the command line stands for.
+    """Return the test policy that a name on the command line refers to.
 
     Args:
-        named: a shipped one, or a file with a whole configuration.
+        named: Name of a shipped test policy, or a file with a whole configuration.
 
     Raises:
         ValueError: there is none; with those that there are.
@@ -59,27 +59,25 @@ def resolve_card_policy(named: str) -> CardPolicy:
     if named.endswith((".yaml", ".yml")) and file.is_file():
         if file.stem in (*list_policy_names(), "arms"):
             raise ValueError(
-                f"--organism: {shorten_name(named)}: say {file.stem}, or rename the file: that name is taken."
+                f"--organism: {shorten_name(named)}: that name is taken. Rename the file, or say {file.stem}."
             )
         content = strict_yaml.read_yaml(file)
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
-            raise ValueError(
-                f"--organism: {shorten_name(named)} is no configuration: model, data and trainer, each a mapping."
-            )
+            raise ValueError(f"--organism: {shorten_name(named)} needs model, data and trainer, each a mapping.")
         return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))
     meant = find_closest_name(named, list_policy_names())
     raise ValueError(
         f"--organism: there is no {shorten_name(named)}.{f' Did you mean {meant}?' if meant else ''} There are "
         f"{', '.join(list_policy_names())}, or name a .yaml file with model, data and optimizer. "
-        "Subjects stand before --organism."
+        "Operators stand before --organism."
     )
 
 
 def select_card_policies(named: Sequence[str]) -> list[CardPolicy]:
-    """Return those that some names stand for, ``all`` for all that are shipped, each once.
+    """Return the test policies with some names, ``all`` for all that are shipped, each once.
 
     Raises:
-        ValueError: there is no such organism, or two of them share a name.
+        ValueError: there is no such test policy, or two of them share a name.
 
     """
     wanted = dict.fromkeys(each for name in named for each in (list_policy_names() if name == "all" else [name]))

@@ -1,4 +1,4 @@
-"""Whether a condition can be compared with a baseline, and in what they differ besides their stacks."""
+"""Whether a condition can be compared with a baseline, and which settings other than the stack differ."""
 
 import tempfile
 from collections.abc import Sequence
@@ -21,41 +21,41 @@ OWN = ("condition", "trainer.callbacks", "trainer.default_root_dir", "threads")
 
 
 def refuse_incomparable_condition(
-    subject: CardCondition, baseline: CardCondition, files: Sequence[str], budget: CardBudget
+    candidate: CardCondition, baseline: CardCondition, files: Sequence[str], budget: CardBudget
 ) -> None:
     """Refuse, before anything is measured, a condition that cannot be compared with the baseline.
 
     Args:
-        subject: that is judged.
-        baseline: with which it is compared.
-        files: configurations of the organism.
-        budget: how much is to be measured.
+        candidate: Condition that is judged.
+        baseline: Condition with which it is compared.
+        files: Configuration files of the test policy.
+        budget: Budget that says how much is to be measured.
 
     Raises:
         ValueError: with what differs.
 
     """
-    if subject.is_stack_only and baseline.is_stack_only:
+    if candidate.is_stack_only and baseline.is_stack_only:
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         own, other = (
-            (*files, str(each.write_files(place / name))) for name, each in (("own", subject), ("other", baseline))
+            (*files, str(each.write_files(place / name))) for name, each in (("own", candidate), ("other", baseline))
         )
         leaves, base = (resolve_batch_config(each, budget).leaves for each in (own, other))
-        lines = list_differences(base, leaves, (baseline.name, subject.name))
+        lines = list_differences(base, leaves, (baseline.name, candidate.name))
         if drawn := [line for line in lines if line.startswith(DRAWN) and not line.startswith(HELD_OUT)]:
-            raise ValueError(f"{subject.name} draws other completions than the baseline: {'; '.join(drawn)}.")
+            raise ValueError(f"{candidate.name} samples other completions than the baseline: {'; '.join(drawn)}.")
         if budget.seeds:
-            arms = (
-                TrainingCondition(subject.name, own, read_learning_rate(leaves)),
+            conditions = (
+                TrainingCondition(candidate.name, own, read_learning_rate(leaves)),
                 TrainingCondition(baseline.name, other, read_learning_rate(base)),
             )
-            refuse_unlike_evaluation(*arms, budget, place)
+            refuse_unlike_evaluation(*conditions, budget, place)
 
 
 def list_unequal_settings(batch: CardBatch, base: CardBatch) -> list[str]:
-    """Return the settings in which a condition differs from the baseline besides its name and its stack."""
+    """Return the settings, other than name and stack, in which a condition differs from the baseline."""
 
     def common(each: CardBatch) -> dict[str, Any]:
         return {key: value for key, value in flatten_config(each.resolution.leaves).items() if not key.startswith(OWN)}
@@ -73,5 +73,5 @@ def read_learning_rate(leaves: object) -> float:
     for key in RATE.split("."):
         leaves = leaves.get(key) if isinstance(leaves, dict) else None
     if not isinstance(leaves, (int, float)):
-        raise ValueError(f"{RATE} is not configured; a card gives every condition a learning rate. Set it.")
+        raise ValueError(f"{RATE} is not configured, and a card needs a learning rate for every condition. Set it.")
     return float(leaves)

@@ -1,4 +1,4 @@
-"""What a card judges: a condition or an operator in its default stack, with the code that it names."""
+"""Conditions that a card tests: condition files, or operators in a default stack, with the code that they name."""
 
 import importlib
 import inspect
@@ -26,16 +26,16 @@ from rlcredit.credit.rollout import MEANINGFUL
 
 @dataclass(frozen=True)
 class CardCondition:
-    """A condition to be judged.
+    """A condition to be tested.
 
     Args:
-        name: in tables; letters, digits, ``_`` and ``-``.
-        origin: how it was named.
-        content: of the condition's file.
+        name: Name in tables; letters, digits, ``_`` and ``-``.
+        origin: How the condition was named on the command line.
+        content: Content of the condition's file.
 
     Attributes:
-        modules: of one's own that it names, and those that these import: their files, by their names.
-        meanings: what these modules say, by their names, when they are imported.
+        modules: Files of the user's modules that the condition names or that these import, by module name.
+        meanings: Fingerprints of these modules' code when they are imported, by module name.
 
     """
 
@@ -46,7 +46,7 @@ class CardCondition:
     meanings: Mapping[str, str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find its modules, while they can be found.
+        """Find the user's modules while they can be found.
 
         Raises:
             ValueError: its name is none of a folder.
@@ -60,11 +60,11 @@ class CardCondition:
 
     @property
     def is_stack_only(self) -> bool:
-        """Whether it is a stack and nothing else."""
+        """Whether the condition is a stack and nothing else."""
         return {*self.content} <= {"condition", "trainer"} and {*self.content["trainer"]} <= {"callbacks"}
 
     def refuse_edits(self) -> None:
-        """Refuse to go on where the code on the disk is no longer what was imported.
+        """Refuse to continue if code on disk is no longer what was imported.
 
         Raises:
             ValueError: with the module.
@@ -73,11 +73,11 @@ class CardCondition:
         now = code_fingerprint.fingerprint_modules(self.modules)
         if changed := [str(self.modules[name]) for name in now if now[name] != self.meanings[name]]:
             raise ValueError(
-                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Begin again."
+                f"{shorten_name(', '.join(changed))} was edited while {self.name} was measured. Run the command again."
             )
 
     def write_files(self, folder: Path) -> Path:
-        """Write the condition, and the modules that it names, into a folder; return its file."""
+        """Write the condition and the modules that it names into a folder; return the condition's file."""
         self.refuse_edits()
         folder.mkdir(parents=True, exist_ok=True)
         sources = {source.resolve() for source in self.modules.values()}
@@ -101,21 +101,21 @@ def build_module_path(module: str, source: Path) -> Path:
 
 
 def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
-    """Return the condition in which an operator with its default arguments assigns credit to what GRPO has given.
+    """Return the default stack around an operator with its default arguments, with GRPO at the top.
 
-    One that writes advantages alone stands below the usual writers of what it reads; another is judged in the shortest
-    shipped condition that lists it.
+    An operator that writes only advantages stands below the usual writers of what it reads. Other operators, such as
+    ``SEPA``, are tested inside the shortest shipped stack that contains them.
 
     Args:
-        cls: the operator.
-        path: by which a condition names it.
+        cls: Class of the operator.
+        path: Class path by which a condition names the operator.
 
     Raises:
         ValueError: no such condition is known; with the repair.
 
     """
     if not cls.writes:
-        raise ValueError(f"{cls.__name__} is a probe: it watches credit and assigns none.")
+        raise ValueError(f"{cls.__name__} is a probe: it measures credit and assigns none.")
     needed = [
         name
         for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
@@ -129,7 +129,8 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
             raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
         written = ", ".join(sorted(cls.writes))
         raise ValueError(
-            f"{cls.__name__} writes {written}, not advantages alone. Name a condition in which it leads to credit."
+            f"{cls.__name__} writes {written}, not only advantages. "
+            "Name a condition in which its output reaches the advantages."
         )
     above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
     stack = [*(writer.__name__ for writer in [*above, *_list_usual_writers(cls)]), path]
@@ -137,7 +138,7 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
 
 
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
-    """Return the usual operators that write what one reads, in the order of a stack."""
+    """Return the usual writers of the fields that an operator reads, in stack order."""
     stack: list[type[OperatorContract]] = []
     for name in sorted(cls.reads - MEANINGFUL):
         writer = _find_usual_writer(name)
@@ -148,7 +149,7 @@ def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContra
 def _find_usual_writer(name: str) -> type[OperatorContract]:
     writer = load_operator("GRPO") if name == "advantages" else find_usual_writer(name)
     if writer is None:
-        raise ValueError(f"nothing that is shipped writes `{name}`. Name a condition in which something does.")
+        raise ValueError(f"no shipped operator writes `{name}`. Name a condition in which one does.")
     return writer
 
 
@@ -162,17 +163,17 @@ def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
         if cls.__name__ in names:
             conditions.append((len(names), file.stem, content))
     if not conditions:
-        raise ValueError(f"{cls.__name__} leads to credit in no shipped condition. Name a condition that lists it.")
+        raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
     return {**content, "condition": cls.__name__}
 
 
 def resolve_card_condition(named: str) -> CardCondition:
-    """Return what a name on the command line stands for.
+    """Return the condition that a name on the command line refers to.
 
     Args:
-        named: a condition's file, a Python file with one operator, ``file.py:Class``, or the class path of an operator;
-            for shipped operators the name is enough.
+        named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator; for
+            shipped operators the name is enough.
 
     Raises:
         ValueError: it stands for nothing that assigns credit; with the repair.
@@ -187,7 +188,7 @@ def resolve_card_condition(named: str) -> CardCondition:
 
 
 def list_shipped_operators() -> list[str]:
-    """Return the shipped operators that lead to credit, by name."""
+    """Return the names of the shipped operators whose output can reach the advantages."""
     found = []
     for cls in find_operator_classes():
         try:
@@ -201,9 +202,7 @@ def list_shipped_operators() -> list[str]:
 def _read_condition_file(named: str) -> CardCondition:
     file = Path(find_config_file(named))
     if not file.is_file():
-        raise ValueError(
-            f"{shorten_name(file)}: there is no such condition. `rlcredit list` names those that are shipped."
-        )
+        raise ValueError(f"{shorten_name(file)}: there is no such condition. `rlcredit list` shows the shipped ones.")
     content = strict_yaml.read_yaml(file)
     if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
         raise ValueError(f"{shorten_name(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
@@ -215,7 +214,9 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
     if not path.is_file():
         raise ValueError(f"{shorten_name(path)}: there is no such file.")
     if not path.stem.isidentifier():
-        raise ValueError(f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _.")
+        raise ValueError(
+            f"{shorten_name(path)}: Python imports no such name. Rename the file: letters, digits and _ only."
+        )
     every = _import_file_operators(path)
     own = [cls for cls in every if not chosen or cls.__name__ == chosen]
     if len(own) != 1:
@@ -226,12 +227,14 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
     for name, file in found.modules.items():
         beside = path.parent / build_module_path(name, file)
         if beside.is_file() and beside.resolve() != file.resolve():
-            raise ValueError(f"{shorten_name(path)}: Python knows another module {name}, {file}. Rename one of them.")
+            raise ValueError(
+                f"{shorten_name(path)}: another module {name} is imported already, {file}. Rename one of them."
+            )
     return found
 
 
 def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
-    """Import a file as a configuration beside it would, and return the operators that it defines."""
+    """Import a Python file as a configuration beside it would, and return the operators that it defines."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
@@ -241,7 +244,7 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
         raise ValueError(f"{shorten_name(path)} cannot be imported: {type(error).__name__}: {error}") from error
     if Path(module.__file__ or "").resolve() != path.resolve():
         raise ValueError(
-            f"{shorten_name(path)}: Python knows another module {path.stem}, {module.__file__}. Rename the file."
+            f"{shorten_name(path)}: another module {path.stem} is imported already, {module.__file__}. Rename the file."
         )
     own = (cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == path.stem)
     return [cls for cls in own if issubclass(cls, CreditOperator)]
@@ -263,9 +266,9 @@ def _resolve_class_path(named: str) -> CardCondition:
     if not (inspect.isclass(cls) and issubclass(cls, CreditOperator)):
         meant = find_closest_name(named, [*by_name])
         raise ValueError(
-            f"{named}: neither an operator nor the path of one.{f' Did you mean {meant}?' if meant else ''} `rlcredit "
-            "list operators` names those that are shipped; a condition ends in .yaml, a file with an operator of one's "
-            "own in .py."
+            f"{named}: neither an operator nor the class path of one.{f' Did you mean {meant}?' if meant else ''} "
+            "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file in "
+            ".py."
         )
     return _wrap_lone_operator(cls, named, named)
 

@@ -1,4 +1,4 @@
-"""What a stack does to a batch, how much credit it moves and where to, and what that costs."""
+"""The effects of a stack on a batch: how much credit it moves, where to, and at what cost."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,11 +16,11 @@ PASSES = {"ref_logprobs": 1, "ref_log_ratio": 2}
 
 
 def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
-    """Yield the share of a step, passes and tokens that credit takes.
+    """Yield the share of a step's time, the passes and the tokens that credit takes.
 
     Args:
-        batch: under the stack that is judged.
-        base: the same completions under the baseline.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
 
     """
     share, flat = (each.seconds.get("credit", 0.0) / max(sum(each.seconds.values()), 1e-9) for each in (batch, base))
@@ -47,9 +47,9 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         "more tokens decoded",
         batch.decoded / drawn,
         "times",
-        sentence=f"It has {batch.decoded:,} tokens decoded beside the {drawn:,} of the completions."
+        sentence=f"{batch.decoded:,} extra tokens are decoded, beside the {drawn:,} of the completions."
         if batch.decoded
-        else "It has no tokens decoded beside the completions.",
+        else "No extra tokens are decoded.",
     )
 
 
@@ -61,11 +61,11 @@ BOUND = 1 - 1e-5
 
 
 def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
-    """Yield what a stack makes of the batch where the baseline's credit is the other choice.
+    """Yield the effects of a stack on the credit of a batch, compared with the baseline's credit.
 
     Args:
-        batch: under the stack that is judged.
-        base: the same completions under the baseline.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
 
     """
     ledgers = [each.rollout.advantages.where(each.rollout.mask, 0).double().cpu() for each in (batch, base)]
@@ -82,7 +82,7 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         "moved",
         "credit moved",
         unit="share",
-        sentence=f"{moved['estimate']:.1%} of the credit lies elsewhere, or has the other sign, than the baseline's."
+        sentence=f"{moved['estimate']:.1%} of the credit has another place, or another sign, than the baseline's."
         if ledgers[0].any()
         else "No token is given any credit.",
         **moved,
@@ -91,14 +91,14 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         "moved_within",
         "of it between tokens of one completion",
         unit="share",
-        sentence=f"{within['estimate']:.1%} of what is moved stays inside its completion; the rest changes which "
+        sentence=f"{within['estimate']:.1%} of the moved credit stays inside its completion; the rest changes which "
         "completions count.",
         **within,
     )
     yield from _measure_token_kinds(batch, base, groups)
     at_bound = _measure_saturation(batch)
     if at_bound is not None:
-        sentence = f"{at_bound:.1%} of the tokens with credit have the largest that the stack can give."
+        sentence = f"{at_bound:.1%} of the tokens with credit have the largest credit that the stack can give."
         yield Finding("saturated", "tokens at the bound", at_bound, "share", sentence=sentence)
     without = float((ledgers[0] == 0)[batch.rollout.mask.cpu()].double().mean())
     yield Finding(
@@ -107,13 +107,13 @@ def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Findin
         without,
         "share",
         baseline=float((ledgers[1] == 0)[base.rollout.mask.cpu()].double().mean()),
-        sentence=f"{without:.1%} of the tokens are not credited at all.",
+        sentence=f"{without:.1%} of the tokens get no credit at all.",
     )
     yield _measure_logprob_correlation(batch, groups)
 
 
 def list_stack_warnings(batch: CardBatch) -> list[str]:
-    """Return what is known of operators that do nothing, and of a stack that gives no credit."""
+    """Return warnings about operators that do nothing, and about a stack that gives no credit."""
     said = [] if batch.rollout.advantages[batch.rollout.mask].any() else ["It gives no token of the batch any credit."]
     return [*said, *explain_idle_operators(batch.stack, batch.rollout.group_size)]
 
@@ -127,8 +127,8 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
     with both ledgers scaled to :math:`\sum |a| = \sum |b| = 1`: a factor common to all credit moves nothing.
 
     Args:
-        credit: ledger, zero outside the mask, shape ``(..., G, T)``.
-        base: the other one.
+        credit: Advantages under the stack, zero outside the mask, shape ``(..., G, T)``.
+        base: Advantages under the baseline, same shape.
 
     Example:
         >>> displaced_credit_shares(torch.tensor([[2.0, 0.0], [-1.0, -1.0]]), torch.tensor([[0.5, 0.5], [-0.5, -0.5]]))
@@ -145,7 +145,7 @@ def displaced_credit_shares(credit: Tensor, base: Tensor) -> tuple[float, float]
 
 
 def classify_tokens(tokens: Sequence[Sequence[str]], width: int) -> NDArray[np.str_]:
-    """Return the kind of every token, shape ``(B, T)``; what has no text is an end.
+    """Return the kind of every token, shape ``(B, T)``; a token without text is an end.
 
     Example:
         >>> classify_tokens([["12", " +", "the", " ", ""]], 5).tolist()
@@ -168,7 +168,7 @@ def _classify_piece(piece: str) -> str:
 
 
 def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor, Tensor]) -> Iterator[Finding]:
-    """Yield which share of the credit every kind of token has, where there are such tokens."""
+    """Yield the share of the credit on each kind of token that occurs."""
     mask, size = batch.rollout.mask.cpu(), batch.rollout.group_size
     classes = classify_tokens(batch.rollout.tokens, mask.shape[1])
     for kind in KINDS:
@@ -191,7 +191,7 @@ def _measure_token_kinds(batch: CardBatch, base: CardBatch, groups: tuple[Tensor
 
 
 def _measure_logprob_correlation(batch: CardBatch, groups: tuple[Tensor, Tensor]) -> Finding:
-    """Return how credit goes with log-probability: to first order, what lowers entropy (arXiv:2505.22617)."""
+    """Return the covariance of credit and log-probability: to first order, it lowers entropy (arXiv:2505.22617)."""
     size = batch.rollout.group_size
     logprobs = _group_by_prompt(batch.rollout.old_logprobs.double().cpu(), size)
     mask = _group_by_prompt(batch.rollout.mask.cpu(), size)
@@ -222,7 +222,7 @@ def _group_by_prompt(values: Tensor, group_size: int) -> Tensor:
 
 
 def _measure_saturation(batch: CardBatch) -> float | None:
-    """Return the share of credited tokens at the largest credit there can be; None where none is known."""
+    """Return the share of credited tokens whose credit is the largest possible; None if no bound is known."""
     limit = bound_advantages(batch.stack, batch.rollout.group_size)[-1]
     credit = batch.rollout.advantages[batch.rollout.mask].abs()
     credited = credit > 0

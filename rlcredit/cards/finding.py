@@ -1,4 +1,4 @@
-"""One number of a card, with what is needed to read it."""
+"""One number of a card, with its unit, interval and meaning."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -11,17 +11,17 @@ from rlcredit.statistics.intervals import Interval, jackknife_interval
 
 @dataclass(frozen=True)
 class Finding:
-    """A quantity that has been measured.
+    """A measured quantity.
 
     Args:
-        name: by which it is found again, letters and ``_``.
-        title: for people.
-        estimate: its value; NaN where there is none.
-        unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``number`` or ``seconds``.
-        low: end of its 95 % interval; NaN without one.
-        high: likewise.
-        baseline: the same quantity of the baseline; NaN where that has none.
-        sentence: what it says, in plain words.
+        name: Key by which the finding is looked up, letters and ``_``.
+        title: Title for people.
+        estimate: Measured value; NaN where there is none.
+        unit: Unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``number`` or ``seconds``.
+        low: Lower end of its 95 % interval; NaN without one.
+        high: Upper end of its 95 % interval; NaN without one.
+        baseline: Same quantity of the baseline; NaN where that has none.
+        sentence: What the finding says, in plain words.
 
     """
 
@@ -36,16 +36,16 @@ class Finding:
 
     @property
     def interval(self) -> Interval | None:
-        """Its interval, None without one."""
+        """Interval of the estimate, None without one."""
         return Interval(self.low, self.high, 0.95) if np.isfinite([self.low, self.high]).all() else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for JSON, NaN as null."""
+        """Return the finding for JSON, NaN as null."""
         return {key: None if value != value else value for key, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> "Finding":
-        """Return what ``plain`` has written."""
+        """Return the finding that :meth:`to_json` described."""
         numbers = ("estimate", "low", "high", "baseline")
         known: dict[str, Any] = {key: np.nan if key in numbers and plain[key] is None else plain[key] for key in plain}
         return cls(**known)
@@ -54,13 +54,13 @@ class Finding:
 def jackknife_estimate(
     statistic: Callable[[Sequence[int]], float], parts: int, least: float = 0.0, most: float = 1.0
 ) -> dict[str, Any]:
-    """Return a statistic of all parts and its jackknife interval, as arguments of a finding.
+    """Return a statistic over all parts with its jackknife interval, as arguments of a finding.
 
     Args:
-        statistic: of some of the parts, by number.
-        parts: how many there are: prompts, or completions; below three there is no interval.
-        least: value that it can have; the interval ends there.
-        most: likewise.
+        statistic: Function that returns the statistic of some of the parts, given by their numbers.
+        parts: Number of parts, prompts or completions; below three there is no interval.
+        least: Smallest value that the statistic can have; the interval ends there.
+        most: Largest value that the statistic can have; the interval ends there.
 
     """
     every = list(range(parts))

@@ -1,4 +1,4 @@
-"""What an operator does to the gradient: how far it turns it, beside how far other prompts do."""
+"""The change of the gradient under an operator, compared with the change under other prompts."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ from rlcredit.statistics.t_test import paired_t_test
 
 
 def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Iterator[Finding]:
-    """Yield angle, length, noise and direction of the gradient; where a stack has next to none, that it has.
+    """Yield angle, length, noise and direction of the gradient, or its absence if the stack gives almost none.
 
     Args:
-        batch: under the stack that is judged.
-        base: the same completions under the baseline.
-        size: prompts of a batch whose gradients are compared.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
+        size: Prompts per batch whose gradients are compared.
 
     """
     own, other = (batch_gradients(each.gradients, size) for each in (batch, base))
@@ -33,23 +33,23 @@ def measure_gradient_change(batch: CardBatch, base: CardBatch, size: int) -> Ite
     angles = np.degrees(np.arccos(cosines))
     agreement, more, direction = agreement_and_direction(own[there], other[there])
     floor = _mean_batch_angle(other[there])
-    turn = paired_t_test(angles)
-    low, high = turn.interval[:2]
+    rotation = paired_t_test(angles)
+    low, high = rotation.interval[:2]
     beyond = "about as far as" if low <= floor <= high else "more than" if low > floor else "less than"
     yield Finding(
         "angle",
         "angle to the baseline's gradient",
-        turn.difference,
+        rotation.difference,
         "degrees",
-        *_clip_interval(turn.interval, 0, 180),
-        sentence=f"On the same prompts the gradient turns by {turn.difference:.1f}°, {beyond} other prompts turn it.",
+        *_clip_interval(rotation.interval, 0, 180),
+        sentence=f"The stack rotates the gradient by {rotation.difference:.1f}°, {beyond} other prompts do.",
     )
     yield Finding(
         "floor",
         "angle between other prompts",
         floor,
         "degrees",
-        sentence=f"So far two batches of {size} prompts are apart under the baseline.",
+        sentence=f"Under the baseline the gradients of two batches of {size} prompts differ by this angle.",
     )
     ratio = paired_t_test(np.log(lengths[0][there] / lengths[1][there]))
     times = np.exp([ratio.difference, *ratio.interval[:2]])
@@ -105,15 +105,15 @@ def _mean_batch_angle(gradients: NDArray[np.float64]) -> float:
 def _describe_noise_change(low: float, high: float) -> str:
     if low > 0:
         return "There is less noise in its gradient than in the baseline's."
-    return "There is more noise in its gradient." if high < 0 else "No difference of noise is seen."
+    return "There is more noise in its gradient." if high < 0 else "No difference in noise is detected."
 
 
 def _describe_direction(low: float, high: float) -> str:
     if high < 0:
-        return "On average it leads the opposite way."
+        return "On average it points the opposite way."
     if high < 1:
-        return "On average it leads elsewhere than the baseline: part of its effect is bias, not less noise."
-    return "That it leads elsewhere than the baseline on average is not seen."
+        return "On average it points elsewhere than the baseline: part of its effect is bias, not less noise."
+    return "No difference from the baseline's average direction is detected."
 
 
 def _clip_interval(interval: tuple[float, ...] | NDArray[np.float64], low: float, high: float) -> tuple[float, float]:

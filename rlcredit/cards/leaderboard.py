@@ -1,4 +1,4 @@
-"""All conditions beside each other on all organisms: a table, a page that can be sorted, a picture, what foretells."""
+"""The leaderboard of all conditions on all test policies: tables, a sortable page, a picture, and predictors."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,12 +23,12 @@ from rlcredit.statistics.t_test import TTest
 
 
 def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = ()) -> Path:
-    """Write a board, and what foretells learning: CSV, Markdown, a picture, a page that can be sorted.
+    """Write a leaderboard and the predictors of training gains: CSV, Markdown, a picture, a sortable page.
 
     Args:
-        rows: of all conditions and organisms.
-        folder: of all cards.
-        own: conditions that are shown among the others.
+        rows: Leaderboard rows of all conditions and test policies.
+        folder: Folder of all cards.
+        own: Names of the user's own conditions among the others.
 
     Returns:
         The page.
@@ -36,7 +36,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
     """
     write_atomically(folder / "leaderboard.csv", render_csv(rows))
     known = list(correlate_predictors(rows))
-    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier board; this one may have none
+    for name in ("foretold.csv", "leaderboard.png"):  # of an earlier leaderboard; this one may have none
         (folder / name).unlink(missing_ok=True)
     if known:
         write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in known]))
@@ -48,32 +48,32 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
         plot_condition_gains(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"
     shown = {"boards": boards, "first": rows[0], "foretold": group_by_predictor(known)}
-    whole = {"standings": rank_conditions(rows), "said": sentence, "own": own}
+    whole = {"ranked": rank_conditions(rows), "said": sentence, "own": own}
     write_atomically(page, render_card_template(page.name, shown | whole))
     return page
 
 
 def render_leaderboard_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table with one line per condition: its paired gain on the way on every organism, best mean first.
+    """Yield a table with one line per condition: its paired gain during training on every test policy, best mean first.
 
-    Where nothing was trained, it is a table per organism of what one batch says.
+    Where nothing was trained, there is one table of measurements on one batch per test policy.
     """
     yield from _render_gain_table(rows) if any(map(reconstruct_gain_test, rows)) else _render_measurement_tables(rows)
 
 
 def _render_gain_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of gains, in bold what differs from zero after all comparisons."""
+    """Yield the table of gains; those that differ from zero after correction are bold."""
     organisms = list(dict.fromkeys(each["organism"] for each in rows))
     lines = []
-    for standing in rank_conditions(rows):
-        shown = [_format_gain_cell(standing.cells.get(organism)) for organism in organisms]
-        mean = _format_gain_test(standing.mean) if standing.mean else "0"
-        lines.append((standing.name, *shown, f"**{mean}**" if standing.is_significant else mean))
+    for ranked in rank_conditions(rows):
+        shown = [_format_gain_cell(ranked.cells.get(organism)) for organism in organisms]
+        mean = _format_gain_test(ranked.mean) if ranked.mean else "0"
+        lines.append((ranked.name, *shown, f"**{mean}**" if ranked.is_significant else mean))
     yield from _render_markdown_table(("condition", *organisms, "mean"), lines)
 
 
 def _render_measurement_tables(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what one batch says, a table per organism under its name."""
+    """Yield the measurements on one batch, one table per test policy."""
     for organism, board in group_rows_by_policy(rows).items():
         titles, units = board.titles, board.units
         yield from (f"**{organism}**, one batch, against `{rows[0]['baseline']}`", "")
@@ -91,32 +91,32 @@ def _render_markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]])
 
 
 def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:
-    """Draw the gain on the way of every condition with its interval: a panel per organism, and one of their mean."""
+    """Plot each condition's gain during training with its interval: a panel per test policy, and one of the mean."""
     organisms, order = list(dict.fromkeys(each["organism"] for each in rows)), rank_conditions(rows)
     titles = [*organisms, *(["mean"] if len(organisms) > 1 else [])]
     figure = create_figure(2.2 + 1.9 * len(titles), 1.2 + 0.24 * len(order))
     panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
     for axes, title in zip(panels, titles, strict=True):
-        for place, standing in enumerate(order):
-            _plot_gain_interval(axes, place, standing, title)
+        for place, ranked in enumerate(order):
+            _plot_gain_interval(axes, place, ranked, title)
         axes.axvline(0, color=MUTED, linewidth=0.8)
         style_axes(axes, title)
         axes.grid(visible=False, axis="y")
     figure.supxlabel("paired gain on the way, points of pass@1", fontsize=8, color=MUTED)
-    panels[0].set_yticks(range(len(order)), [standing.name for standing in order], fontsize=8)
+    panels[0].set_yticks(range(len(order)), [ranked.name for ranked in order], fontsize=8)
     panels[0].invert_yaxis()
     figure.savefig(path, dpi=150)
 
 
-def _plot_gain_interval(axes: Any, place: int, standing: RankedCondition, title: str) -> None:
-    """Draw a gain with its interval, in colour if it is none of chance: after all comparisons where it is the mean."""
-    cell = standing.cells.get(title)
-    test = reconstruct_gain_test(cell) if cell else standing.mean if title == "mean" else None
+def _plot_gain_interval(axes: Any, place: int, ranked: RankedCondition, title: str) -> None:
+    """Plot a gain with its interval, in colour if it is significant; the mean counts after correction."""
+    cell = ranked.cells.get(title)
+    test = reconstruct_gain_test(cell) if cell else ranked.mean if title == "mean" else None
     if test is None:
         if cell and cell["verdict"] == ITSELF:
             axes.plot([0], [place], "o", color=MUTED, markersize=4)
         return
-    colour = ACCENT if (is_gain_significant(test) if cell else standing.is_significant) else INK
+    colour = ACCENT if (is_gain_significant(test) if cell else ranked.is_significant) else INK
     axes.plot([test.interval.low, test.interval.high], [place, place], color=colour, linewidth=1.4)
     axes.plot([test.difference], [place], "o", color=colour, markersize=4)
 

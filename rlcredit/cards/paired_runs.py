@@ -1,4 +1,4 @@
-"""Conditions that learn: paired runs, each condition with its own learning rate, found again by every other card."""
+"""Paired training runs of conditions, each with its own learning rate, reused by later cards."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ COMMON = {
 
 @dataclass(frozen=True)
 class TrainingCondition:
-    """A condition that learns.
+    """A condition that is trained.
 
     Args:
-        name: of the condition.
-        files: configurations of its runs, the later ones win.
-        rate: its learning rate as configured.
+        name: Name of the condition.
+        files: Configuration files of its runs; later ones win.
+        rate: Learning rate as configured.
 
     """
 
@@ -52,47 +52,50 @@ class TrainingCondition:
 
 
 def run_paired_training(
-    arm: TrainingCondition,
+    condition: TrainingCondition,
     baseline: TrainingCondition,
     budget: CardBudget,
     root: Path,
     slots: int | None,
     threads: int | None,
 ) -> TrainingOutcome:
-    """Run what is missing of two arms, each with its own learning rate, and compare them.
+    """Execute the missing runs of two conditions, each with its own learning rate, and compare them.
 
-    The runs of an arm are a campaign of its own, named by all that they depend on: another card finds them again.
+    The runs of a condition are a campaign of its own, named by all that they depend on: another card finds them again.
 
     Args:
-        arm: that is judged.
-        baseline: with which it is compared.
-        budget: how much is run.
-        root: folder of all arms.
-        slots: runs at a time; all cores if None.
-        threads: of a run.
+        condition: Condition that is judged.
+        baseline: Condition with which it is compared.
+        budget: Budget that says how much is run.
+        root: Folder of all training conditions.
+        slots: Runs at a time; all cores if None.
+        threads: CPU threads per run.
 
     Raises:
         ValueError: a run failed, or the two cannot be compared.
 
     """
-    rates = {
-        each.name: _tune_learning_rate(each, budget, root, slots, threads) for each in dict.fromkeys((baseline, arm))
-    }
+    both = dict.fromkeys((baseline, condition))
+    rates = {each.name: _tune_learning_rate(each, budget, root, slots, threads) for each in both}
     found = {
         each.name: _collect_run_evidence(each, budget, budget.seeds, rates[each.name], root, slots, threads)
-        for each in dict.fromkeys((baseline, arm))
+        for each in both
     }
-    both = _join_run_evidence(found, baseline.name, arm.name)
-    compared = compare_conditions(both)[0]
+    joined = _join_run_evidence(found, baseline.name, condition.name)
+    compared = compare_conditions(joined)[0]
     return TrainingOutcome(
-        compared, both.runs_of(arm.name), both.runs_of(baseline.name), rates[arm.name], rates[baseline.name]
+        compared,
+        joined.runs_of(condition.name),
+        joined.runs_of(baseline.name),
+        rates[condition.name],
+        rates[baseline.name],
     )
 
 
 def refuse_unlike_evaluation(
-    arm: TrainingCondition, baseline: TrainingCondition, budget: CardBudget, root: Path
+    condition: TrainingCondition, baseline: TrainingCondition, budget: CardBudget, root: Path
 ) -> None:
-    """Refuse two arms that are not evaluated alike.
+    """Refuse two conditions whose evaluations differ.
 
     Raises:
         ValueError: with what differs.
@@ -105,29 +108,29 @@ def refuse_unlike_evaluation(
             declared, resolve_condition([f"--config={file}" for file in _list_run_configs(declared)]).leaves
         )
 
-    if reasons := list_metric_differences(metric(arm), metric(baseline), (arm.name, baseline.name)):
-        raise ValueError(f"{arm.name} and {baseline.name} are not evaluated alike: {'; '.join(reasons)}.")
+    if reasons := list_metric_differences(metric(condition), metric(baseline), (condition.name, baseline.name)):
+        raise ValueError(f"{condition.name} and {baseline.name} are not evaluated alike: {'; '.join(reasons)}.")
 
 
 def _tune_learning_rate(
-    arm: TrainingCondition, budget: CardBudget, root: Path, slots: int | None, threads: int | None
+    condition: TrainingCondition, budget: CardBudget, root: Path, slots: int | None, threads: int | None
 ) -> float:
-    """Return the learning rate of the grid whose tuning runs end best; the one configured if there is no grid."""
+    """Return the learning rate of the grid whose tuning runs end best; the configured one without a grid."""
     if not budget.factors:
-        return arm.rate
+        return condition.rate
 
     def ends(factor: float) -> tuple[float, float]:
         found = _collect_run_evidence(
-            arm, budget, budget.tuning_seeds, arm.rate * factor, root, slots, threads
-        ).runs_of(arm.name)
+            condition, budget, budget.tuning_seeds, condition.rate * factor, root, slots, threads
+        ).runs_of(condition.name)
         ended, areas = ([of(run, PRIMARY) for run in found] for of in (FinishedRun.final_value, measure_curve_area))
         return float(np.mean(ended)), float(np.mean(areas))
 
-    return arm.rate * max(budget.factors, key=ends)
+    return condition.rate * max(budget.factors, key=ends)
 
 
 def _collect_run_evidence(
-    arm: TrainingCondition,
+    condition: TrainingCondition,
     budget: CardBudget,
     seeds: Sequence[int],
     rate: float,
@@ -135,8 +138,8 @@ def _collect_run_evidence(
     slots: int | None,
     threads: int | None,
 ) -> CampaignEvidence:
-    """Run what is missing of an arm with one learning rate, and read it."""
-    declaration = _declare_condition_runs(arm, budget, seeds, rate, root)
+    """Execute the missing runs of a condition with one learning rate, and read their results."""
+    declaration = _declare_condition_runs(condition, budget, seeds, rate, root)
     folder = root / declaration.name
     folder.mkdir(exist_ok=True)
     said = folder / "said.txt"
@@ -147,7 +150,7 @@ def _collect_run_evidence(
         lock_campaign(folder),
         said.open("a", encoding="utf-8") as log,
     ):
-        print_message(f"learning   {arm.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
+        print_message(f"learning   {condition.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
         with contextlib.redirect_stdout(log):
             status = run_campaign(
                 declaration, folder, render_settings(declaration.settings), share, threads, measure=False
@@ -156,42 +159,42 @@ def _collect_run_evidence(
         now = said.read_bytes()[before:].decode()
         why = [line for line in now.splitlines() if line.startswith("    ")]
         raise ValueError(
-            f"runs of {arm.name} failed{': ' + why[-1].strip() if why else ''}. All of it is in {said}; the same "
-            "command tries again."
+            f"runs of {condition.name} failed{': ' + why[-1].strip() if why else ''}. The whole output is in "
+            f"{said}; the same command tries again."
         )
     return read_campaign_evidence(folder)
 
 
 def _declare_condition_runs(
-    arm: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
+    condition: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
 ) -> CampaignDeclaration:
-    """Return the declaration of an arm, whose name tells it from every other."""
-    declared = _draft_condition_runs(arm, budget, seeds, rate, root)
+    """Return the declaration of a condition's runs, under a name that identifies everything they depend on."""
+    declared = _draft_condition_runs(condition, budget, seeds, rate, root)
     contents = [strict_yaml.read_yaml(Path(file)) for file in _list_run_configs(declared)]
     told = hash_json_content([{**declared.to_json(), "configs": [], "conditions": {}}, fingerprint_configs(contents)])
-    return replace(declared, name=f"{arm.name}-{told[:10]}")
+    return replace(declared, name=f"{condition.name}-{told[:10]}")
 
 
 def _list_run_configs(declared: CampaignDeclaration) -> tuple[str, ...]:
-    """Return the configurations of the runs of an arm, the later ones win."""
+    """Return the configuration files of a condition's runs; later ones win."""
     return (*declared.configs, *declared.conditions[declared.baseline])
 
 
 def _draft_condition_runs(
-    arm: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
+    condition: TrainingCondition, budget: CardBudget, seeds: Sequence[int], rate: float, root: Path
 ) -> CampaignDeclaration:
-    """Return the declaration of an arm under the name of its condition.
+    """Return the declaration of a condition's runs under the name of the condition.
 
     What the budget says of batches and evaluations stands before the condition, which may say otherwise.
     """
     common = root / f"{budget.name}.yaml"
     write_atomically(common, render_settings(COMMON | {"data.init_args.validation_size": budget.questions}))
-    files = (*arm.files[:-1], str(common), arm.files[-1])
+    files = (*condition.files[:-1], str(common), condition.files[-1])
     return CampaignDeclaration(
-        name=arm.name,
+        name=condition.name,
         configs=files[:-1],
-        conditions={arm.name: files[-1:]},
-        baseline=arm.name,
+        conditions={condition.name: files[-1:]},
+        baseline=condition.name,
         seeds=tuple(seeds),
         steps=budget.steps,
         primary=PRIMARY,
@@ -206,7 +209,7 @@ def _draft_condition_runs(
 
 
 def _join_run_evidence(found: Mapping[str, CampaignEvidence], baseline: str, condition: str) -> CampaignEvidence:
-    """Return the runs of two arms as those of one campaign."""
+    """Return the runs of two conditions as if they belonged to one campaign."""
     base, own = found[baseline], found[condition]
     conditions = {**base.declaration.conditions, **own.declaration.conditions}
     return CampaignEvidence(

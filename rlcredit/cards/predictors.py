@@ -1,4 +1,4 @@
-"""Which measurement taken before training foretells what is learnt: rank correlations over cards."""
+"""Which measurements taken before training predict training gains: rank correlations over cards."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ PROBES = {
     "confidence": "credit on what is likely, which costs entropy",
     "credit_time": "share of a step",
 }
-"""Findings that are there before any run, with their titles; the last one should foretell nothing."""
+"""Findings that are there before any run, with their titles; the last one should predict nothing."""
 
 FEWEST = 6
 """Conditions with fewer cards have no order to speak of."""
@@ -31,20 +31,20 @@ ALIKE = 0.5
 """Nor have those of which a larger share than this have the very same value."""
 
 Cells = Mapping[tuple[str, str], tuple[float, float]]
-"""A measurement and an outcome, by condition and organism."""
+"""A measurement and an outcome, by condition and test policy."""
 
 
 @dataclass(frozen=True)
 class PredictorCorrelation:
-    """How well one measurement foretells one outcome.
+    """How well one measurement predicts one outcome.
 
     Args:
-        probe: the measurement.
-        outcome: `gain`, or `size` of it, whatever its sign.
-        correlation: mean over organisms of Spearman's rank correlation over conditions.
-        interval: of it, by leaving out one condition at a time, on all organisms.
-        cards: that had a part in it.
-        organisms: on which conditions have an order.
+        probe: Measurement that predicts.
+        outcome: Outcome predicted: `gain`, or `size` of it, whatever its sign.
+        correlation: Mean over test policies of Spearman's rank correlation over conditions.
+        interval: Jackknife interval of the correlation, leaving out one condition at a time on all test policies.
+        cards: Number of cards that were used.
+        organisms: Number of test policies on which the conditions have an order.
 
     """
 
@@ -56,11 +56,11 @@ class PredictorCorrelation:
     organisms: int
 
     def __str__(self) -> str:
-        """Write the correlation with its interval."""
+        """Return the correlation with its interval, as text."""
         return format_with_interval(self.correlation, self.interval.low, self.interval.high, "+.2f")
 
     def to_row(self) -> Row:
-        """Return it as text by column."""
+        """Return the correlation as text by column."""
         numbers = {"correlation": self.correlation, "low": self.interval.low, "high": self.interval.high}
         written = {name: f"{number:.6g}" for name, number in numbers.items()}
         counts = {"cards": str(self.cards), "organisms": str(self.organisms)}
@@ -68,7 +68,7 @@ class PredictorCorrelation:
 
 
 def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
-    """Yield how well every measurement foretells the gain, and its size; none if there are too few conditions.
+    """Yield how well every measurement predicts the gain, and its size; nothing if there are too few conditions.
 
     The correlation is taken on each organism alone: that one of them is harder than another foretells nothing about
     operators. Conditions are what is left out for the interval, since those of one name resemble each other everywhere.
@@ -76,7 +76,7 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
     an organism on which most conditions measure or gain the same; which these are is taken as given by the interval.
 
     Args:
-        rows: of the board, with a condition once per organism.
+        rows: Rows of the leaderboard, a condition once per test policy.
 
     """
     others = [row for row in rows if row["verdict"] not in (ITSELF, NONE)]
@@ -101,7 +101,7 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
 
 
 def group_by_predictor(known: Sequence[PredictorCorrelation]) -> dict[str, list[PredictorCorrelation]]:
-    """Return what is foretold, the gain and its size, by the title of the measurement."""
+    """Return the correlations with the gain and with its size, by the title of the measurement."""
     found: dict[str, list[PredictorCorrelation]] = {}
     for each in known:
         found.setdefault(PROBES[each.probe], []).append(each)
@@ -117,7 +117,7 @@ def render_predictor_table(known: Sequence[PredictorCorrelation]) -> Iterator[st
 
 
 def _select_rankable_policies(cells: Cells) -> Cells:
-    """Return the cells of the organisms that have enough of them, and on which not most measure or gain the same."""
+    """Return the cells of test policies with enough conditions, most of which differ in measurement and gain."""
     kept: list[str] = []
     for organism in dict.fromkeys(organism for _, organism in cells):
         pairs = [pair for (_, place), pair in cells.items() if place == organism]
@@ -129,7 +129,7 @@ def _select_rankable_policies(cells: Cells) -> Cells:
 
 
 def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
-    """Return the mean over organisms of the rank correlation of two quantities over some conditions."""
+    """Return the mean over test policies of the rank correlation of two quantities."""
     organisms = dict.fromkeys(organism for _, organism in cells)
     chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
     return float(np.mean([spearman_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))

@@ -1,4 +1,4 @@
-"""Leaderboard rows and their order: the mean gain of every condition, and what many comparisons leave of it."""
+"""Rows of the leaderboard and their order, by the mean gain of each condition corrected for multiple comparisons."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ SHOWN = {
     "confidence": ("on the likely", "number"),
     "credit_time": ("of a step", "share"),
 }
-"""Findings on the board, with titles and units."""
+"""Findings on the leaderboard, with titles and units."""
 
 GAIN = "area_gain"
-"""By which rows are ordered, and what is to be foretold: the paired gain over all of training."""
+"""The finding by which rows are ordered, and which is predicted: the paired gain over all of training."""
 
 KEYS: tuple[str, ...] = ("condition", "organism", "budget", "baseline", "verdict", "commit", "command")
 
@@ -44,10 +44,10 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in order.
+    """Rows of a leaderboard.
 
     Args:
-        rows: of one organism and budget, or of several.
+        rows: Rows of one test policy and budget, or of several.
 
     """
 
@@ -55,22 +55,22 @@ class Leaderboard:
 
     @property
     def sorted_rows(self) -> list[Row]:
-        """The rows, what gained most on the way first."""
+        """Rows sorted by their gain during training, largest first."""
         return sorted(self.rows, key=lambda row: -parse_row_number(row, GAIN))
 
     @property
     def titles(self) -> dict[str, str]:
-        """Findings that a row has at least, and their titles: where nothing was trained, what one batch says."""
+        """Titles of the findings that every row has; measurements on one batch where nothing was trained."""
         return {name: title for name, (title, _) in SHOWN.items() if any(each[name] for each in self.rows)}
 
     @property
     def units(self) -> dict[str, str]:
-        """Findings and their units."""
+        """Units of the findings, by name."""
         return {name: unit for name, (_, unit) in SHOWN.items()}
 
 
 def summarise_card(card: Card) -> Row:
-    """Return what the board shows of a card."""
+    """Return the row of a card on the leaderboard."""
     keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
     cells = dict(zip(KEYS, keys, strict=True))
     for name in SHOWN:
@@ -82,11 +82,11 @@ def summarise_card(card: Card) -> Row:
 
 
 def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
-    """Return rows of cards, beside those that are shipped of the same organisms, budget and baseline.
+    """Return the rows of cards, added to the shipped rows with the same test policies, budget and baseline.
 
     Args:
-        cards: of one budget and baseline; each takes the place of a shipped one of the same condition and organism. A
-            baseline or an organism of one's own is not that which is shipped, whatever it is called.
+        cards: Cards of one budget and baseline; each replaces the shipped card of the same condition and test policy. A
+            baseline or a test policy of the user's own is never taken for a shipped one, whatever its name.
 
     """
     measured = {(card.budget, card.baseline, card.organism) for card in cards if card.has_shipped_names}
@@ -95,12 +95,12 @@ def add_shipped_rows(cards: Sequence[Card]) -> list[Row]:
 
 
 def keep_latest_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return rows with the last one only of every condition, organism and budget."""
+    """Return rows, the last one only for each condition, test policy and budget."""
     return list({(each["condition"], each["organism"], each["budget"]): each for each in rows}.values())
 
 
 def group_rows_by_policy(rows: Sequence[Row]) -> dict[str, Leaderboard]:
-    """Return the board of every organism, by its name."""
+    """Return the leaderboard of each test policy, by its name."""
     organisms = dict.fromkeys(each["organism"] for each in rows)
     return {name: Leaderboard([each for each in rows if each["organism"] == name]) for name in organisms}
 
@@ -113,19 +113,20 @@ def _read_shipped_rows() -> list[Row]:
 
 
 def parse_row_number(each: Row, name: str, otherwise: float = 0.0) -> float:
-    """Return a number of a row, or what stands for one that is missing."""
+    """Return a number of a row, or a default if it is missing."""
     return float(each[name]) if each[name] else otherwise
 
 
 @dataclass(frozen=True)
 class RankedCondition:
-    """A condition on the board.
+    """A condition on the leaderboard.
 
     Args:
-        name: of the condition.
-        cells: its rows, by organism.
-        mean: paired gain on the way, in points, mean of these organisms; None for the baseline and without runs.
-        p: of that mean, adjusted by Holm for all conditions on the board; one where there is no mean.
+        name: Name of the condition.
+        cells: Rows of the condition, by test policy.
+        mean: Mean over these test policies of the paired gain during training, in points; None for the baseline and
+            without runs.
+        p: P-value of that mean, adjusted by Holm for all conditions on the leaderboard; one where there is no mean.
 
     """
 
@@ -136,20 +137,20 @@ class RankedCondition:
 
     @property
     def gain(self) -> float:
-        """Its mean gain, zero where there is none."""
+        """Mean gain, zero if there is none."""
         return self.mean.difference if self.mean else 0.0
 
     @property
     def is_significant(self) -> bool:
-        """Whether its mean differs from zero after all comparisons."""
+        """Whether the mean gain differs from zero after correction."""
         return self.p <= ALPHA
 
 
 def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
-    """Return every condition of a board, what gains most on average first.
+    """Return every condition of a leaderboard, largest mean gain first.
 
     Args:
-        rows: of all conditions and organisms, one of each.
+        rows: Rows of all conditions and test policies, one of each.
 
     """
     by_name: dict[str, dict[str, Row]] = {}
@@ -163,7 +164,7 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
 
 
 def reconstruct_gain_test(row: Row) -> TTest | None:
-    """Return the paired gain of a row as a test, out of its interval and the pairs of its budget; None without one."""
+    """Return the paired gain of a row as a t test, recovered from interval and number of pairs; None without one."""
     if not row[f"{GAIN}_low"]:
         return None
     df = len(BUDGETS[row["budget"]].seeds) - 1
@@ -173,12 +174,12 @@ def reconstruct_gain_test(row: Row) -> TTest | None:
 
 
 def is_gain_significant(test: TTest) -> bool:
-    """Whether a gain differs from zero, taken alone."""
+    """Whether a single gain differs from zero, without correction."""
     return test.p <= ALPHA
 
 
 def summarise_leaderboard(rows: Sequence[Row]) -> str:
-    """Say in words how many comparisons come out, cell by cell and over all organisms; nothing without runs."""
+    """Return in words how many gains are significant, per cell and over all test policies; empty without runs."""
     cells = [test for row in rows if row["verdict"] != NONE and (test := reconstruct_gain_test(row))]
     if not cells:
         return ""
@@ -187,12 +188,12 @@ def summarise_leaderboard(rows: Sequence[Row]) -> str:
     ahead, behind = (
         sum(sign * test.difference > 0 and is_gain_significant(test) for test in cells) for sign in (1, -1)
     )
-    known = [standing for standing in rank_conditions(rows) if standing.mean]
+    known = [ranked for ranked in rank_conditions(rows) if ranked.mean]
     better, worse = ([each.name for each in known if each.is_significant and sign * each.gain > 0] for sign in (1, -1))
     return (
         f"Of {len(cells)} intervals{beside} {ahead} lie above zero and {behind} below; {len(cells) * ALPHA / 2:.1f} on "
-        f"each side would if nothing made a difference. Of the means of {len(known)} conditions, corrected for all of "
-        f"them, {_format_condition_names(better)} above zero and {_format_condition_names(worse)} below."
+        f"each side would if nothing made a difference. After Holm correction over {len(known)} conditions, "
+        f"{_format_condition_names(better)} a positive mean gain and {_format_condition_names(worse)} a negative one."
     )
 
 
@@ -203,5 +204,5 @@ def _average_gain_tests(rows: Sequence[Row]) -> TTest | None:
 
 def _format_condition_names(names: Sequence[str]) -> str:
     if not names:
-        return "none lies"
-    return f"{len(names)} {'lies' if len(names) == 1 else 'lie'} ({', '.join(names)})"
+        return "none has"
+    return f"{len(names)} ({', '.join(names)}) {'has' if len(names) == 1 else 'have'}"

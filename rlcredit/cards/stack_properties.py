@@ -1,9 +1,9 @@
-"""What a stack is: what it declares, and what holds of it whatever the batch, checked by changing the batch at hand."""
+"""Properties of a stack: those that it declares, and those checked by modifying a batch."""
 
 import copy
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,23 +26,23 @@ ROUNDING = 1e-5
 Stack = Sequence[CreditOperator]
 
 Found = tuple[bool | None, str]
-"""Whether something holds, None where it is no matter of yes or no, and that in words."""
+"""Whether a property holds, None where neither applies, and the property in words."""
 
 
 def stack_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
-    """Return the advantages that copies of some operators leave, zero outside the mask, shape ``(B, T)``.
+    """Return the advantages that copies of some operators assign, zero outside the mask, shape ``(B, T)``.
 
     Args:
-        stack: left as it is.
-        rollout: of which a neutral ledger is opened.
-        rewards: in place of the verdicts, shape ``(B,)``.
+        stack: Operators; they are copied and left as they are.
+        rollout: Rollout; its ledger is copied and opened neutral.
+        rewards: Rewards that replace the verdicts, shape ``(B,)``; the verdicts if None.
 
     """
     return _assign_advantages(copy.deepcopy(list(stack)), rollout, rewards)
 
 
 def _assign_advantages(stack: Stack, rollout: Rollout, rewards: Tensor | None = None) -> Tensor:
-    """Return the advantages that these very operators leave."""
+    """Return the advantages that the operators themselves assign."""
     fresh = rollout.copy_with_neutral_ledger()
     if rewards is not None:
         fresh.rewards = rewards
@@ -57,17 +57,17 @@ def is_same_credit(one: Tensor, two: Tensor) -> bool:
 
 
 def check_repeatability(stack: Stack, rollout: Rollout) -> Found:
-    """Say whether the same batch gets the same credit."""
+    """Check whether the same batch always gets the same credit."""
     if is_same_credit(stack_advantages(stack, rollout), stack_advantages(stack, rollout)):
         return True, "the same batch gets the same credit"
-    return False, "the same batch gets other credit each time"
+    return False, "the same batch gets different credit each time"
 
 
 def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
-    """Say what is kept from batch to batch, and whether a checkpoint would hold all of it.
+    """Check what is remembered from batch to batch, and whether a checkpoint would hold all of it.
 
-    Between two times that it is given credit, the batch is seen with the opposite verdicts; then all that is declared
-    as ``state`` is put back.
+    Between two assignments, the operators see the batch with the opposite verdicts; then everything declared as
+    ``state`` is restored.
     """
     copies = copy.deepcopy(list(stack))
     first = _assign_advantages(copies, rollout)
@@ -75,10 +75,10 @@ def _check_batch_memory(stack: Stack, rollout: Rollout) -> Found:
     for operator, before in zip(copies, stack, strict=True):
         operator.load_state_dict(copy.deepcopy(before.state_dict()))
     if not is_same_credit(first, _assign_advantages(copies, rollout)):
-        return False, "credit depends on batches before, and no `state` says so: a run that goes on would differ"
+        return False, "credit depends on earlier batches, and no `state` declares it: a continued run would differ"
     if kept := [f"{type(each).__name__} keeps {', '.join(sorted(each.state))}" for each in stack if each.state]:
-        return None, f"credit may depend on batches before: {'; '.join(kept)}"
-    return True, "credit does not depend on the batches before"
+        return None, f"credit may depend on earlier batches: {'; '.join(kept)}"
+    return True, "credit does not depend on earlier batches"
 
 
 def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
@@ -87,7 +87,7 @@ def _check_order_invariance(stack: Stack, rollout: Rollout) -> Found:
     order = groups.flip(0).roll(1, dims=1).flatten()
     if is_same_credit(stack_advantages(stack, rollout.select_rows(order)), stack_advantages(stack, rollout)[order]):
         return True, "the order of prompts and of completions does not matter"
-    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by place"
+    return False, "credit depends on the order of prompts or completions, as it does where noise is drawn by position"
 
 
 def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
@@ -102,16 +102,16 @@ def _check_padding_invariance(stack: Stack, rollout: Rollout) -> Found:
 
 
 def _check_prompt_independence(stack: Stack, rollout: Rollout) -> Found:
-    """Whether each prompt gets the credit that it would get alone."""
+    """Check whether each prompt gets the credit that it would get alone."""
     parts = torch.arange(len(rollout.mask)).split(rollout.group_size)
     alone = torch.cat([stack_advantages(stack, rollout.select_rows(rows)) for rows in parts])
     if is_same_credit(alone, stack_advantages(stack, rollout)):
         return True, "every prompt gets the credit that it would get alone"
-    return False, "credit of a prompt depends on the other prompts of the batch"
+    return False, "a prompt's credit depends on the other prompts of the batch"
 
 
 def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
-    """Whether the others get what they would get alone if the last completion of each group had no verdict."""
+    """Check whether completions keep their credit when the last one of each group had no verdict."""
     size = rollout.group_size
     if size < 3:
         return None, "groups of two leave one completion when the other has no verdict"
@@ -122,12 +122,15 @@ def _check_unjudged_completions(stack: Stack, rollout: Rollout) -> Found:
     alone.group_size, alone.sources = size - 1, rollout.sources
     alone.correct = joined.correct[~last]
     if is_same_credit(stack_advantages(stack, joined)[~last], stack_advantages(stack, alone)):
-        return True, "a completion without a verdict changes nobody's credit"
-    return False, "credit depends on completions without a verdict, or on noise drawn by place: see `Rollout.counted`"
+        return True, "a completion without a verdict changes no other completion's credit"
+    return (
+        False,
+        "credit depends on completions without a verdict, or on noise drawn by position: see `Rollout.judged_mask`",
+    )
 
 
 def _describe_reward_scaling(stack: Stack, rollout: Rollout) -> Found:
-    """Say what becomes of credit when all rewards are doubled, and when they are raised by one."""
+    """Describe how credit changes when all rewards are doubled, and when one is added to them."""
     plain = stack_advantages(stack, rollout, rollout.correct)
     if not plain.any():
         return None, "no credit is given, whatever the rewards"
@@ -153,7 +156,7 @@ CHECKS: dict[str, Callable[[Stack, Rollout], Found]] = {
     "verdicts": _check_unjudged_completions,
     "rewards": _describe_reward_scaling,
 }
-"""What is checked of a stack that gives the same batch the same credit: whether it holds, and that in words."""
+"""Checks of a stack that gives the same batch the same credit: whether each holds, and that in words."""
 
 
 CANDIDATES = (0.0, 1.0, math.inf)
@@ -161,7 +164,7 @@ CANDIDATES = (0.0, 1.0, math.inf)
 
 
 def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
-    """Find arguments of the last operator that make it do nothing."""
+    """Find arguments with which the last operator does nothing."""
     place = max((number for number, operator in enumerate(stack) if "advantages" in operator.writes), default=None)
     if place is None:
         return None, "no operator writes advantages"
@@ -174,17 +177,28 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
         for name, value in operator.arguments.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
+    if operator.neutral and _is_idle_with(stack, place, operator.neutral, rollout, without):
+        found.append(_format_arguments(operator.neutral))
     for name, value in numbers.items():
+        if name in operator.neutral:
+            continue
         for candidate in (kind for kind in CANDIDATES if math.isfinite(kind) or isinstance(value, float)):
             if _is_idle_with(stack, place, {name: type(value)(candidate)}, rollout, without):
                 found.append(f"{name} = {candidate:g}")
     if not found:
-        return False if numbers else None, f"{label} has none among 0, 1 and infinity"
+        return False if numbers or operator.neutral else None, f"{label} has none among 0, 1 and infinity"
     return True, f"{label} does nothing with {', or '.join(found)}"
 
 
-def _is_idle_with(stack: Stack, place: int, argument: dict[str, float], rollout: Rollout, without: Tensor) -> bool:
-    """Whether an operator with another argument leaves the ledger as it found it."""
+def _format_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as a list of equations."""
+    return " and ".join(
+        f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}" for name, value in arguments.items()
+    )
+
+
+def _is_idle_with(stack: Stack, place: int, argument: Mapping[str, Any], rollout: Rollout, without: Tensor) -> bool:
+    """Whether an operator with another argument leaves the ledger unchanged."""
     operator = stack[place]
     names = inspect.signature(type(operator)).parameters
     try:
@@ -201,12 +215,12 @@ PROMPTS = 4
 
 @dataclass(frozen=True)
 class StackProperty:
-    """Something that holds of a stack, or does not.
+    """A property that a stack has, or lacks.
 
     Args:
-        name: of it.
-        holds: whether it does; None where it could not be checked, or is no matter of yes or no.
-        sentence: in plain words.
+        name: Name of the property.
+        holds: Whether it holds; None where it could not be checked, or is no matter of yes or no.
+        sentence: Property in plain words.
 
     """
 
@@ -215,12 +229,12 @@ class StackProperty:
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the property for JSON."""
         return asdict(self)
 
 
 def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
-    """Yield what is declared, and what is checked."""
+    """Yield the declared and the checked properties of a stack."""
     stack, group = batch.stack, batch.rollout.group_size
     limit = bound_advantages(stack, group)[-1]
     for operator in stack:
@@ -243,7 +257,7 @@ def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:
 
 
 def _run_property_check(name: str, check: Callable[[], Found]) -> StackProperty:
-    """Return what a check says; an operator of anybody's may raise anything."""
+    """Return the result of a check, or the error that a user's operator raised in it."""
     try:
         return StackProperty(name, *check())
     except Exception as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""What a condition learns, from its runs beside those of its baseline."""
+"""The results of training under a condition, compared with its baseline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ EFFECT = 0.01
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """What runs have shown.
+    """Results of the paired training runs.
 
     Args:
-        comparison: with the baseline.
-        runs: of the condition.
-        baseline: runs of the other.
-        rate: learning rate of the condition.
-        baseline_rate: of the other.
+        comparison: Comparison with the baseline.
+        runs: Finished runs of the condition.
+        baseline: Finished runs of the baseline.
+        rate: Learning rate of the condition.
+        baseline_rate: Learning rate of the baseline.
 
     """
 
@@ -40,17 +40,17 @@ class TrainingOutcome:
 
     @property
     def steps(self) -> int:
-        """Return how many each run has."""
+        """Return the number of steps per run."""
         return max(self.runs[0].metrics)
 
     @property
     def has_equal_answers(self) -> bool:
-        """Whether every answer of every run is that of the baseline's run with the same seed."""
+        """Whether every run answers exactly as the baseline's run with the same seed does."""
         pairs = zip(self.runs, self.baseline, strict=True)
         return all(np.array_equal(run.right[step], base.right[step]) for run, base in pairs for step in run.right)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what was learnt: at the end, on the way, how fast, and how safely."""
+        """Yield what was learnt: at the end, during training, how fast, and how reliably."""
         compared = self.comparison
         assert compared.test is not None
         assert compared.area is not None
@@ -66,9 +66,9 @@ class TrainingOutcome:
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
         yield self._find_speed()
         yield self._find_collapses()
-        said = f"The policy ends with {entropy:.3f} nats a token, under the baseline with {other:.3f}."
+        said = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=said)
-        said = f"It learns with {self.rate:g}, the baseline with {self.baseline_rate:g}."
+        said = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
 
     @property
@@ -76,12 +76,12 @@ class TrainingOutcome:
         return self.runs, self.baseline
 
     def _mean_end(self, metric: str) -> tuple[float, float]:
-        """Return the mean of a held-out metric after the last step, and that of the baseline."""
+        """Return the mean of a held-out metric after the last step, and the baseline's mean."""
         own, base = (float(np.mean([run.final_value(metric) for run in runs])) for runs in self._paired_runs)
         return own, base
 
     def _find_collapses(self) -> Finding:
-        """Return how many runs end far below the others."""
+        """Return how many runs ended far below the others."""
         falls, base = (
             int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
         )
@@ -89,7 +89,7 @@ class TrainingOutcome:
         return Finding("collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=said)
 
     def _find_speed(self) -> Finding:
-        """Return how many steps it takes to half of what the baseline gains."""
+        """Return the number of steps needed for half of the baseline's gain."""
         start = np.mean([min(run.curve(PRIMARY).items())[1] for run in self.baseline])
         threshold = float((start + self._mean_end(PRIMARY)[1]) / 2)
         own, base = (
@@ -107,19 +107,19 @@ class TrainingOutcome:
             float(capped[1].mean() + difference.interval.low),
             float(capped[1].mean() + difference.interval.high),
             float(capped[1].mean()),
-            f"Half of what the baseline gains takes {capped[0].mean():.0f} steps, the baseline {capped[1].mean():.0f}"
+            f"Half of the baseline's gain takes {capped[0].mean():.0f} steps, under the baseline {capped[1].mean():.0f}"
             f"{more}.",
         )
 
 
 def format_paired_difference(test: TTest) -> str:
-    """Write a paired difference with its interval."""
+    """Format a paired difference with its interval."""
     difference, unit, low, high = _convert_to_points(test)
     return f"{_format_signed_number(difference)} {unit} ({_format_signed_number(low)} to {_format_signed_number(high)})"
 
 
 def describe_equivalence(test: TTest) -> str:
-    """Say which interval it is that lies within the margin where a difference is called equivalent."""
+    """Describe the interval by which a difference is called equivalent."""
     inner = equivalence_test(test, EFFECT, ALPHA).interval
     ends = f"{_format_signed_number(100 * inner.low)} to {_format_signed_number(100 * inner.high)}"
     return f"the {100 * inner.level:.0f} % interval, {ends}, lies within"
@@ -130,7 +130,7 @@ def _format_signed_number(number: float) -> str:
 
 
 def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
-    """Return after how many steps a held-out curve first reaches a value, between evaluations on a straight line.
+    """Return the step at which a held-out curve first reaches a value, interpolating between evaluations.
 
     Example:
         >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
@@ -148,5 +148,5 @@ def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
 
 
 def _convert_to_points(test: TTest) -> tuple[float, str, float, float]:
-    """Return a paired difference as a finding has it: estimate, unit, and the ends of its interval."""
+    """Return a paired difference as a finding takes it: estimate, unit, and the ends of its interval."""
     return 100 * test.difference, "points", 100 * test.interval.low, 100 * test.interval.high

@@ -1,4 +1,4 @@
-"""How far credit agrees with what tokens have really changed, measured by continuations."""
+"""The agreement of assigned credit with true credit, which is measured by continuations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -25,16 +25,16 @@ SAID = {
     "wrong_signs": "On {0:.1%} of the {2} tokens that decide it has the wrong sign, the baseline's on {1:.1%}; {3:.1%} "
     "of them have no credit.",
 }
-"""Sentences, by the name of what they are about."""
+"""Sentences, by the name of the finding."""
 
 
 def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredit) -> Iterator[Finding]:
-    """Yield how far the ledger agrees with true credit.
+    """Yield how well the ledger agrees with true credit.
 
     Args:
-        batch: under the stack that is judged.
-        base: the same completions under the baseline.
-        truth: of some of the completions.
+        batch: Batch under the stack that is judged.
+        base: Same completions under the baseline.
+        truth: True credit of some of the completions.
 
     """
     rows = list(truth.rows)
@@ -69,12 +69,12 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
         "tokens that decide",
         decisive / max(1, int(truth.mask.sum())),
         "share",
-        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer beyond doubt.",
+        sentence=f"{decisive} of {int(truth.mask.sum()):,} tokens change the chance of a right answer significantly.",
     )
 
 
 def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str, float]:
-    """Return a share with an interval that is none of its kind where it is none or all.
+    """Return a share of none or all with an interval; the jackknife would give it none.
 
     Leaving out a completion then makes no difference. What is left is how often this happens by chance in so many
     completions, as if each had one such token (Clopper and Pearson).

@@ -1,1 +1,1 @@
-"""The command line: LightningCLI with a checked stack, and the commands that need no trainer."""
+"""The command line: LightningCLI with a checked stack, and commands that need no trainer."""

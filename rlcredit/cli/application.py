@@ -74,7 +74,7 @@ TRAINER_DEFAULTS = {
 
 
 class Trainer(pl.Trainer):
-    """Lightning's trainer with one more thing to do."""
+    """Lightning's trainer with the additional command ``explain``."""
 
     def explain(
         self, model: PolicyModule, datamodule: Task, ckpt_path: str | None = None, weights_only: bool | None = None
@@ -82,10 +82,10 @@ class Trainer(pl.Trainer):
         """Check a configuration and print it as the program it is; nothing is loaded.
 
         Args:
-            model: not loaded.
-            datamodule: not loaded.
-            ckpt_path: accepted, as by ``fit``, so that the configuration of a run can be explained.
-            weights_only: likewise.
+            model: Training module; it is not loaded.
+            datamodule: Task; it is not loaded.
+            ckpt_path: Checkpoint, accepted as ``fit`` accepts it so that the configuration of a run can be explained.
+            weights_only: Restriction of what a checkpoint may hold, accepted for the same reason.
 
         """
 
@@ -94,7 +94,7 @@ class CreditCLI(LightningCLI):
     """The command line; see :func:`run_lightning_command`."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Add what belongs to every run."""
+        """Add the arguments that every run has."""
         parser.add_argument(
             "--condition", type=str, default="unnamed", help="Name of the condition, for run and folder."
         )
@@ -115,7 +115,7 @@ class CreditCLI(LightningCLI):
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
-        """Offer what exists."""
+        """Return the commands that are offered."""
         offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
         return {**offered, "explain": {"model", "datamodule"}}
 
@@ -130,7 +130,7 @@ class CreditCLI(LightningCLI):
         return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
-        """Refuse values that the parser accepts but no run could start with."""
+        """Refuse values that the parser accepts but that no run could start with."""
         super().parse_arguments(parser, args)
         try:
             config_checks.refuse_unusable_values(self.config[str(self.config.subcommand)], ReadableParser.roots)
@@ -139,10 +139,10 @@ class CreditCLI(LightningCLI):
             parser.error(str(error))
 
     def _parse_ckpt_path(self) -> None:
-        """Take nothing from a checkpoint: Lightning would let it change the configuration, class paths included."""
+        """Read no settings from a checkpoint: Lightning would let it change the configuration, class paths included."""
 
     def before_instantiate_classes(self) -> None:
-        """Name the run and choose its folder; ``explain`` leaves no trace."""
+        """Name the run and choose its folder; ``explain`` writes nothing."""
         config = self.config[str(self.subcommand)]
         self.declared = config.clone()  # saved with the run; names and folders are derived from it again
         self.declared.ckpt_path = None
@@ -165,7 +165,7 @@ class CreditCLI(LightningCLI):
             self.parser.error(str(error))
         asked = {"replaces": replaces, "restarts": config.ckpt_path == "auto"}
         config.ckpt_path = None if path is None else str(path)
-        self.lifetime = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
+        self.session = RunSession(self._run_name(config), folder, checkpoints, path, checkpoint, to, **asked)
         if self.subcommand == "fit" and not rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             self._refuse_overwriting()
         if self.subcommand != "fit":
@@ -175,15 +175,15 @@ class CreditCLI(LightningCLI):
         self.described_loggers, trainer.logger = deferred_loggers.defer_loggers(trainer.logger)
 
     def _refuse_overwriting(self) -> None:
-        """Refuse at once what is refused again when the run begins; the first of several processes asks."""
+        """Refuse to overwrite another run before anything starts; the first of several processes checks."""
         try:
-            with self.lifetime.folder.lock_folder() if self.lifetime.folder.lock.exists() else contextlib.nullcontext():
-                self.lifetime.refuse_overwriting()
+            with self.session.folder.lock_folder() if self.session.folder.lock.exists() else contextlib.nullcontext():
+                self.session.refuse_overwriting()
         except ValueError as error:
             self.parser.refuse(str(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def _take_destination(self, config: Namespace) -> MLflowDestination | None:
-        """Remove Lightning's MLflow logger, which waits at every step; return where to deliver the record."""
+        """Remove Lightning's MLflow logger, which waits at every step; return where the record is delivered."""
         entries = config.trainer.logger if isinstance(config.trainer.logger, list) else [config.trainer.logger]
         mlflow = [entry for entry in entries if isinstance(entry, Namespace) and entry.class_path == MLFLOW]
         if not mlflow:
@@ -197,7 +197,7 @@ class CreditCLI(LightningCLI):
         )
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
-        """Check stack, data and policy before a run is opened; add the callbacks that no condition has to list."""
+        """Check stack, data and policy before a run is opened, and add the callbacks that every run has."""
         settings = self._get(self.config_init, "trainer")
         entries = settings["callbacks"] or []
         settings["callbacks"] = entries if isinstance(entries, list) else [entries]
@@ -230,7 +230,7 @@ class CreditCLI(LightningCLI):
         trainer = self._make_feasible_trainer(**kwargs)
         identity.parameters = collect_run_parameters(trainer, self.model, self.datamodule)
         identity.flat = collect_flat_parameters(trainer, self.model, self.datamodule)
-        refuse_foreign_checkpoint(self.lifetime.checkpoint, identity.parameters, self.model.updates_per_rollout)
+        refuse_foreign_checkpoint(self.session.checkpoint, identity.parameters, self.model.updates_per_rollout)
         for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(callback, SaveConfig):
                 callback.config, callback.parameters = self.declared, identity.parameters
@@ -246,7 +246,7 @@ class CreditCLI(LightningCLI):
         return trainer
 
     def refuse_memory(self, trainer: pl.Trainer) -> None:
-        """Refuse a policy for which this machine is too small; tell of one that may turn out to be."""
+        """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
         found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
         if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
             rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.report_lines())}")
@@ -256,7 +256,7 @@ class CreditCLI(LightningCLI):
         return f"{config.condition}-seed{config.seed_everything}"
 
     def instantiate_classes(self) -> None:
-        """Turn a refused value into one message."""
+        """Turn the error for a refused value into one message."""
         try:
             super().instantiate_classes()
             refuse_unfit_setup(self.model, self.trainer, self.datamodule)
@@ -271,10 +271,10 @@ class CreditCLI(LightningCLI):
             self.parser.refuse(explain_refusal(error))  # pyright: ignore[reportAttributeAccessIssue]
 
     def rehearse(self) -> list[str]:
-        """Try the stack, the data where that is not done anyway, and the folder; return what was passed over."""
+        """Try the stack, local data and the output folder; return what was not tried."""
         if self.subcommand == "validate":
             return []
-        for folder in (self.lifetime.folder.path, self.lifetime.checkpoints):
+        for folder in (self.session.folder.path, self.session.checkpoints):
             refuse_unwritable_folder(folder)
         left = open_local_data(self.datamodule) if self.subcommand == "explain" else None
         stack = find_trainer_stack(self.trainer)
@@ -289,7 +289,7 @@ class CreditCLI(LightningCLI):
         print(describe_configuration(self.trainer, model, datamodule, self.config.explain.condition))
         print(*[f"not tried: {each}" for each in self.passed_over], sep="\n", end="\n" if self.passed_over else "")
         try:
-            self.lifetime.refuse_overwriting()
+            self.session.refuse_overwriting()
         except ValueError as error:
             print(f"warning: {error}")
         if self.config.explain.show_prompt:
@@ -300,42 +300,42 @@ class CreditCLI(LightningCLI):
                 self.parser.error(explain_refusal(error))
 
     def _run_subcommand(self, subcommand: str) -> None:
-        """Run it; in ``fit`` the first process locks the folder of the run and keeps its record."""
+        """Run the command; in ``fit`` the first process locks the run's folder and keeps its record."""
         if subcommand != "fit" or rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
             super()._run_subcommand(subcommand)
             return
         try:
-            with self.lifetime.hold_run(self.trainer, self.identity, SIGNALS):
+            with self.session.hold_run(self.trainer, self.identity, SIGNALS):
                 super()._run_subcommand(subcommand)
-            print(describe_run_results(self.lifetime.folder, self.lifetime.to), flush=True)
+            print(describe_run_results(self.session.folder, self.session.to), flush=True)
         except (ValueError, OSError) as error:
             if self.identity.record is None:  # nothing has been begun
                 self.parser.error(str(error))
             raise
 
     def before_fit(self) -> None:
-        """Evaluate the policy before the first step, or repeat the evaluation that an interruption has cut off."""
+        """Evaluate the policy before the first step, or repeat an evaluation that was interrupted."""
         if not self.trainer.val_check_interval:
             return
         if self.config.fit.ckpt_path is None:
             self.trainer.validate(self.model, self.datamodule, verbose=False)
-        elif self.lifetime.checkpoint.get("evaluation_owed"):
+        elif self.session.checkpoint.get("evaluation_owed"):
             steps = self.trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step
-            steps.total.completed = self.lifetime.checkpoint["global_step"]  # what the evaluation is named by
+            steps.total.completed = self.session.checkpoint["global_step"]  # what the evaluation is named by
             self.trainer.validate(self.model, self.datamodule, ckpt_path=self.config.fit.ckpt_path, verbose=False)
 
     def after_validate(self) -> None:
-        """Say and record what was found."""
+        """Print and record the results."""
         parameters = collect_run_parameters(self.trainer, self.model, self.datamodule)
-        step = self.lifetime.checkpoint.get("global_step", 0)
-        report_validation(self.trainer.callback_metrics, parameters, step, self.lifetime.folder.path, self.lifetime.to)
+        step = self.session.checkpoint.get("global_step", 0)
+        report_validation(self.trainer.callback_metrics, parameters, step, self.session.folder.path, self.session.to)
 
 
 SIGNALS = SignalHandler()
 
 
 def run_lightning_command(args: list[str] | None = None) -> None:
-    """Run the command line; ``args`` defaults to that of the process.
+    """Run the command line; ``args`` defaults to the arguments of the process.
 
     Statuses are those of :mod:`rlcredit.base.exit_status`.
     """
@@ -354,11 +354,11 @@ def run_lightning_command(args: list[str] | None = None) -> None:
 
 
 def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) -> CreditCLI:
-    """Return a command line that has made what ``arguments`` of ``explain`` describe; nothing is loaded.
+    """Return a command line that has instantiated the configuration in ``arguments``; nothing is loaded.
 
     Args:
-        arguments: those of the process are left alone.
-        cli: with an ``explain`` that is silent.
+        arguments: Arguments of ``explain``; those of the process are left alone.
+        cli: Command-line class whose ``explain`` prints nothing.
 
     Raises:
         SystemExit: they are refused; the message has been printed.
@@ -372,7 +372,7 @@ def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) ->
 
 
 def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
-    """Run the command line as ``cli`` understands it, and return it for what it has made."""
+    """Run the command line with the class ``cli``, and return it with the objects it has made."""
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
     words = resolve_config_flags(sys.argv[1:] if args is None else args)

@@ -1,4 +1,4 @@
-"""Completions for a terminal: the text, and under every token its log-probability and entropy."""
+"""Printing completions on a terminal: the text, and log-probability and entropy below every token."""
 
 import os
 import sys
@@ -25,14 +25,14 @@ MARGIN = 8
 
 
 def is_colour_wanted(wanted: Colour) -> bool:
-    """Whether to write colours: as wanted; else in a terminal, unless the environment says NO_COLOR."""
+    """Whether to print colours: as requested, else on a terminal unless NO_COLOR is set."""
     if wanted != "auto":
         return wanted == "always"
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 class TokenColumn(NamedTuple):
-    """A token with its numbers, as they are written."""
+    """A token with its numbers, as printed."""
 
     token: str
     logprob: str
@@ -41,16 +41,16 @@ class TokenColumn(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Of the widest of the three."""
+        """Width of the widest of the three."""
         return max(display_width(self.token), len(self.logprob), len(self.entropy))
 
 
 class CompletionPrinter:
-    """Writes completions.
+    """Printer of completions.
 
     Args:
-        colour: whether tokens are coloured by their entropy.
-        columns: of the terminal.
+        colour: Whether tokens are coloured by their entropy.
+        columns: Width of the terminal in columns.
 
     """
 
@@ -58,11 +58,11 @@ class CompletionPrinter:
         self.colour, self.columns = colour, columns
 
     def print_lines(self, *lines: str) -> None:
-        """Print lines that this has made: in them texts are harmless, and styles are meant."""
+        """Print lines that this printer has rendered: their texts are escaped, and their styles are intended."""
         print(*lines, sep="\n", file=unwrap_stream(sys.stdout))
 
     def styled(self, text: str, style: str) -> str:
-        """Return a text in a style, where there are any."""
+        """Return a text in a style, if colours are printed."""
         return f"{style}{text}{PLAIN}" if self.colour and style else text
 
     def shaded(self, text: str, entropy: float) -> str:
@@ -71,18 +71,18 @@ class CompletionPrinter:
 
     @property
     def legend(self) -> str:
-        """Explain the colours in one line; empty where there are none."""
+        """Explanation of the colours in one line; empty without colours."""
         if not self.colour:
             return ""
         shades = zip((0.0, *STEPS), ("0", *(f"{step:g}" for step in STEPS)), strict=True)
         return "entropy in nats from " + " ".join(self.shaded(f" {name} ", step) for step, name in shades)
 
     def render_title(self, title: str) -> str:
-        """Return a heading that stands out."""
+        """Return a heading in bold."""
         return f"{self.styled(title, BOLD)}\n{self.styled('-' * min(self.columns, 72), FAINT)}"
 
     def render_heading(self, number: int, completion: Completion) -> str:
-        """Return number, verdict and what the completion cost, in one line."""
+        """Return number, verdict and cost of a completion, in one line."""
         tokens = len(completion.tokens)
         parts = [self.render_verdict(completion)] if completion.verdict else []
         cut = ", cut there" if completion.truncated else ""
@@ -100,7 +100,7 @@ class CompletionPrinter:
         return f"{self.styled(completion.verdict.value, style + BOLD)}: {facts}"
 
     def render_text(self, completion: Completion) -> str:
-        """Return the text, every token in its colour."""
+        """Return the text with every token in its colour."""
         pairs = zip(completion.tokens, completion.entropy, strict=True)
         # A background must not run on over the end of a line.
         pieces = (
@@ -109,7 +109,7 @@ class CompletionPrinter:
         return "".join(pieces)
 
     def render_table(self, completion: Completion) -> Iterator[str]:
-        """Yield lines with token, log-probability and entropy in one column per token, as many as fit side by side."""
+        """Yield lines with token, log-probability and entropy, one column per token, as many as fit on a line."""
         shown = [render_token(token) for token in completion.tokens]
         if not completion.tokens[-1] and not completion.truncated:
             shown[-1] = END

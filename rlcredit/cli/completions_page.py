@@ -1,4 +1,4 @@
-"""Completions as one page that loads nothing."""
+"""Completions as one self-contained HTML page."""
 
 import json
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ TEMPLATE = Path(__file__).with_suffix(".html")
 
 
 def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, Sequence[Completion]]]) -> str:
-    """Return a page on which every token is coloured by entropy or surprisal, with its numbers where one points.
+    """Return a page with tokens coloured by entropy or surprisal; pointing at a token shows its numbers.
 
     Args:
-        title: of the page.
-        about: policy, temperature and the like, in one line.
-        asked: prompts as the model reads them, each with its completions.
+        title: Title of the page.
+        about: Policy, temperature and the like, in one line.
+        asked: Prompts as the model reads them, each with its completions.
 
     """
     groups = [

@@ -1,4 +1,4 @@
-"""The configuration of a command line, checked before it is parsed and again after."""
+"""Checks of the configuration before and after it is parsed."""
 
 import contextlib
 import itertools
@@ -25,10 +25,10 @@ _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
 
 
 def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
-    """Return what files and flags configure, merged; afterwards class paths and texts are checked when read.
+    """Return the merged configuration of files and flags; from then on class paths and texts are checked when read.
 
     Args:
-        args: of the command line.
+        args: Arguments of the command line.
 
     Raises:
         ValueError: with the place and the repair.
@@ -46,11 +46,11 @@ def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
     refuse_passwords(merged)
     refuse_special_files(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
-        raise ValueError("seed_everything: expected a number; a seed that nobody knows cannot be used again.")
+        raise ValueError("seed_everything: expected a number, so that the run can be repeated.")
     for key in GROUPS:
         if not isinstance(merged.get(key, {}), (dict, str)):
             if merged[key] is None:
-                raise ValueError(f"{key}: holds nothing. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
+                raise ValueError(f"{key}: is empty. Indent what belongs to it, or remove it. {_REPAIRS[key]}")
             raise ValueError(
                 f"{key}: expected a mapping of settings, got {_describe_value(merged[key])}. {_REPAIRS[key]}"
             )
@@ -72,7 +72,7 @@ def _describe_value(value: Any) -> str:
 
 
 def _patch_yaml_loader() -> None:
-    """Have every text checked that is read as YAML: files inside of files, and values of flags."""
+    """Make every YAML text pass the checks, including files inside files and values of flags."""
     plain = get_loader("yaml")
     if plain is not _load_checked_text:
         _OriginalLoader.plain = staticmethod(plain)
@@ -80,7 +80,7 @@ def _patch_yaml_loader() -> None:
 
 
 class _OriginalLoader:
-    """The loader that is guarded."""
+    """YAML loader that the checks wrap."""
 
     plain: Any
 
@@ -96,25 +96,25 @@ def _load_checked_text(text: str) -> Any:
 
 
 def refuse_replace_in_file(given: Mapping[str, Any]) -> None:
-    """Refuse a file that asks to replace what lies in the folder of a run: it would ask again at every start.
+    """Refuse a file that contains ``replace``: it would replace a run at every start.
 
     Args:
-        given: what files and flags configure, merged; flags are texts.
+        given: Content of files and flags, merged; flags are texts.
 
     Raises:
         ValueError: with the repair.
 
     """
     if isinstance(given.get("replace"), bool):
-        raise ValueError("replace: a file would replace one run after another. Say --replace on the command line.")
+        raise ValueError("replace: in a file it would replace a run at every start. Say --replace on the command line.")
 
 
 def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
-    """Refuse values that a parser accepts but no run could start with.
+    """Refuse values that a parser accepts but that no run could start with.
 
     Args:
-        config: parsed, nothing of it instantiated.
-        roots: the class behind each top-level key.
+        config: Configuration, parsed, nothing of it instantiated.
+        roots: Class behind each top-level key.
 
     Raises:
         ValueError: with the place and the repair.

@@ -1,4 +1,4 @@
-"""What a configuration describes: the class behind each of its places, and what that class accepts."""
+"""The schema of a configuration: the class at each key, and the values that it accepts."""
 
 import functools
 import inspect
@@ -27,7 +27,7 @@ def walk_key_paths(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tupl
 
 
 def find_class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type | None:
-    """Return the class that a place in a configuration describes: by its ``class_path``, else by its type."""
+    """Return the class at a place in a configuration: by its ``class_path``, else by its type."""
     if not path or path[0] not in roots:
         return None
     cls, node = roots[str(path[0])], config.get(path[0], {})
@@ -43,17 +43,17 @@ def find_class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type 
 
 
 def find_value_at(path: Sequence[str | int], config: Any) -> Any:
-    """Return what a configuration says at a place; None where it says nothing."""
+    """Return the value at a place in a configuration; None if there is none."""
     return functools.reduce(lambda node, part: _enter_node(node, part) if node is not None else None, path, config)
 
 
 def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots) -> str | None:
-    """Say what a place accepts, where that is a few words or a number; None where it is a class, a list or a mapping.
+    """Describe the values that a place accepts, if they are few words or a number; None for a class, list or mapping.
 
     Args:
-        path: of the place.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
+        path: Keys and indices that lead to the place.
+        config: Content of the configuration files, merged.
+        roots: Class behind each top-level key.
 
     """
     owner = find_class_at(path[:-1], config, roots)
@@ -71,7 +71,7 @@ def describe_allowed_values(path: Sequence[str | int], config: Any, roots: Roots
 
 
 def _flatten_union(hint: Any) -> Iterator[Any]:
-    """Yield the members of a union, those of unions inside it among them; the type itself if it is none."""
+    """Yield the members of a union, including those of nested unions; the type itself if it is no union."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         for inner in typing.get_args(hint):
             yield from _flatten_union(inner)
@@ -93,20 +93,20 @@ def _find_named_class(node: Any, base: type) -> type:
 
 
 def _find_imported_object(path: str) -> Any:
-    """Return what a dotted path names in a module that has been imported; nothing is imported for a message."""
+    """Return the object at a dotted path in a module that is already imported; a message imports nothing."""
     module, _, name = resolve_former_path(path).rpartition(".")
     return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 
 def walk_subclasses(base: type) -> Iterator[type]:
-    """Yield every class derived from ``base`` that has been imported."""
+    """Yield all imported classes derived from ``base``."""
     for cls in type.__subclasses__(base):
         yield cls
         yield from walk_subclasses(cls)
 
 
 def list_parameter_names(cls: type) -> list[str]:
-    """Return the parameters of a class, those it passes on to its bases included."""
+    """Return the parameters of a class, including those passed on to its bases."""
     names: dict[str, None] = {}
     for owner in cls.__mro__:
         parameters = inspect.signature(owner.__init__).parameters.values() if "__init__" in vars(owner) else []
@@ -127,7 +127,7 @@ def _read_init_hints(cls: type) -> dict[str, Any]:
 
 
 def _find_first_class(hint: Any) -> type | None:
-    """Return the first class inside unions, lists and callables that configurations can describe."""
+    """Return the first class inside unions, lists and callables that a configuration can describe."""
     if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
         return hint if hint is not types.NoneType else None
     for inner in (
@@ -159,7 +159,7 @@ def merge_configs(args: Sequence[str]) -> dict[str, Any]:
 
 
 def _read_config_source(source: str) -> dict[str, Any]:
-    """Return the content of a file, or of a text given in its place."""
+    """Return the content of a file, or of the text given in its place."""
     inline = source.lstrip().startswith("{") or "\n" in source
     content = parse_yaml(source, "--config") if inline else read_yaml(Path(source))
     if content is not None and not isinstance(content, dict):
@@ -168,12 +168,12 @@ def _read_config_source(source: str) -> dict[str, Any]:
         if isinstance(value := _read_existing_value(content, path), str) and "\0" in value:
             where = ".".join(map(str, path))
             raise ValueError(
-                f"{shorten_name(source)}: {where}: holds a null byte, which no name or path may. Remove it."
+                f"{shorten_name(source)}: {where}: contains a null byte, which no name or path may. Remove it."
             )
         if not isinstance(path[-1], str) and isinstance(_read_existing_value(content, path[:-1]), dict):
             where = ".".join(map(str, path))
             raise ValueError(
-                f"{shorten_name(source)}: {where}: a key is a text, got {path[-1]!r}. Put quotes around it."
+                f"{shorten_name(source)}: {where}: keys must be texts, got {path[-1]!r}. Put quotes around it."
             )
     return content or {}
 
@@ -183,7 +183,7 @@ def _read_existing_value(node: Any, path: Sequence[str | int]) -> Any:
 
 
 def split_flags_from_values(args: Sequence[str]) -> list[str]:
-    """Return a command line with every flag apart from its value.
+    """Return a command line with each flag separated from its value.
 
     Example:
         >>> split_flags_from_values(["fit", "--threads=2"])

@@ -1,4 +1,4 @@
-"""Loggers that are made last: making one of MLflow's creates its store, which a refused run must not leave behind."""
+"""Loggers that are created last, because an MLflow logger creates its store, which a refused run must not."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from lightning.pytorch.loggers import Logger
 
 
 def defer_loggers(configured: Any) -> tuple[Any, Any]:
-    """Return what is to be made later and what a trainer gets now instead.
+    """Return the loggers to create later, and those that a trainer gets in the meantime.
 
     Example:
         >>> defer_loggers(False), defer_loggers(None)
@@ -21,10 +21,10 @@ def defer_loggers(configured: Any) -> tuple[Any, Any]:
 
 
 def instantiate_loggers(configured: Any) -> list[Logger]:
-    """Make the loggers that a configuration describes.
+    """Create the loggers that a configuration describes.
 
     Args:
-        configured: one, or a list, parsed and not instantiated.
+        configured: Logger, or a list of loggers, parsed and not instantiated.
 
     """
     parser = ArgumentParser(exit_on_error=False)

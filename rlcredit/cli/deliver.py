@@ -1,4 +1,4 @@
-"""``rlcredit deliver RUN ...``: deliver to MLflow what it did not receive during the runs."""
+"""``rlcredit deliver RUN ...``: send MLflow the records that it did not receive during the runs."""
 
 import argparse
 import dataclasses
@@ -29,7 +29,7 @@ REMOVE = "Remove it if it is not to be delivered."
 
 
 def make_deliver_parser() -> argparse.ArgumentParser:
-    """Return what the command line accepts."""
+    """Return the parser of ``rlcredit deliver``."""
     command_parser = CommandParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
     add = command_parser.add_argument
     add("runs", nargs="+", type=parse_path, metavar="RUN", help="folder of a run, or any folder with runs below it")
@@ -40,7 +40,7 @@ def make_deliver_parser() -> argparse.ArgumentParser:
 
 
 def run_deliver_command(args: Sequence[str]) -> int:
-    """Deliver; return 0 if everything has arrived, 1 if something has not, 2 if it was refused."""
+    """Deliver records; return 0 if everything has arrived, 1 if something has not, 2 if refused."""
     silence_libraries()
     options = make_deliver_parser().parse_args(args)
     try:
@@ -62,7 +62,7 @@ def _find_recorded_runs(folder: Path) -> list[RunFolder]:
 
 
 def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) -> int:
-    """Deliver a run, unless its tracker has said nothing before."""
+    """Deliver the record of a run, unless its tracker did not answer before."""
     try:
         refuse_invalid_record(run)
         to = choose_destination(run, options)
@@ -77,14 +77,14 @@ def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) 
 
 
 def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDestination:
-    """Return where a folder is delivered: to a tracker that the caller has named, whatever the folder names.
+    """Return the destination of a run's record, which must be a tracker that the caller has named.
 
     That is ``--tracking_uri``, or else the usual database of the working directory if the folder names that one, or
     else the address in the environment.
 
     Args:
-        run: from here or from elsewhere.
-        options: of the command line.
+        run: Folder of a run from this machine or another.
+        options: Options of the command line.
 
     Raises:
         ValueError: the folder is damaged, or only the folder names a tracker; with the flag that would.
@@ -143,7 +143,7 @@ def _deliver_record(run: RunFolder, to: MLflowDestination, silent: set[str]) -> 
 
 
 def _deliver_with_timeout(delivery: RecordDelivery, status: str) -> bool:
-    """Deliver in a thread that is left alone when nothing has arrived for too long; return whether all has arrived."""
+    """Deliver in a thread that is abandoned if nothing arrives for too long; return whether all has arrived."""
     errors: list[Exception] = []
 
     def deliver() -> None:

@@ -1,4 +1,4 @@
-"""A configuration, read back as the program it is; nothing is loaded."""
+"""Descriptions of a configuration as the program that it describes; nothing is loaded."""
 
 import inspect
 import math
@@ -40,7 +40,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
 
 
 def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterator[str]:
-    """Yield the stack, one operator a line: what it reads and writes, and how large an advantage can leave it."""
+    """Yield the stack, one operator per line: what it reads and writes, and the largest advantage it can leave."""
     calls = [render_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield "stack, from top to bottom, for rewards in [0, 1]"
@@ -50,11 +50,11 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterat
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
         yield f"  {place:>2}  {written:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{bound}"
-    yield from (f"warning: {notice}" for notice in explain_idle_operators(stack, group_size))
+    yield from (f"warning: {sentence}" for sentence in explain_idle_operators(stack, group_size))
 
 
 def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
-    """Return the few parameters by which runs are told apart in a table."""
+    """Return the few parameters by which runs are distinguished in a table."""
     return {
         "stack": " > ".join(render_call(operator) for operator in find_trainer_stack(trainer)) or "REINFORCE",
         "policy": _describe_policy(module),
@@ -124,7 +124,7 @@ def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> st
 
 
 def render_call(thing: Any) -> str:
-    """Write an object as the call that made it, for parameters kept under their own names."""
+    """Render an object as the call that created it, if its arguments are stored under their own names."""
     names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
     arguments = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
     written = ", ".join(f"{name}={_render_argument(value)}" for name, value in arguments.items())
@@ -132,7 +132,7 @@ def render_call(thing: Any) -> str:
 
 
 def _render_argument(value: Any) -> str:
-    """Write an argument, and objects inside it as calls."""
+    """Render an argument, with objects inside it as calls."""
     if isinstance(value, (torch.nn.Module, OperatorContract)):
         return render_call(value)
     if isinstance(value, list):

@@ -17,7 +17,7 @@ from rlcredit.policy.export import MergedWeights, export_policy
 
 
 def make_export_parser() -> argparse.ArgumentParser:
-    """Return what the command line accepts."""
+    """Return the parser of ``rlcredit export``."""
     command_parser = CommandParser(
         "rlcredit export", description="Write a trained policy as a plain model.", allow_abbrev=False
     )
@@ -34,7 +34,7 @@ def make_export_parser() -> argparse.ArgumentParser:
 
 
 def run_export_command(args: Sequence[str]) -> int:
-    """Export; return 0, or 2 for what is refused."""
+    """Export a policy; return 0, or 2 if refused."""
     silence_libraries()
     parsed, options = make_export_parser().parse_known_args(args)
     command = shlex.join(["rlcredit", "export", *args])
@@ -62,7 +62,7 @@ def _export_named_policy(args: argparse.Namespace, options: Sequence[str], comma
 
 
 def _make_generation_settings(found: NamedPolicy) -> dict[str, float | bool]:
-    """Let ``generate`` draw from the policy that was optimised, where a run says at which temperature."""
+    """Return settings with which ``generate`` samples from the optimised policy, if a run records its temperature."""
     if found.task is None:
         return {}
     return {"do_sample": True, "temperature": found.sampling.temperature, "top_p": 1.0, "top_k": 0}

@@ -1,4 +1,4 @@
-"""Silence what says nothing about the run."""
+"""Silencing library output that says nothing about the run."""
 
 import logging
 import os
@@ -12,12 +12,12 @@ _as_python_does = warnings.formatwarning
 
 
 def _format_stack_warning(message: Any, category: type[Warning], *place: Any) -> str:
-    """Write a warning about a stack as a sentence, without the line of code that noticed it."""
+    """Format a warning about a stack as a sentence, without its line of code."""
     return f"warning: {message}\n" if category is StackWarning else _as_python_does(message, category, *place)
 
 
 def silence_libraries() -> None:
-    """Silence what says nothing about the run."""
+    """Silence library output that says nothing about the run."""
     os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # lightning asks jsonargparse
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -1,4 +1,4 @@
-"""``rlcredit list``: what a configuration can name, one line each."""
+"""``rlcredit list``: everything that a configuration can name, one line each."""
 
 import inspect
 import textwrap
@@ -22,7 +22,7 @@ Row = tuple[str, str]
 
 
 def run_list_command(args: list[str]) -> int:
-    """Print what there is, and return the exit status."""
+    """Print the list, and return the exit status."""
     command = CommandParser(
         "rlcredit list",
         description="Name what a configuration can name: operators, losses, tasks, files that come with rlcredit.",
@@ -41,7 +41,7 @@ def run_list_command(args: list[str]) -> int:
 
 
 def render_section(title: str, rows: Iterable[Row]) -> Iterator[str]:
-    """Yield a title and its rows in two columns, each as long as a line."""
+    """Yield a title and its rows in two columns, cut to the width of a line."""
     rows = list(rows)
     width = max(len(name) for name, _ in rows)
     yield title
@@ -69,7 +69,7 @@ def list_sections() -> Iterator[tuple[str, list[Row]]]:
 
 
 def _describe_class(cls: type) -> Row:
-    """Return the name of a class and the first sentence about it: of its module, which says what it is for, if any."""
+    """Return the name of a class and one sentence about it, from its module's docstring if there is one."""
     module = inspect.getmodule(cls)
     text = inspect.getdoc(cls) or ""
     if module and module.__name__.startswith("callbacks.") and module.__doc__:

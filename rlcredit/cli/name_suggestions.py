@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names, found by following their path from the top of a configuration."""
+"""Suggestions for misspelt keys, found by following their path from the top of a configuration."""
 
 import difflib
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ ENTRY = ("class_path", "init_args", "dict_kwargs")
 
 
 class UnknownName(NamedTuple):
-    """The first name of a path that nothing knows.
+    """The first unknown name on a path.
 
     Attributes:
-        place: of the name on the path.
-        owner: the class that does not know it; None at the top of a configuration.
-        known: the names that would do.
+        place: Position of the name on the path.
+        owner: Class that does not know the name; None at the top of a configuration.
+        known: Names that would be accepted there.
 
     """
 
@@ -30,7 +30,7 @@ class UnknownName(NamedTuple):
 
 
 def find_closest_name(name: str, known: Sequence[str]) -> str | None:
-    """Return the most similar name, whatever the case of its letters; None if all are far off.
+    """Return the most similar name, ignoring case; None if no name is similar.
 
     Example:
         >>> find_closest_name("samplng", ["scheduler", "sampling"]), find_closest_name("gtpo", ["GTPO"])
@@ -46,7 +46,7 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
 
 
 def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | None:
-    """Return the first name of a path that nothing knows; None where everything is known or anything goes."""
+    """Return the first unknown name on a path; None if all are known or any name is allowed."""
     for place, part in enumerate(path):
         owner = find_class_at(path[:place], config, roots)
         known = _list_known_names(path[:place], owner, roots)
@@ -58,12 +58,12 @@ def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | N
 
 
 def repair_path(path: Names, config: Any, roots: Roots) -> Names | None:
-    """Return a path with every misspelt name put right, as far as names are known.
+    """Return a path with its misspelt names corrected, as far as names are known.
 
     Args:
-        path: as it was written.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
+        path: Path as it was written.
+        config: Content of the configuration files, merged.
+        roots: Class behind each top-level key.
 
     Example:
         >>> class Sampling:
@@ -90,7 +90,7 @@ DEEPEST = 4
 
 
 def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
-    """Return the places that have a parameter of just this name, where there are few; those of the shortest paths.
+    """Return the shortest paths that have a parameter of exactly this name, if there are few.
 
     Example:
         >>> class Sampling:
@@ -117,7 +117,7 @@ def find_places_of_name(name: str, config: Any, roots: Roots) -> list[Names]:
 
 
 def _find_arguments_key(path: Names, config: Any) -> Names:
-    """Return the key between a class that is named and its arguments."""
+    """Return the key between a class and its arguments."""
     node: Any = config
     for part in path:
         node = node.get(part, {}) if isinstance(node, dict) else {}
@@ -129,7 +129,7 @@ def _list_own_parameters(owner: type) -> Sequence[str]:
 
 
 def _list_known_names(path: Names, owner: type | None, roots: Roots) -> Sequence[str] | None:
-    """Return the names that may follow a path; None where anything may."""
+    """Return the names that may follow a path; None if any name may."""
     if not path:
         return list(roots)
     if owner is None or owner.__module__ == "builtins":

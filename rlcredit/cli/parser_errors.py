@@ -1,4 +1,4 @@
-"""Errors of the command line for people: which key, what was given, what is allowed, what was probably meant."""
+"""Readable errors of the command line: the key, the value given, the allowed values, and the likely intention."""
 
 import re
 import sys
@@ -47,18 +47,18 @@ _CHOICE = re.compile(r"Expected an? typing\.Literal\[([^\]]*)\]")
 
 
 class ReadableParser(LightningArgumentParser):
-    """A parser whose errors are one message, not a page of usage."""
+    """Parser that prints an error as one message, without the usage text."""
 
     roots: typing.ClassVar[Roots] = {}
     given: typing.ClassVar[dict[str, Any]] = {}  # read before parsing: while it parses, the working directory changes
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print what is wrong and how to repair it, and leave with status 2."""
+        """Print the error and its repair, and exit with status 2."""
         text = explain_parser_error(message, self.given, self.roots, list(self._options()))
         self.refuse(text)
 
     def refuse(self, sentence: str) -> NoReturn:
-        """Print a sentence that needs no reading, and leave with status 2."""
+        """Print a finished sentence, and exit with status 2."""
         print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
         sys.exit(2)
 
@@ -70,19 +70,19 @@ class ReadableParser(LightningArgumentParser):
 
 
 def _join_lines(text: str) -> str:
-    """Join the lines of a message; if it is too long to be read, cut out its middle."""
+    """Join the lines of a message, and cut out the middle of a long one."""
     line = " ".join(text.split("\n"))
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} .. {line[-LONGEST // 4 :]}"
 
 
 def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, options: Sequence[str]) -> str:
-    """Say in one sentence or two what a parser's message means.
+    """Return a parser's message as one or two sentences for people.
 
     Args:
-        message: as jsonargparse wrote it.
-        config: the configuration files, merged.
-        roots: the class behind each top-level key.
-        options: that the command line knows.
+        message: Message as jsonargparse wrote it.
+        config: Content of the configuration files, merged.
+        roots: Class behind each top-level key.
+        options: Options that the command line accepts.
 
     """
     if message.startswith("data.verifier: "):
@@ -115,7 +115,7 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
 
 
 def _explain_missing_arguments(names: Sequence[str], config: Mapping[str, Any]) -> str:
-    """Say which arguments are missing, and where they belong."""
+    """Name the missing arguments and the place where they belong."""
     if all(name.rpartition(".")[2] == "data" for name in names):
         return "no configuration is named. Say which one: --config configs/tiny.yaml"
     data = config.get("data")
@@ -125,7 +125,7 @@ def _explain_missing_arguments(names: Sequence[str], config: Mapping[str, Any]) 
 
 
 def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
-    """Say how a table is named that stands where a task should."""
+    """Explain how to name a data file that was given as the task itself."""
     data = config.get("data")
     if isinstance(data, str) and Path(data).suffix.lower() in FORMS:
         return f"data: {data} is a table, no task. Say --data Records --data.init_args.path {data}"
@@ -133,7 +133,7 @@ def _explain_table_as_task(config: Mapping[str, Any]) -> str | None:
 
 
 def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
-    """Show how an entry of the stack is written that is neither a name nor a class with its arguments."""
+    """Show how to write an entry of the stack that is neither a name nor a class with arguments."""
     if "callbacks" in config:
         return "callbacks: no such key. A stack is written under trainer: {callbacks: [...]}."
     trainer = config.get("trainer")
@@ -161,7 +161,7 @@ def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
 
 
 def _extract_main_sentence(key: str, message: str) -> str:
-    """Return the most informative line of a message: a full sentence of the refusing class if there is one."""
+    """Return the most informative line of a message: a full sentence of the class that refused, if there is one."""
     lines = [line.strip().removeprefix("- ") for line in message.splitlines() if not _BOILERPLATE.search(line.strip())]
     sentences = [line for line in lines if line.endswith(".")]
     sentence = _CHOICE.sub(_render_choice, (sentences or lines or [re.sub(r"\s+", " ", message)])[0])
@@ -175,12 +175,12 @@ def _extract_main_sentence(key: str, message: str) -> str:
 
 
 def _render_choice(choice: re.Match[str]) -> str:
-    """Write what a parser calls a literal as people do."""
+    """Render a parser's name of a literal type as readable words."""
     return f"expected {choice[1].replace(', ', ' or ').replace(chr(39), '')}"
 
 
 def _find_full_name(key: str, config: Mapping[str, Any], value: str | None = None) -> str:
-    """Return the whole path of a key that a parser names by its end, if only one place ends like it."""
+    """Return the full path of a key that a parser names by its end, if only one path ends so."""
     path = _find_full_path(key, config, value)
     return _render_path(path) if path else key
 
@@ -231,7 +231,7 @@ def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> 
 
 
 def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
-    """Return the classes that could stand for the one at the top of a path and have the parameter that it lacks."""
+    """Return the classes that could replace the one on a path and have the missing parameter."""
     base = find_class_at(path[:1], {}, roots)
     if owner is None or base is None or owner is base or not issubclass(owner, base):
         return []
@@ -250,10 +250,10 @@ def _explain_unknown_class(key: str, name: str, config: Mapping[str, Any], roots
 
 
 def _is_offered_class(cls: type) -> bool:
-    """Offer what people put into configurations, not every class that happens to be imported."""
+    """Whether a class is meant for configurations, and not just imported by chance."""
     packages = ("callbacks.", "rlcredit.losses", "rlcredit.tasks.", "torch.optim.")
     module, name = cls.__module__, cls.__name__
-    hidden = isabstract(cls) or name.startswith("_") or module in ("rlcredit.credit.operator", "torch.optim.swa_utils")
+    hidden = isabstract(cls) or name.startswith("_") or module == "torch.optim.swa_utils"
     return module.startswith(packages) and not hidden
 
 

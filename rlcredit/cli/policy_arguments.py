@@ -1,4 +1,4 @@
-"""The policy that a command names: of a checkpoint, an adapter, a model or a configuration."""
+"""The policy that a command names: by checkpoint, adapter, model or configuration."""
 
 import argparse
 import os
@@ -23,15 +23,15 @@ from rlcredit.training.module import PolicyModule
 
 @dataclass
 class NamedPolicy:
-    """A policy and what is known of it.
+    """A policy with what is known about it.
 
     Attributes:
-        policy: loaded, on the accelerator if there is one.
-        sampling: how its run draws completions, the defaults without a configuration.
-        task: of its configuration, None without one; no data is read.
-        name: what to call it, for people.
-        run: the folder of its run, if one is known.
-        step: optimizer steps taken, if known.
+        policy: Policy, loaded on the accelerator if there is one.
+        sampling: How the policy's run draws completions; the defaults without a configuration.
+        task: Task of the policy's configuration, None without one; no data is read.
+        name: Name to show to people.
+        run: Folder of its run, if one is known.
+        step: Optimizer steps taken, if known.
 
     """
 
@@ -44,7 +44,7 @@ class NamedPolicy:
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Let a command line name a policy."""
+    """Add the arguments that name a policy to a parser."""
     policy = parser.add_argument_group("policy, one of")
     policy.add_argument(
         "--ckpt", type=Path, metavar="PATH", help="checkpoint, folder of a run, or folder of an adapter"
@@ -64,7 +64,7 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class _SilentCLI(CreditCLI):
-    """Instantiate a configuration, whatever machine it was written for, and do nothing with it."""
+    """Command line that instantiates a configuration and does nothing else, whatever machine it was written for."""
 
     def before_instantiate_classes(self) -> None:
         super().before_instantiate_classes()
@@ -73,15 +73,15 @@ class _SilentCLI(CreditCLI):
         trainer.precision = None
 
     def explain(self, model: PolicyModule, datamodule: Task, **_: object) -> None:
-        """Be silent."""
+        """Print nothing."""
 
     def rehearse(self) -> list[str]:
-        """Leave that to the run."""
+        """Do nothing; the run rehearses its stack itself."""
         return []
 
 
 def build_module_and_task(arguments: Sequence[str]) -> tuple[PolicyModule, Task]:
-    """Return what a configuration describes; nothing is loaded.
+    """Return the training module and task of a configuration; nothing is loaded.
 
     Raises:
         SystemExit: it is refused; the message has been printed.
@@ -95,8 +95,8 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     """Load the policy that a command line names.
 
     Args:
-        args: parsed; see :func:`add_policy_arguments`.
-        options: of the configuration, not parsed.
+        args: Parsed arguments; see :func:`add_policy_arguments`.
+        options: Configuration options, not yet parsed.
 
     Raises:
         ValueError: none is named, or it does not exist; with the repair.
@@ -109,7 +109,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
         checkpoint, run = _find_checkpoint(args.ckpt)
     files = args.config or ([str(run.config)] if run and run.config.is_file() else [])
     if checkpoint and not files:
-        raise ValueError(f"{checkpoint}: no configuration beside it. Name that of its run with --config.")
+        raise ValueError(f"{checkpoint}: there is no configuration beside it. Name the one of its run with --config.")
     if options and not files:
         raise ValueError(f"{options[0]}: no such option. Options of `fit` may follow a --config.")
     if files:
@@ -139,14 +139,14 @@ def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> Named
         raise ValueError("no policy is named. Give --ckpt, --adapter, --model or --config.")
     lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
     if not (path := args.model or base):
-        raise ValueError(f"{adapter}: {CONFIG} names no base model. Name it with --model.")
+        raise ValueError(f"{adapter}: {CONFIG} does not name its base model. Name it with --model.")
     policy = Policy(path, LoRA(**lora))
     policy.prompt = PromptFormat(not args.raw, None if args.thinking is None else args.thinking == "on")
     return NamedPolicy(policy, Sampling(), None, policy.path)
 
 
 def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
-    """Return a checkpoint and the folder of its run; the newest intact one of a run."""
+    """Return a checkpoint and its run's folder; for a run, its newest intact checkpoint."""
     if not path.is_dir():
         if not path.is_file():
             raise ValueError(f"--ckpt: there is no {path}.")
@@ -155,12 +155,12 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     folders = (run.checkpoints, path)
     found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
     if found is None:
-        raise ValueError(f"--ckpt: {path} holds no checkpoint that is whole, and no adapter.")
+        raise ValueError(f"--ckpt: {path} holds no intact checkpoint and no adapter.")
     return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
 
 
 def run_or_refuse(run: Callable[[], int]) -> int:
-    """Run a command; a refusal becomes one message and status 2."""
+    """Run a command; a refusal becomes one message and exit status 2."""
     try:
         return run()
     except BrokenPipeError:  # whoever read the output, `head` for instance, has enough

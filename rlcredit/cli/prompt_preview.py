@@ -1,4 +1,4 @@
-"""One prompt as the model reads it, and how answers to it are judged; no weights are needed."""
+"""A preview of one prompt and of how answers to it are judged; no weights are needed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +14,11 @@ NO_ANSWER = "I do not know."
 
 
 def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
-    """Yield the lines of a training question: its prompt, its length, and what the verifier says of some answers.
+    """Yield lines about one training question: its prompt, its length, and the verdicts on some example answers.
 
     Args:
-        policy: not loaded; only its tokenizer is read.
-        task: its examples are read.
+        policy: Policy, not loaded; only its tokenizer is read.
+        task: Task whose examples are read.
 
     Raises:
         PromptError: the tokenizer cannot write it.
@@ -44,12 +44,12 @@ def preview_first_prompt(policy: Policy, task: Task) -> Iterator[str]:
 
 
 def render_prompt(policy: Policy, conversation: Conversation) -> str:
-    """Return a conversation as a loaded policy reads it."""
+    """Return a conversation as the prompt that a policy reads."""
     return decode_prompt(policy.tokenizer, policy.prompt.encode_conversations(policy.tokenizer, [conversation])[0])
 
 
 def decode_prompt(tokenizer: Any, ids: list[int]) -> str:
-    """Return tokens as text, special ones included, with nothing that steers a terminal."""
+    """Return tokens as text, special tokens included, with terminal control codes escaped."""
     return escape_controls(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 

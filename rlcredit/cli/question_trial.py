@@ -1,4 +1,4 @@
-"""``rlcredit try``: a few training questions of a configuration, answered and judged before anything is trained."""
+"""``rlcredit try``: answer and judge a few training questions before any training."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ OFTEN = 0.25
 
 
 def make_try_parser() -> argparse.ArgumentParser:
-    """Return what the command line accepts."""
+    """Return the parser of ``rlcredit try``."""
     command_parser = CommandParser(
         "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
     )
@@ -42,7 +42,7 @@ def make_try_parser() -> argparse.ArgumentParser:
 
 
 def run_try_command(args: Sequence[str]) -> int:
-    """Try; return 0, or 2 for what is refused."""
+    """Run the trial; return 0, or 2 if refused."""
     silence_libraries()
     parsed, options = make_try_parser().parse_known_args(args)
     return run_or_refuse(lambda: _try_configuration(parsed, options))
@@ -54,7 +54,7 @@ def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
     found = load_named_policy(args, options)
     if found.task is None:
-        raise ValueError("the questions are those of a configuration. Name one with --config, or a run with --ckpt.")
+        raise ValueError("questions come from a configuration. Name one with --config, or a run with --ckpt.")
     sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
     asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
     examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]
@@ -72,14 +72,14 @@ def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
 def answer_training_questions(
     found: NamedPolicy, task: Task, questions: int, sampling: Sampling, seed: int
 ) -> list[tuple[Example, str, list[Completion]]]:
-    """Return questions, their prompts and judged completions.
+    """Return training questions with their prompts and judged completions.
 
     Args:
-        found: the policy.
-        task: its training questions are read.
-        questions: how many; no more than there are.
-        sampling: how to draw.
-        seed: of the choice of questions and of the noise.
+        found: Policy that answers.
+        task: Task whose training questions are read.
+        questions: Number of questions, no more than there are.
+        sampling: How completions are drawn.
+        seed: Seed of the choice of questions and of the sampling noise.
 
     """
     task.setup()
@@ -113,11 +113,11 @@ def _completion_share(answers: Sequence[Completion], holds: Callable[[Completion
 
 
 def summarise_completions(answers: Sequence[Completion], questions: int) -> Iterator[str]:
-    """Yield counts over all completions, and what to do where no update could come of them.
+    """Yield counts over all completions, and advice if they would give no update.
 
     Args:
-        answers: judged.
-        questions: of which they are.
+        answers: Judged completions of each question.
+        questions: Number of questions.
 
     """
     right = _completion_share(answers, lambda one: one.verdict is Verdict.RIGHT)

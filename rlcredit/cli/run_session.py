@@ -1,4 +1,4 @@
-"""A run from start to end: the lock of its folder, its checkpoint, record and status, and where its results are."""
+"""The session of a run: its folder's lock, its checkpoint, record and status, and the place of its results."""
 
 import contextlib
 import dataclasses
@@ -23,11 +23,11 @@ from rlcredit.run_folder.layout import RunFolder
 
 
 def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:
-    """Return where folder and adapter of a finished run are, and how its page in MLflow is opened.
+    """Return where a finished run's folder and adapter are, and how to open its page in MLflow.
 
     Args:
-        folder: of the run.
-        to: where its record was delivered; nowhere if None.
+        folder: Folder of the run.
+        to: Destination that the record was delivered to; None if it was not delivered.
 
     Example:
         >>> print(describe_run_results(RunFolder("runs/grpo-seed0"), None))
@@ -51,17 +51,18 @@ FEW = 3
 
 @dataclasses.dataclass
 class RunSession:
-    """One run.
+    """The session of one run from start to end.
 
     Args:
-        name: of the run.
-        folder: of the run.
-        checkpoints: folder of its checkpoints.
-        path: the checkpoint that it goes on from, None if it begins.
-        checkpoint: what that holds.
-        to: where its record is delivered; nowhere if None.
-        replaces: whether it was asked to replace what lies in its folder.
-        restarts: whether it was asked to go on or else begin, so that a run without a checkpoint is begun anew.
+        name: Name of the run.
+        folder: Folder of the run.
+        checkpoints: Folder of its checkpoints.
+        path: Checkpoint that the run continues from, None if it begins.
+        checkpoint: Content of that checkpoint.
+        to: Destination of the run's record; it is not delivered if None.
+        replaces: Whether it was asked to replace what lies in its folder.
+        restarts: Whether it was asked to continue if it can and begin otherwise, so that a run without a checkpoint
+            begins anew.
 
     """
 
@@ -76,7 +77,7 @@ class RunSession:
 
     @contextmanager
     def hold_run(self, trainer: Trainer, identity: RunIdentity, signals: SignalHandler) -> Iterator[None]:
-        """Keep the folder to this run, open its record, and close it with what has become of the run.
+        """Reserve the folder for this run, open its record, and close it with the run's final status.
 
         Raises:
             ValueError: another process writes in the folder, or the record is not that of the checkpoint.
@@ -108,18 +109,18 @@ class RunSession:
 
     @property
     def _inside(self) -> bool:
-        """Whether the checkpoint that is continued lies in the folder of the run."""
+        """Whether the continued checkpoint lies in the folder of the run."""
         homes = {self.folder.path.resolve(), self.checkpoints.resolve()}
         return self.path is not None and bool(homes & set(self.path.resolve().parents))
 
     @property
     def _length(self) -> int | None:
-        """Bytes of the record that is continued; None for a new one."""
+        """Bytes of the record to continue; None for a new record."""
         continued = self._inside and self.checkpoint.get("run_name") == self.name
         return self.checkpoint.get("record") if continued else None
 
     def refuse_overwriting(self) -> None:
-        """Refuse to write over what another run has left, or another program.
+        """Refuse to overwrite the files of another run, or of another program.
 
         Raises:
             ValueError: with what lies there, and the ways on; or another process writes there.
@@ -163,13 +164,13 @@ class RunSession:
         return self.checkpoint.get("global_step", 0)
 
     def _checkpoints(self) -> Iterator[tuple[Path, int]]:
-        """Yield the checkpoints of the folder that can be read, with their steps."""
+        """Yield the readable checkpoints of the folder, with their steps."""
         for path in sorted(self.checkpoints.glob("*.ckpt")):
             with contextlib.suppress(ValueError):  # a damaged one is reported when a run continues from it
                 yield path, read_checkpoint(path)["global_step"]
 
     def _opened(self) -> RunRecord:
-        """Go on with the record of the run that is continued, or make room for a new one."""
+        """Continue the record of the run, or make room for a new one."""
         length = self._length
         former = MLflowDestination.load(self.folder.tracking)
         self.refuse_overwriting()
@@ -183,7 +184,7 @@ class RunSession:
         return record
 
     def _make_room(self) -> None:
-        """Set aside a run that is to be replaced until this one has a checkpoint; remove what none will miss."""
+        """Move a run that is to be replaced aside until this one has a checkpoint; delete leftovers without value."""
         if self.replaces and (self.folder.describe_results(self.checkpoints) or self.folder.former_run.exists()):
             self.folder.move_to_former(self.checkpoints)
             print(f"{self.folder.former_run} keeps the run that this one replaces until this one has a checkpoint.")
@@ -192,12 +193,12 @@ class RunSession:
             self.folder.remove_contents(self.checkpoints)
 
     def _forget_former(self) -> None:
-        """Remove the run that this one has replaced, if this one has come to something."""
+        """Delete the replaced run once this one has a checkpoint."""
         if self.folder.former_run.exists() and any(self._checkpoints()):
             shutil.rmtree(self.folder.former_run)
 
     def _go_back(self, step: int) -> None:
-        """Forget what came after the step that the run goes on from."""
+        """Delete everything later than the step from which the run continues."""
         self.folder.remove_later_evaluations(step)
         for path, reached in list(self._checkpoints()):
             if reached > step:
@@ -205,7 +206,7 @@ class RunSession:
 
     @staticmethod
     def _take_over(former: MLflowDestination, to: MLflowDestination, length: int | None) -> None:
-        """Continue the folder's MLflow run if this run continues its record; else have that run closed."""
+        """Continue the folder's MLflow run if this run continues its record; otherwise have it closed."""
         to.closes, to.removes = former.closes, former.removes
         if length is not None:
             to.run_id, to.arrived = former.run_id, min(former.arrived, length)

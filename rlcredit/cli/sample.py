@@ -1,4 +1,4 @@
-"""``rlcredit sample``: what a policy answers to a question, with log-probability and entropy of every token."""
+"""``rlcredit sample``: answers of a policy to a question, with log-probability and entropy of every token."""
 
 import argparse
 import dataclasses
@@ -26,7 +26,7 @@ from rlcredit.verification.verifiers import MathVerifier
 
 
 def make_sample_parser() -> argparse.ArgumentParser:
-    """Return what the command line accepts."""
+    """Return the parser of ``rlcredit sample``."""
     command_parser = CommandParser(
         "rlcredit sample", description="Ask a policy a question; print every token's cost.", allow_abbrev=False
     )
@@ -41,7 +41,7 @@ def make_sample_parser() -> argparse.ArgumentParser:
 
 
 def add_sampling_arguments(command_parser: argparse.ArgumentParser, completions: int) -> None:
-    """Let a command line say how completions are drawn and shown."""
+    """Add the arguments for sampling and showing completions to a parser."""
     drawn = command_parser.add_argument_group("completions")
     drawn.add_argument("-n", type=int, default=completions, help=f"completions of a question; {completions} by default")
     drawn.add_argument("--temperature", type=float, help="the configuration's, or 0.7")
@@ -53,7 +53,7 @@ def add_sampling_arguments(command_parser: argparse.ArgumentParser, completions:
 
 
 def parse_page_path(text: str) -> Path:
-    """Return where a page is written: another page may be there, but nothing else, and nothing of a run."""
+    """Return the path of an HTML page; an existing page is overwritten, no other file and nothing of a run."""
     page = parse_path(text)
     if page.suffix.lower() not in (".html", ".htm"):
         raise argparse.ArgumentTypeError(f"a page is a file that ends in .html, got {shorten_name(text)}.")
@@ -63,7 +63,7 @@ def parse_page_path(text: str) -> Path:
 
 
 def run_sample_command(args: Sequence[str]) -> int:
-    """Ask; return 0, or 2 for what is refused."""
+    """Sample answers; return 0, or 2 if refused."""
     silence_libraries()
     parsed, options = make_sample_parser().parse_known_args(args)
     return run_or_refuse(lambda: _answer_question(parsed, options))
@@ -96,7 +96,7 @@ def _build_conversation(args: argparse.Namespace, found: NamedPolicy) -> Convers
 
 
 def judge_completions(answers: Sequence[Completion], reference: str, found: NamedPolicy) -> None:
-    """Note answer, reference and verdict of each completion."""
+    """Set answer, reference and verdict of each completion."""
     verifier = found.task.verifier if found.task else MathVerifier()
     texts = found.policy.prepend_thinking_mark([one.text for one in answers])
     verdicts = verifier.judge(texts, [reference] * len(answers))
@@ -112,17 +112,17 @@ def choose_sampling(args: argparse.Namespace, sampling: Sampling) -> Sampling:
 
 
 def make_completion_printer(args: argparse.Namespace) -> CompletionPrinter:
-    """Return the terminal, or whatever stands in its place."""
+    """Return a printer for the terminal, or for the stream in its place."""
     return CompletionPrinter(is_colour_wanted(args.colour), shutil.get_terminal_size((100, 24)).columns)
 
 
 def describe_sampling(found: NamedPolicy, sampling: Sampling) -> str:
-    """Say in one line what is sampled and how."""
+    """Return one line about what is sampled and how."""
     return f"{found.name}, temperature {sampling.temperature:g}, at most {sampling.max_tokens} tokens"
 
 
 def print_sampling(terminal: CompletionPrinter, found: NamedPolicy, sampling: Sampling) -> None:
-    """Print what is sampled and how, and what colours mean."""
+    """Print what is sampled and how, and the meaning of the colours."""
     legend = [terminal.legend] if terminal.legend else []
     terminal.print_lines(escape_controls(describe_sampling(found, sampling)), *legend, "")
 
@@ -130,6 +130,6 @@ def print_sampling(terminal: CompletionPrinter, found: NamedPolicy, sampling: Sa
 def write_completions_page(
     path: Path, title: str, described: str, asked: Sequence[tuple[str, Sequence[Completion]]]
 ) -> None:
-    """Write the page and say where."""
+    """Write the page and print its path."""
     write_atomically(path, render_completions_page(title, described, asked))
     print(f"written to {path}")

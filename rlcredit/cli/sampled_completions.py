@@ -1,4 +1,4 @@
-"""Answers of a policy to a few questions, with what each token cost it; no trainer is needed."""
+"""Answers of a policy to a few questions with the numbers of each token; no trainer is needed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from rlcredit.verification.verifiers import Verdict
 
 @dataclass
 class Completion:
-    """One answer.
+    """One completion of a prompt.
 
     Attributes:
-        tokens: decoded pieces, T of them; a token without text of its own, as the end, is empty.
-        logprobs: of each token under the tempered policy, in nats.
-        entropy: of the distribution it was drawn from, in nats.
-        truncated: whether it was cut before its end.
-        answer: what it states as its answer, None if nothing.
-        reference: what it is compared with, None without one.
-        verdict: of the verifier, None without a reference.
+        tokens: Decoded text of each token, T of them; empty for a token without text of its own, such as the end.
+        logprobs: Log-probability of each token under the tempered policy, in nats.
+        entropy: Entropy of the distribution each token was drawn from, in nats.
+        truncated: Whether the completion was cut before its end.
+        answer: Answer that the completion states, None if it states none.
+        reference: Reference answer that it is compared with, None without one.
+        verdict: Verdict of the verifier, None without a reference.
 
     """
 
@@ -37,7 +37,7 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """The whole of it, without special tokens."""
+        """Text of the completion, without special tokens."""
         return "".join(self.tokens)
 
 
@@ -45,14 +45,14 @@ class Completion:
 def sample_completions(
     policy: Policy, conversations: Sequence[Conversation], numbers: Sequence[int], sampling: Sampling, seed: int
 ) -> list[list[Completion]]:
-    """Answer every conversation ``sampling.completions`` times.
+    """Sample ``sampling.completions`` answers to every conversation.
 
     Args:
-        policy: loaded.
-        conversations: P of them.
-        numbers: of each, by which its noise is named.
-        sampling: how to draw.
-        seed: of the noise.
+        policy: Policy, loaded.
+        conversations: Conversations, P of them.
+        numbers: Number of each conversation, by which its sampling noise is chosen.
+        sampling: How completions are drawn.
+        seed: Seed of the sampling noise.
 
     Returns:
         P lists of G completions, none of them judged.

@@ -1,4 +1,4 @@
-"""What happens before a command is imported: help, version, and reading its configuration."""
+"""Work done before a command is imported: help, version, and reading its configuration."""
 
 import sys
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ UNDER_IT = ("torch", "lightning", "transformers", "peft")
 
 
 def is_version_request(args: list[str]) -> bool:
-    """Whether a command line asks for nothing else."""
+    """Whether a command line asks only for the version."""
     return args == ["--version"]
 
 
 def render_versions() -> str:
-    """Return the version of rlcredit and of what it stands on, one a line; nothing of it is imported."""
+    """Return the versions of rlcredit and its main dependencies, one per line, without importing them."""
     return "\n".join(
         [f"rlcredit {rlcredit.__version__}", *(f"{name} {_find_package_version(name)}" for name in UNDER_IT)]
     )
@@ -60,7 +60,7 @@ def render_help() -> str:
 
 
 def is_help_request(args: Sequence[str]) -> bool:
-    """Whether a command line asks for nothing else.
+    """Whether a command line asks only for help.
 
     Example:
         >>> is_help_request(["--help"]), is_help_request(["fit", "--help"])
@@ -71,7 +71,7 @@ def is_help_request(args: Sequence[str]) -> bool:
 
 
 def read_configuration_or_exit(args: Sequence[str]) -> dict[str, Any]:
-    """Return what files and flags configure, or exit with a message if that cannot be read."""
+    """Return the merged configuration of files and flags, or exit with a message if it cannot be read."""
     try:
         return read_checked_config(args)
     except ValueError as error:

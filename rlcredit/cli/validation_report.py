@@ -1,4 +1,4 @@
-"""What ``rlcredit validate`` says and records: the held-out results, without a step where there is none."""
+"""The report of ``rlcredit validate``: held-out results, without a step where there is no checkpoint."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,11 +20,11 @@ def report_validation(
     """Print the results of a validation, and record them as an MLflow run of their own.
 
     Args:
-        metrics: that were logged; those of held-out questions count.
-        parameters: of the configuration.
-        step: after which the checkpoint was written; 0 without one.
-        folder: of the run.
-        to: where the record is delivered; nowhere if None.
+        metrics: Metrics that were logged; those of held-out questions are reported.
+        parameters: Parameters of the configuration.
+        step: Step after which the checkpoint was written; 0 without one.
+        folder: Folder of the run.
+        to: Destination of the record; it is not delivered if None.
 
     """
     held_out = {name: float(value) for name, value in metrics.items() if name.startswith("val/")}

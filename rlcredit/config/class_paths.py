@@ -17,6 +17,7 @@ import jsonargparse._typehints as typehints
 
 from rlcredit.config.error_messages import describe_exception
 from rlcredit.config.former_names import resolve_former_path
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
 from rlcredit.config.module_source import (
     CALLBACKS,
     find_definition,
@@ -61,6 +62,7 @@ def patch_class_path_import() -> None:
     """
     jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
     typehints.import_object = import_class_path  # pyright: ignore[reportPrivateImportUsage]
+    patch_written_class_paths()
     _refuse_unpatched_import()
 
 
@@ -97,7 +99,7 @@ def refuse_invalid_class_path(path: Any) -> None:
     """Refuse a dotted path that cannot name what a configuration describes; nothing is imported for this check.
 
     Args:
-        path: as it was written; one that is no dotted path is left to the parser.
+        path: Path as it was written; one that is no dotted path is left to the parser.
 
     Raises:
         ClassPathError: it is Python's own, or the source says that there is no such class or annotated function.
@@ -163,9 +165,9 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     """Refuse what a parser accepts and would call: a function, or any class in a place for callables.
 
     Args:
-        config: parsed and not instantiated; what it names has been imported.
-        hint: the type of its place; for a group of arguments, their class.
-        key: of its place.
+        config: Configuration, parsed and not instantiated; what it names has been imported.
+        hint: Type of the place; for a group of arguments, their class.
+        key: Dotted key of the place.
 
     Raises:
         ValueError: names the place and what it accepts.

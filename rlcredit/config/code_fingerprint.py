@@ -3,7 +3,7 @@
 import ast
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
     Python's own and those that were installed from elsewhere are left out. Nothing is imported.
 
     Args:
-        paths: of modules, or of what is in them; one that leads nowhere adds nothing.
+        paths: Dotted paths of modules, or of names in them; one that leads nowhere adds nothing.
 
     Returns:
         Their files by their names, sorted.
@@ -60,8 +60,11 @@ def trace_imported_modules(paths: Iterable[str]) -> dict[str, Path]:
     reached = dict[str, Path]()
     queue = list(paths)
     while queue:
-        spec = _find_traceable_spec(queue.pop())
-        if spec is None or spec.name in reached or not (spec.origin or "").endswith(".py"):
+        spec, names = _find_traceable_spec(queue.pop())
+        if spec is None:
+            continue
+        queue += _list_lazy_paths(spec, names)
+        if spec.name in reached or not (spec.origin or "").endswith(".py"):
             continue
         reached[spec.name] = Path(str(spec.origin))
         packages = spec.name.split(".")[:-1]
@@ -80,7 +83,7 @@ def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
     Of rlcredit's own modules that counts which was there at the first look: this process has imported them.
 
     Args:
-        reached: files by the names of their modules.
+        reached: Files by the names of their modules.
 
     """
     return {
@@ -89,15 +92,15 @@ def fingerprint_modules(reached: Mapping[str, Path]) -> dict[str, str]:
     }
 
 
-def _find_traceable_spec(path: str) -> ModuleSpec | None:
-    """Return the deepest module on a path, if it counts."""
+def _find_traceable_spec(path: str) -> tuple[ModuleSpec | None, list[str]]:
+    """Return the deepest module on a path, if it counts, and the names that remain behind it."""
     top = path.partition(".")[0]
     if not top or is_standard_library(path):
-        return None
+        return None, []
     try:
-        return locate_module(path)[0] if _is_traceable(locate_module(top)[0]) else None
+        return locate_module(path) if _is_traceable(locate_module(top)[0]) else (None, [])
     except (ImportError, ValueError, AttributeError):
-        return None
+        return None, []
 
 
 def _is_traceable(top: ModuleSpec | None) -> bool:
@@ -109,18 +112,48 @@ def _is_traceable(top: ModuleSpec | None) -> bool:
 
 
 def _list_imported_paths(spec: ModuleSpec) -> Iterator[str]:
-    """Yield the dotted path of everything that a module imports, anywhere in it."""
-    file = Path(str(spec.origin))
+    """Yield the dotted path of everything that a module imports, anywhere in it, save what it gives lazily."""
+    file, lazy = Path(str(spec.origin)), _find_lazy_imports(spec)
     for node in _find_import_statements(file, _read_change_time(file)):
+        if node in lazy:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif origin := resolve_import_origin(spec, node):
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
+def _list_lazy_paths(spec: ModuleSpec, names: Sequence[str]) -> list[str]:
+    """Return where the first of some names is defined, if the package gives it lazily."""
+    aliases = [(node.module, alias.name) for node in _find_lazy_imports(spec) for alias in node.names]
+    return [f"{module}.{name}" for module, name in aliases if name in names[:1]]
+
+
+def _find_lazy_imports(spec: ModuleSpec) -> tuple[ast.ImportFrom, ...]:
+    """Return what a package of ours shows to a type checker, and imports when its name is first used."""
+    if spec.name.partition(".")[0] not in SHIPPED or spec.submodule_search_locations is None:
+        return ()
+    file = Path(str(spec.origin))
+    return _find_type_checking_imports(file, _read_change_time(file))
+
+
 @functools.cache
-def _find_import_statements(file: Path, _changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    return tuple(node for node in ast.walk(_parse_source(file)) if isinstance(node, ast.Import | ast.ImportFrom))
+def _find_import_statements(file: Path, changed: int) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(
+        node for node in ast.walk(_parse_version(file, changed)) if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+
+
+@functools.cache
+def _find_type_checking_imports(file: Path, changed: int) -> tuple[ast.ImportFrom, ...]:
+    blocks = [node for node in _parse_version(file, changed).body if isinstance(node, ast.If)]
+    shown = [block for block in blocks if isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"]
+    return tuple(node for block in shown for node in block.body if isinstance(node, ast.ImportFrom))
+
+
+@functools.cache
+def _parse_version(file: Path, _changed: int) -> ast.Module:
+    return _parse_source(file)
 
 
 def _parse_source(file: Path) -> ast.Module:

@@ -23,9 +23,9 @@ def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
     """Return what a JSON file holds.
 
     Args:
-        path: of the file.
-        shape: that it must have.
-        repair: what to do if it does not.
+        path: Path of the file.
+        shape: Shape that its content must have.
+        repair: Advice for the message if the content has another shape.
 
     Raises:
         ValueError: names the file, what is wrong in it, and the repair.

@@ -1,11 +1,15 @@
-"""Which arguments survive where one file names another class than the file before it."""
+"""Which arguments survive where one file names another class than the file before it, and how a class is written."""
 
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import jsonargparse._typehints as typehints
+import jsonargparse._util as util
 from jsonargparse import Namespace
+
+import rlcredit
 
 
 class _OriginalDiscard:
@@ -21,7 +25,7 @@ def patch_argument_carryover(base: type) -> None:
     the ``name`` of a repository's configuration in another.
 
     Args:
-        base: classes derived from it are treated so; others as jsonargparse does.
+        base: Base class; classes derived from it are treated so, others as jsonargparse does.
 
     """
 
@@ -51,3 +55,38 @@ def _import_subclass(path: Any, base: type) -> Any:
     except (ImportError, ValueError, AttributeError):
         return None  # the parser says so
     return cls if inspect.isclass(cls) and issubclass(cls, base) else None
+
+
+class _OriginalPaths:
+    """The function that is replaced."""
+
+    plain: Callable[[Any], str | None] = staticmethod(util.resolved_import_paths.get)  # pyright: ignore[reportPrivateImportUsage]
+
+
+def patch_written_class_paths() -> None:
+    """Have configurations name a class by the room that it is in, though ``rlcredit`` gives it too.
+
+    jsonargparse writes the shortest path that leads to a class. Saved configurations would change with every name
+    that becomes public.
+    """
+    util.resolved_import_paths.get = lambda instance: _OriginalPaths.plain(instance) or find_path_in_room(instance)
+
+
+def find_path_in_room(value: Any) -> str | None:
+    """Return the shortest path to a public class of rlcredit that begins with a room; None for anything else.
+
+    Example:
+        >>> from rlcredit import ReasoningGym, Sampling
+        >>> find_path_in_room(ReasoningGym), find_path_in_room(Sampling), find_path_in_room(dict)
+        ('rlcredit.tasks.ReasoningGym', 'rlcredit.decoding.sampling.Sampling', None)
+
+    """
+    if not (inspect.isclass(value) and value.__module__.startswith("rlcredit.") and value.__name__ in rlcredit.__all__):
+        return None
+    parts = value.__module__.split(".")
+    places = (".".join(parts[:depth]) for depth in range(2, len(parts) + 1))
+    return next(
+        f"{place}.{value.__name__}"
+        for place in places
+        if getattr(importlib.import_module(place), value.__name__, None) is value
+    )

@@ -67,9 +67,9 @@ def find_definition(module: ModuleSpec, name: str, links: int = LINKS) -> tuple[
     """Return where a name of a module is defined and how; nothing where its source defines no such class or function.
 
     Args:
-        module: as it was located.
-        name: bound at its top, or passed on there from another module.
-        links: how many modules may still pass it on.
+        module: Module, located but not imported.
+        name: Name that is bound at the top of the module, or imported there from another one.
+        links: Number of further modules that may pass the name on.
 
     Returns:
         The module and the definition; no definition where that module has been imported and can be asked itself.
@@ -142,8 +142,8 @@ def resolve_import_origin(module: ModuleSpec, node: ast.ImportFrom) -> str | Non
     """Return the dotted path that an import takes its names from; None where it reaches above the top.
 
     Args:
-        module: in which it stands.
-        node: of the import.
+        module: Module in which the import stands.
+        node: Syntax node of the import.
 
     """
     package = module.name if module.submodule_search_locations is not None else module.name.rpartition(".")[0]

@@ -32,8 +32,8 @@ def refuse_passwords(config: Any, key: str = "") -> None:
     """Refuse a configuration in which an address holds a password, at whatever place.
 
     Args:
-        config: mappings, lists and values.
-        key: where they stand.
+        config: Configuration of mappings, lists and values.
+        key: Dotted key of the place where they stand.
 
     Raises:
         ValueError: names the place and the repair, not the password.

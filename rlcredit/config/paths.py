@@ -44,7 +44,7 @@ def find_config_file(name: str) -> str:
     """Return the path of a configuration file.
 
     Args:
-        name: a file of the working directory or, where there is none, one of those that come with rlcredit, with or
+        name: File of the working directory or, where there is none, one of those that come with rlcredit, with or
             without ``configs/`` in front; anything else comes back as it is. ``~`` is the home folder.
 
     Example:
@@ -87,7 +87,7 @@ def extend_import_path(args: Sequence[str]) -> None:
     that is installed, so that no module there replaces another.
 
     Args:
-        args: of the command line.
+        args: Arguments of the command line.
 
     """
     files = [Path(word.rpartition("=")[2] if word.startswith("-") else word) for word in args]

@@ -24,8 +24,8 @@ def find_resource_excess(attempt: Callable[[], Any], seconds: float) -> str | No
     raises is lost: whoever makes it in earnest gets that.
 
     Args:
-        attempt: needs no other thread than its own.
-        seconds: of processor time that it may take, and three times as many by the clock.
+        attempt: Function to try; it needs no other thread than its own.
+        seconds: Processor seconds that the attempt may take, and three times as many by the clock.
 
     Example:
         >>> find_resource_excess(lambda: 1 + 1, 1.0), find_resource_excess(lambda: [][0], 1.0)

@@ -96,8 +96,8 @@ def parse_yaml(text: str, name: str = "") -> Any:
     """Return what a YAML text says.
 
     Args:
-        text: of a file or a flag.
-        name: of it, for messages.
+        text: Text of a file or a flag.
+        name: Name of the file or flag, for messages.
 
     Raises:
         UnreadableError: it is no YAML, repeats a key, or is larger or deeper than the limits.

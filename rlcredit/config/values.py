@@ -19,8 +19,8 @@ def validate_folder_name(key: str, value: Any) -> str:
     """Return a name that stays inside the folder it is put in, however it was written.
 
     Args:
-        key: where it was given.
-        value: what was given.
+        key: Name of the setting, for the message.
+        value: Value that was given.
 
     Raises:
         ValueError: it is no such name.
@@ -52,7 +52,7 @@ def refuse_unfit_precision(value: Any) -> None:
     """Refuse a precision that does not exist or that would round the adapter.
 
     Args:
-        value: of ``trainer.precision``; None is Lightning's default.
+        value: Value of ``trainer.precision``; None is Lightning's default.
 
     Raises:
         ValueError: with those that remain.

@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from rlcredit.credit.rollout import FACTS, FIELDS
@@ -17,7 +18,7 @@ class StackWarning(UserWarning):
 
 
 RESERVED = frozenset(
-    ["reads", "writes", "state", "usual", "costly", "bound", "notice", "arguments", "label", "run_seed"]
+    ["reads", "writes", "state", "usual", "costly", "neutral", "bound", "notice", "arguments", "label", "run_seed"]
 )
 """Names that an operator must not use for its arguments."""
 
@@ -29,7 +30,9 @@ class OperatorContract:
     same. ``mask`` and ``group_size`` describe
     shapes and need not be declared. A contract without ``writes`` is a probe's: it only watches. ``state`` names the
     attributes that cannot be recomputed when a run is continued. If a stack lacks a writer of a field, the error
-    proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``.
+    proposes the ``usual`` one. An operator that runs a model, or has one run for it, is ``costly``. ``neutral`` holds
+    arguments with which the operator is the identity, as in ``neutral={"beta": 0.0}``; tests, cards and the reference
+    read it.
     """
 
     reads: frozenset[str] = frozenset()
@@ -37,6 +40,7 @@ class OperatorContract:
     state: tuple[str, ...] = ()
     usual: bool = False
     costly: bool = False
+    neutral: Mapping[str, Any] = MappingProxyType({})
 
     def __init_subclass__(
         cls,
@@ -45,6 +49,7 @@ class OperatorContract:
         state: str | Iterable[str] | None = None,
         usual: bool = False,
         costly: bool = False,
+        neutral: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
@@ -52,7 +57,11 @@ class OperatorContract:
         cls.reads = cls.reads if reads is None else frozenset(_split_field_names("reads", reads))
         cls.writes = cls.writes if writes is None else frozenset(_split_field_names("writes", writes))
         cls.state = (*cls.state, *_split_field_names("state", state or ()))
-        cls.usual, cls.costly = usual, costly or cls.costly
+        cls.usual = usual
+        cls.costly = costly or cls.costly
+        cls.neutral = MappingProxyType(dict(neutral or {}))
+        if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):
+            raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is none of its arguments.")
         if taken := RESERVED & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
         unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
@@ -70,8 +79,8 @@ class OperatorContract:
         """Return the largest advantage that can leave when rewards lie in [0, 1]; infinity if none is known.
 
         Args:
-            above: the largest advantage that can enter, in absolute value like the result.
-            group_size: G.
+            above: Largest advantage that can enter, in absolute value like the result.
+            group_size: Completions per prompt, G.
 
         """
         return math.inf if "advantages" in self.writes else above

@@ -47,12 +47,12 @@ class PlanningClassifier:
     """Say whether texts are about planning, encoding each distinct text once.
 
     Args:
-        anchors: the two lists; each is represented by the mean of its embeddings.
-        threshold: by how much the cosine with planning must exceed that with execution.
-        minimum: what the cosine with planning must exceed at all.
-        model: of sentence-transformers.
-        batch_size: texts encoded together.
-        remembered: verdicts kept; the oldest go first.
+        anchors: Two lists of sentences, planning and execution; each is represented by the mean of its embeddings.
+        threshold: How far the cosine with planning must exceed that with execution.
+        minimum: Value that the cosine with planning must exceed in any case.
+        model: Name or path of a sentence-transformers model.
+        batch_size: Texts encoded together.
+        remembered: Number of texts whose class is kept; the oldest go first.
 
     """
 

@@ -38,39 +38,41 @@ class Rollout:
     and over ``judged_rewards`` or ``verdicts``, and the loss leaves its row out.
 
     Attributes:
-        step: optimizer steps taken when sampled; schedules are functions of it.
-        group_size: G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
-        prompt_ids: with -1 on the left of shorter ones, ``(B, L)`` int64.
-        completion_ids: right-padded, ``(B, T)`` int64; ``mask`` says where, no token does.
-        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
-        old_logprobs: log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
+        step: Optimizer steps taken when sampled; schedules are functions of it.
+        group_size: Completions per prompt G; rows ``p * G ... (p + 1) * G - 1`` share a prompt.
+        prompt_ids: Token ids of the prompts, -1 on the left of shorter ones, ``(B, L)`` int64.
+        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64; ``mask`` tells tokens from
+            padding, no token id does.
+        mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        old_logprobs: Log pi_old of the sampled token under the sampling distribution, ``(B, T)`` float32.
         entropy: Shannon entropy of that distribution over the whole vocabulary, ``(B, T)`` float32.
-        correct: the verifier's verdict, 1 for right and 0 for wrong, ``(B,)`` float32; without one, its group's mean.
-        tokens: decoded pieces, B lists of T strings or fewer; joining a row gives its text.
-        ref_logprobs: log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
-        ref_log_ratio: log pi_old - log pi_ref of the sampled token, ``(B, T)`` float32, both scored by one computation:
+        correct: Verdict of the verifier, 1 for right and 0 for wrong, ``(B,)`` float32; where there is none, the mean
+            of its group.
+        tokens: Decoded pieces, B lists of T strings or fewer; joining a row gives its text.
+        ref_logprobs: Log pi_ref of the sampled token, adapter off, ``(B, T)`` float32; None unless something reads it.
+        ref_log_ratio: Log pi_old - log pi_ref of the sampled token, ``(B, T)`` float32, both scored by one computation:
             zero where the adapter changes nothing. ``old_logprobs`` come from the decoder, and their distance from
             ``ref_logprobs`` holds its rounding. None unless something reads it.
-        sum_pi_squared: sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
+        sum_pi_squared: Sum of the squared probabilities of the sampling distribution, ``(B, T)`` float32; None from an
             engine that cannot tell.
-        engine_logprobs: what an engine that is not the trainer said of the sampled token, ``(B, T)`` float32; None if
-            it is the trainer. ``old_logprobs`` are the trainer's in any case.
-        oracle: estimates, before the first update, what prefixes are worth; None unless something reads it.
-        judged: false where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
-        rewards: what credit is made from, ``(B,)`` float32; neutral: the verdict.
-        signal: uncertainty, ``(B, T)`` float32; neutral: surprisal.
-        plan_mask: true on planning tokens, ``(B, T)`` bool; neutral: nowhere.
-        sepa_lambda: pooling strength in [0, 1]; neutral: 0.
-        process: implicit process signal, ``(B, T)`` float32; neutral: 0.
-        progress: how far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
-        advantages: credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
-        logprobs: log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that
-            it uses, ``old_logprobs`` before.
-        update: which update of this rollout comes next, from zero; credit is assigned before the first.
-        sources: number and example of each group's prompt, for oracles and probes that use it again.
-        trail: label of each operator that wrote advantages, and the advantages after it.
-        truth: what a probe has found out about the credit of some completions.
-        unwritten: fields of the ledger that are still neutral.
+        engine_logprobs: Log-probability of the sampled token as an engine other than the trainer reported it, ``(B,
+            T)`` float32; None if the trainer decodes. ``old_logprobs`` are the trainer's in any case.
+        oracle: Estimates of what prefixes are worth, made before the first update; None unless something reads it.
+        judged: False where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
+        rewards: Rewards from which credit is made, ``(B,)`` float32; neutral: the verdict.
+        signal: Uncertainty, ``(B, T)`` float32; neutral: surprisal.
+        plan_mask: True on planning tokens, ``(B, T)`` bool; neutral: nowhere.
+        sepa_lambda: Pooling strength in [0, 1]; neutral: 0.
+        process: Implicit process signal, ``(B, T)`` float32; neutral: 0.
+        progress: How far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
+        advantages: Credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
+        logprobs: Log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that it
+            uses, ``old_logprobs`` before.
+        update: Number of the next update on this rollout, from zero; credit is assigned before the first.
+        sources: Number and example of each group's prompt, for oracles and probes that sample it again.
+        trail: Label of each operator that wrote advantages, and the advantages after it.
+        truth: True credit of some completions, as a probe has measured it.
+        unwritten: Fields of the ledger that are still neutral.
 
     """
 
@@ -157,7 +159,7 @@ class Rollout:
         """Return the rollout of some rows, in the order given, with facts and ledger as they are.
 
         Args:
-            chosen: numbers of whole groups of rows, shape ``(N,)``.
+            chosen: Numbers of whole groups of rows, shape ``(N,)``.
 
         """
         part = copy.copy(self)
@@ -223,7 +225,7 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
     """Return one rollout of all rows, completions padded to the longest; the ledger is opened anew.
 
     Args:
-        rollouts: of one step and one group size, prompts of one width.
+        rollouts: Rollouts of one step and one group size, with prompts of one width.
 
     """
     if len(rollouts) == 1:

@@ -119,7 +119,7 @@ def check_stack(callbacks: Iterable[object]) -> None:
     """Reject a stack that reads what nothing wrote, or writes what does not reach the advantages.
 
     Args:
-        callbacks: as listed in ``trainer.callbacks``; callbacks that are not credit operators are passed over.
+        callbacks: Callbacks as listed in ``trainer.callbacks``; those that are not credit operators are passed over.
 
     Raises:
         StackError: with the operator, the field and the repair.

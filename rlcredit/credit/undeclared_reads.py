@@ -18,10 +18,10 @@ class UndeclaredReads:
     """What has been read without being declared.
 
     Args:
-        reads: fields that may be read.
+        reads: Fields that may be read.
 
     Attributes:
-        read: where each other field was first read, as ``file, line n``.
+        read: Where each other field was first read, as ``file, line n``.
 
     """
 
@@ -61,8 +61,8 @@ def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[Undecla
     """Note what is read of a rollout beside ``reads``, by changing its class for as long; tensors are not touched.
 
     Args:
-        rollout: of which something is read.
-        reads: fields that may be read.
+        rollout: Rollout whose fields are read.
+        reads: Fields that may be read.
 
     """
     notes, before = UndeclaredReads(reads), (rollout.__class__, vars(rollout).get(_NOTES))

@@ -17,11 +17,11 @@ def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: 
     """Return the fault of a phase that leaves NaN or infinity.
 
     Args:
-        step: optimizer steps taken.
-        phase: whose output this is.
-        name: of the values, in the plural.
-        values: one per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
-        counted: those that matter, boolean, same shape.
+        step: Optimizer steps taken.
+        phase: Phase whose output the values are.
+        name: Name of the values, in the plural.
+        values: Value per token, shape ``(B, T)``, or per completion, shape ``(B,)``.
+        counted: Values that matter, boolean, same shape.
 
     """
     wrong = ~values.isfinite() & counted

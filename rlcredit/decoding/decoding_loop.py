@@ -38,8 +38,8 @@ class DrawnTokens:
     """The tokens drawn so far, with log-probability, entropy and sum of squares of each.
 
     Args:
-        shape: ``(B, T)``.
-        device: of the policy.
+        shape: Shape of the rows, ``(B, T)``.
+        device: Device of the policy.
 
     """
 
@@ -91,14 +91,14 @@ def decode_rows(
     """Draw tokens in every row until the last row has ended.
 
     Args:
-        reader: of the policy.
-        draw: of its tokens.
-        prompt_ids: contexts, left-padded, shape ``(P, L)``.
-        of: the context that each row continues, shape ``(B,)``.
-        noise: uniforms in [0, 1), shape ``(B, T)``.
-        limits: tokens each row may have, shape ``(B,)``.
-        drawn: takes what is drawn.
-        first: number of the first row there.
+        reader: Forward pass of the policy over the contexts.
+        draw: Sampler that chooses the tokens.
+        prompt_ids: Contexts, left-padded, shape ``(P, L)``.
+        of: Number of the context that each row continues, shape ``(B,)``.
+        noise: Uniforms in [0, 1), one per token, shape ``(B, T)``.
+        limits: Most tokens that each row may have, shape ``(B,)``.
+        drawn: Storage for the tokens drawn.
+        first: Row of that storage at which the first row is written.
 
     """
     contexts, context_of = torch.unique(of, return_inverse=True)
@@ -128,10 +128,10 @@ class TokenSampler:
     """Tokens by given noise, from the tempered policy.
 
     Args:
-        head: output embedding, shape ``(V, D)``.
-        temperature: T.
-        stop_ids: tokens that end a completion.
-        kept: which tokens may be drawn, in an evaluation; all if None.
+        head: Output embedding, shape ``(V, D)``.
+        temperature: Sampling temperature T.
+        stop_ids: Tokens that end a completion.
+        kept: Filter of the tokens that may be drawn, in an evaluation; all tokens if None.
 
     """
 
@@ -143,8 +143,8 @@ class TokenSampler:
         """Return token, log-probability, entropy and sum of squared probabilities, all ``(N,)``.
 
         Args:
-            hidden: last hidden states, shape ``(N, D)``.
-            noise: uniforms, shape ``(N,)``.
+            hidden: Last hidden states, shape ``(N, D)``.
+            noise: Uniforms, shape ``(N,)``.
 
         """
         log_p = tempered_logits(hidden, self.head, self.temperature).log_softmax(-1)

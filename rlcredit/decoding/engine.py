@@ -30,13 +30,13 @@ class Engine(ABC):
         """Answer every prompt ``sampling.completions`` times, with the policy as it is now.
 
         Args:
-            policy: loaded; sampled in eval mode.
-            prompt_ids: left-padded, shape ``(P, L)``, on the policy's device; ``policy.prompt_mask`` tells tokens from
-                padding, which is -1 and has no embedding.
-            prompts: number of each prompt in its data set, P of them; with seed and step it names the noise.
-            sampling: how to draw.
-            seed: of the run.
-            step: optimizer steps taken.
+            policy: Policy, loaded; it is sampled in eval mode.
+            prompt_ids: Token ids of the prompts, left-padded, shape ``(P, L)``, on the policy's device;
+                ``policy.prompt_mask`` tells tokens from padding, which is -1 and has no embedding.
+            prompts: Number of each prompt in its data set, P of them; with seed and step it determines the noise.
+            sampling: How completions are drawn.
+            seed: Seed of the run.
+            step: Optimizer steps taken.
 
         """
 
@@ -64,12 +64,12 @@ class Decoder(Engine):
         """Continue contexts by given noise.
 
         Args:
-            policy: loaded; sampled in eval mode.
-            prompt_ids: contexts, left-padded, shape ``(P, L)``, on the policy's device.
-            noise: uniforms in [0, 1), shape ``(B, T)``.
-            of: the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
-            temperature: T.
-            limits: tokens each row may have, shape ``(B,)``; the width of the noise if None.
+            policy: Policy, loaded; it is sampled in eval mode.
+            prompt_ids: Contexts, left-padded, shape ``(P, L)``, on the policy's device.
+            noise: Uniforms in [0, 1), shape ``(B, T)``.
+            of: Number of the context that each row continues, shape ``(B,)``; rows of one context share its prefill.
+            temperature: Sampling temperature T.
+            limits: Most tokens that each row may have, shape ``(B,)``; the width of the noise if None.
 
         """
 

@@ -41,8 +41,8 @@ class FusedLinear:
     frozen weights stay as they are, and the low-rank factors of all layers are one product each.
 
     Args:
-        layers: plain, or adapted by PEFT.
-        norm: what their input is scaled by, channel by channel, shape ``(D,)``; nothing if None.
+        layers: Linear layers, plain or adapted by PEFT.
+        norm: Factors by which their input is scaled, channel by channel, shape ``(D,)``; nothing is scaled if None.
 
     """
 
@@ -105,8 +105,8 @@ class FusedLayer:
     """One layer of the decoder.
 
     Args:
-        layer: of transformers.
-        eps: of its norms.
+        layer: Decoder layer of transformers.
+        eps: Epsilon of the layer's norms.
 
     """
 
@@ -151,7 +151,7 @@ class FusedForward:
     """A policy that has read some contexts and continues them token by token.
 
     Args:
-        policy: of a known architecture; its adapter is taken as it is now.
+        policy: Policy of a known architecture; its adapter is taken as it is now.
 
     """
 
@@ -166,9 +166,9 @@ class FusedForward:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
-            prompt_ids: left-padded, shape ``(P, L)``.
-            of: the context that each row continues, shape ``(B,)``.
-            room: tokens that may follow.
+            prompt_ids: Token ids of the contexts, left-padded, shape ``(P, L)``.
+            of: Number of the context that each row continues, shape ``(B,)``.
+            room: Number of tokens that may follow.
 
         """
         with torch.autocast(prompt_ids.device.type, enabled=False):

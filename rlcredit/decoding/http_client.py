@@ -25,9 +25,9 @@ class RetryingClient:
     A request may arrive twice: it is sent again if its answer was lost.
 
     Args:
-        connections: at a time.
-        timeout: seconds for one answer.
-        patience: seconds in which a server that fails is asked again.
+        connections: Connections open at a time.
+        timeout: Seconds for one answer.
+        patience: Seconds for which a server that fails is asked again.
 
     """
 

@@ -30,14 +30,14 @@ class InProcessEngine(Decoder):
     one line says so.
 
     Args:
-        decode_batch_size: completions decoded at a time; if None, all those of a batch, and as many for the oracle. It
+        decode_batch_size: Completions decoded at a time; if None, all those of a batch, and as many for the oracle. It
             changes memory and speed only: a small policy answers the oracle several times faster with 512.
         threads: CPU threads while decoding; as many as the run has if None. With one, completions and their
             log-probabilities are the same bit for bit whatever is decoded beside them. With more, attention rounds
             differently in different threads; a small model, whose tensors are too small to share, is no faster for it.
-        merge: add the adapter into float32 weights also where the model's own forward decodes; the other one always
-            does. Log-probabilities then agree with the trainer's up to rounding.
-        fused: whether the forward pass of few operations may be used.
+        merge: Whether to add the adapter into float32 weights also where the model's own forward decodes; the other one
+            always does. Log-probabilities then agree with the trainer's up to rounding.
+        fused: Whether the forward pass of few operations may be used.
 
     """
 
@@ -98,7 +98,7 @@ def has_matching_fused_forward(policy: Policy) -> bool:
     """Whether the fused forward gives the model's own hidden states, for three contexts and three more tokens.
 
     Args:
-        policy: of an architecture that seems known.
+        policy: Policy of an architecture that seems known.
 
     """
     size = min(len(policy.head), 1000)

@@ -11,10 +11,10 @@ class KeyValueCache(ABC):
     """Keys and values of one layer: B rows, K heads, H wide, room for L + T tokens.
 
     Args:
-        keys: of every context, shape ``(P, K, L, H)``.
-        values: likewise.
-        of: the context of each row, shape ``(B,)``.
-        room: tokens that may follow.
+        keys: Keys of every context, shape ``(P, K, L, H)``.
+        values: Values of every context, shape ``(P, K, L, H)``.
+        of: Number of the context that each row continues, shape ``(B,)``.
+        room: Number of tokens that may follow.
 
     """
 
@@ -38,9 +38,9 @@ class KeyValueCache(ABC):
         """Return the attention output of one query per row, shape ``(B, Q * H)``.
 
         Args:
-            queries: shape ``(B, Q, H)``, those of one head of keys side by side.
-            bias: added to the scores; its width is the number of tokens attended to, shape ``(B * K, 1, C)``.
-            scale: of the scores.
+            queries: Queries, shape ``(B, Q, H)``; those that share a head of keys lie side by side.
+            bias: Bias added to the scores; its width is the number of tokens attended to, shape ``(B * K, 1, C)``.
+            scale: Factor by which the scores are multiplied.
 
         """
 

@@ -32,11 +32,11 @@ def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[in
     seed share their noise (common random numbers).
 
     Args:
-        seed: of the run.
-        step: optimizer steps taken, or :data:`VALIDATION`.
-        prompts: number of each row's prompt in its data set.
-        samples: number of each row's completion in its group.
-        length: T.
+        seed: Seed of the run.
+        step: Optimizer steps taken, or :data:`VALIDATION`.
+        prompts: Number of each row's prompt in its data set.
+        samples: Number of each row's completion in its group.
+        length: Tokens per row, T.
 
     Returns:
         Shape ``(B, T)`` float64 in [0, 1).
@@ -70,12 +70,12 @@ def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, lengt
     """Draw the noise of an oracle's continuations of a prompt.
 
     Args:
-        seed: of the run.
-        step: optimizer steps taken.
-        prompt: its number in its data set.
-        samples: M.
-        length: T.
-        oracle: number of the oracle; another one draws other noise.
+        seed: Seed of the run.
+        step: Optimizer steps taken.
+        prompt: Number of the prompt in its data set.
+        samples: Continuations per prefix, M.
+        length: Tokens per continuation, T.
+        oracle: Number of the oracle; another one draws other noise.
 
     Returns:
         Shape ``(M, T)`` float64 in [0, 1).
@@ -89,8 +89,8 @@ def stream_number(name: str, number: int = 0) -> int:
     """Return the number of a stream of noise.
 
     Args:
-        name: of the operator, its class as a rule.
-        number: tells streams of one operator apart, from 0 to below 2**32.
+        name: Name of the operator, as a rule that of its class.
+        number: Number that tells streams of one operator apart, from 0 to below 2**32.
 
     Example:
         >>> stream_number("RandomMask", 3), stream_number("RandomPlanner", 3)
@@ -113,11 +113,11 @@ def token_uniforms(seed: int, step: int, stream: int, shape: tuple[int, ...], gr
     depend on how many processes there are.
 
     Args:
-        seed: of the run.
-        step: optimizer steps taken.
-        stream: tells one random operator from another; by :func:`stream_number`.
-        shape: ``(B, T)``.
-        group_size: G.
+        seed: Seed of the run.
+        step: Optimizer steps taken.
+        stream: Number that tells one random operator from another, by :func:`stream_number`.
+        shape: Shape of the result, ``(B, T)``.
+        group_size: Completions per prompt, G.
 
     Returns:
         Shape ``(B, T)`` float64 in [0, 1).
@@ -132,8 +132,8 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """Map uniforms to tokens: the first whose cumulated probability exceeds the uniform.
 
     Args:
-        probabilities: shape ``(B, V)``; they need not sum to exactly one.
-        uniform: one or more per row, shape ``(B,)`` or ``(B, M)``, in [0, 1).
+        probabilities: Distribution of each row, shape ``(B, V)``; it need not sum to exactly one.
+        uniform: Uniforms in [0, 1), one or more per row, shape ``(B,)`` or ``(B, M)``.
 
     Returns:
         Token ids, the shape of ``uniform``; never one of probability zero.

@@ -10,11 +10,11 @@ class Sampling:
     """How completions are drawn.
 
     Args:
-        completions: per prompt; G in training.
-        max_tokens: a completion that has not ended by then is cut (and counted as truncated).
-        temperature: T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
-        top_p: must stay 1.
-        top_k: must stay 0.
+        completions: Completions per prompt; G in training.
+        max_tokens: Most tokens of a completion; one that has not ended by then is cut (and counted as truncated).
+        temperature: Temperature T; the policy that is sampled *and* optimised is ``softmax(logits / T)``.
+        top_p: Probability mass kept; must stay 1.
+        top_k: Number of tokens kept; must stay 0.
 
     """
 
@@ -44,14 +44,15 @@ class Samples:
     """What an engine returns; rows ``p * G`` to ``(p + 1) * G - 1`` answer prompt p.
 
     Attributes:
-        completion_ids: right-padded, ``(B, T)`` int64.
-        mask: true on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
-        logprobs: of the sampled token under the very distribution it was drawn from, ``(B, T)`` float32, nats.
-        truncated: true where ``max_tokens`` came before the end, ``(B,)`` bool.
-        entropy: of that distribution over the whole vocabulary, ``(B, T)`` float32, nats; None from an engine that
-            cannot tell.
-        sum_pi_squared: sum of its squared probabilities, ``(B, T)`` float32; likewise.
-        engine_logprobs: the engine's own, where the trainer's log-probabilities have replaced them, ``(B, T)``
+        completion_ids: Token ids of the completions, right-padded, ``(B, T)`` int64.
+        mask: True on sampled tokens, end-of-sequence included, ``(B, T)`` bool.
+        logprobs: Log-probability of the sampled token under the very distribution it was drawn from, ``(B, T)``
+            float32, nats.
+        truncated: True where ``max_tokens`` came before the end, ``(B,)`` bool.
+        entropy: Entropy of that distribution over the whole vocabulary, ``(B, T)`` float32, nats; None from an engine
+            that cannot tell.
+        sum_pi_squared: Sum of its squared probabilities, ``(B, T)`` float32; None from an engine that cannot tell.
+        engine_logprobs: Log-probabilities that the engine reported, where the trainer's have replaced them, ``(B, T)``
             float32; else None.
 
     """

@@ -25,7 +25,7 @@ class TopK:
     """Keep the k likeliest tokens, and those as likely as the last of them.
 
     Args:
-        k: at least 1; the size of the vocabulary or more changes nothing.
+        k: Number of tokens kept, at least 1; the size of the vocabulary or more changes nothing.
 
     Example:
         >>> import torch
@@ -54,7 +54,7 @@ class TopP:
     The nucleus of Holtzman et al. (2020, arXiv:1904.09751). Behind another filter, shares are of what that one keeps.
 
     Args:
-        p: above 0 and at most 1; 1 changes nothing. The likeliest token is always kept.
+        p: Probability mass kept, above 0 and at most 1; 1 changes nothing. The likeliest token is always kept.
 
     Example:
         >>> import torch
@@ -104,7 +104,7 @@ class FilterChain:
     """Apply filters one after the other, in the order of transformers and vLLM: top-k before top-p.
 
     Args:
-        filters: in order; none keeps every token.
+        filters: Filters in the order they are applied; an empty list keeps every token.
 
     """
 
@@ -121,9 +121,9 @@ def make_token_filter(top_k: int | None = None, top_p: float | None = None, gree
     """Return the filter that the usual three arguments describe; None if every token may be drawn.
 
     Args:
-        top_k: see :class:`TopK`.
-        top_p: see :class:`TopP`.
-        greedy: keep the likeliest token only.
+        top_k: Number of tokens kept, see :class:`TopK`; all if None.
+        top_p: Probability mass kept, see :class:`TopP`; all if None.
+        greedy: Whether to keep the likeliest token only.
 
     Raises:
         ValueError: a value that keeps nothing, or ``greedy`` beside another filter.

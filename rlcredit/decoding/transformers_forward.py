@@ -12,7 +12,7 @@ class TransformersForward:
     """A policy that has read some contexts and continues them token by token.
 
     Args:
-        policy: any.
+        policy: Policy of any architecture.
 
     """
 
@@ -24,9 +24,9 @@ class TransformersForward:
         """Read contexts once each; return the last hidden state of every row, shape ``(B, D)``.
 
         Args:
-            prompt_ids: left-padded, shape ``(P, L)``.
-            of: the context that each row continues, shape ``(B,)``.
-            room: tokens that may follow; the cache grows as it must.
+            prompt_ids: Token ids of the contexts, left-padded, shape ``(P, L)``.
+            of: Number of the context that each row continues, shape ``(B,)``.
+            room: Tokens that may follow; the cache grows as it must.
 
         """
         mask = self.policy.prompt_mask(prompt_ids)

@@ -48,12 +48,12 @@ class VLLMServer(Engine):
     remains is corrected by truncated importance weights (``model.mismatch_cap``).
 
     Args:
-        url: of the server; or of several, which share the prompts.
-        folder: where adapters are written and servers read them, by the same path; if None, one in memory that
+        url: Address of the server, or a list of several, which share the prompts.
+        folder: Folder where adapters are written and servers read them, by the same path; if None, one in memory that
             disappears when the run ends. Servers on other machines need one that they share.
-        requests: completions asked for at a time.
-        timeout: seconds for the answer to one request.
-        patience: seconds in which a server that fails is asked again; then the run ends, and can be continued.
+        requests: Completions asked for at a time.
+        timeout: Seconds for the answer to one request.
+        patience: Seconds for which a server that fails is asked again; then the run ends, and can be continued.
 
     """
 

@@ -1,1 +1,1 @@
-"""``rlcredit evaluate``: held-out questions of some tasks, answered by some policies, compared question by question."""
+"""``rlcredit evaluate``: policies answer the held-out questions of tasks and are compared question by question."""

@@ -1,4 +1,4 @@
-"""Have policies answer questions, batch by batch, and keep every batch before the next."""
+"""Answering the questions of an evaluation batch by batch, each stored before the next."""
 
 import time
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ EVERY = 10.0
 
 @dataclass
 class PolicyLoader:
-    """The policy that is loaded; one adapter replaces another as long as the model stays the same.
+    """Loader of policies; adapters are exchanged as long as the model stays the same.
 
     Args:
-        device: where it runs.
+        device: Device that the policies run on.
 
     """
 
@@ -39,29 +39,29 @@ class PolicyLoader:
     policy: Policy | None = None
     settings: Any = None
 
-    def load_policy(self, contestant: EvaluatedPolicy) -> Policy:
-        """Return the policy of a contestant, loaded.
+    def load_policy(self, evaluated: EvaluatedPolicy) -> Policy:
+        """Return an evaluated policy, loaded.
 
         Raises:
             ValueError: the adapter is not of the model.
 
         """
-        if self.policy is None or self.settings != contestant.settings:
+        if self.policy is None or self.settings != evaluated.settings:
             self.policy = None  # before the next one takes memory
-            policy = contestant.build_policy()
+            policy = evaluated.build_policy()
             policy.load()
-            self.policy, self.settings = policy.to(self.device), contestant.settings
-        install_adapter(self.policy, load_adapter_weights(contestant.adapter) if contestant.adapter else None)
+            self.policy, self.settings = policy.to(self.device), evaluated.settings
+        install_adapter(self.policy, load_adapter_weights(evaluated.adapter) if evaluated.adapter else None)
         return self.policy
 
 
 @dataclass
 class AnsweringProgress:
-    """How far an evaluation is, a line now and then.
+    """Progress of an evaluation, printed now and then.
 
     Args:
-        total: completions.
-        done: that have been kept already.
+        total: Number of completions.
+        done: Number of completions that were stored before.
 
     """
 
@@ -73,7 +73,7 @@ class AnsweringProgress:
     told: float = field(default_factory=time.monotonic)
 
     def count_batch(self, place: PolicyTask, answers: Sequence[Answer]) -> None:
-        """Count a batch."""
+        """Count the answers of a batch."""
         self.done, self.drawn = self.done + len(answers), self.drawn + len(answers)
         self.tokens += sum(answer["tokens"] for answer in answers)
         if (now := time.monotonic()) - self.told < EVERY:
@@ -89,13 +89,13 @@ class AnsweringProgress:
 def answer_remaining_questions(
     request: EvaluationRequest, folder: EvaluationFolder, device: torch.device, batch_size: int, threads: int
 ) -> None:
-    """Ask what has not been asked yet.
+    """Answer the questions that have not been answered yet.
 
     Args:
-        request: see there.
-        folder: begun with it.
-        device: of the policies.
-        batch_size: completions at a time.
+        request: Evaluation that is requested.
+        folder: Folder in which the evaluation has begun.
+        device: Device that the policies run on.
+        batch_size: Completions at a time.
         threads: CPU threads while decoding; see :class:`~rlcredit.decoding.in_process.InProcessEngine`.
 
     Raises:
@@ -103,55 +103,55 @@ def answer_remaining_questions(
         NoStorage: the disk does not take the answers.
 
     """
-    before, drawing = folder.read_answers(), request.drawing
-    places = [(contestant, each) for contestant in request.contestants for each in request.sets]
+    before, sampling = folder.read_answers(), request.sampling
+    places = [(evaluated, each) for evaluated in request.policies for each in request.sets]
     kept = sum(map(len, before.values()))
-    progress = AnsweringProgress(drawing.completions * sum(each.size for _, each in places), kept)
+    progress = AnsweringProgress(sampling.completions * sum(each.size for _, each in places), kept)
     if kept == progress.total:
         return
     if kept:
         print_message(f"{kept:,} of {progress.total:,} completions lie in {folder.path}; it goes on after them.")
-    journal, speaker, engine = folder.open_journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
-    stride = max(1, batch_size // drawing.completions)
-    for contestant, each in places:
-        place = PolicyTask(contestant.name, each.name)
-        first = len(before.get(place, ())) // drawing.completions
+    journal, loader, engine = folder.open_journal(), PolicyLoader(device), InProcessEngine(batch_size, threads)
+    stride = max(1, batch_size // sampling.completions)
+    for evaluated, each in places:
+        place = PolicyTask(evaluated.name, each.name)
+        first = len(before.get(place, ())) // sampling.completions
         if first == each.size:
             continue
         each.task.start_verifier()
-        policy = speaker.load_policy(contestant)
+        policy = loader.load_policy(evaluated)
         for start in range(first, each.size, stride):
-            answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), drawing)
+            answers = answer_question_batch(policy, engine, each, start, min(stride, each.size - start), sampling)
             _append_answers(journal, place, answers)
             progress.count_batch(place, answers)
 
 
 def answer_question_batch(
-    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, drawing: SamplingParameters
+    policy: Policy, engine: InProcessEngine, questions: QuestionSet, start: int, size: int, sampling: SamplingParameters
 ) -> list[Answer]:
-    """Return judged answers to some neighbouring questions, those of a question together.
+    """Return judged answers to consecutive questions, grouped by question.
 
     The noise is that of validation in training, a function of seed, question and sample alone: every policy that is
     asked gets the same.
 
     Args:
-        policy: loaded.
-        engine: that decodes.
-        questions: of a task.
-        start: number of the first question.
-        size: how many.
-        drawing: of completions.
+        policy: Policy, loaded.
+        engine: Engine that decodes the completions.
+        questions: Questions of a task.
+        start: Number of the first question.
+        size: Number of questions.
+        sampling: How completions are drawn.
 
     """
     prompts = questions.task.held_out_prompts(start, size)
     prompt_ids = policy.encode_questions(prompts.questions).to(policy.device)
-    samples = list(range(drawing.completions)) * size
-    numbers = [number for number in prompts.numbers for _ in range(drawing.completions)]
-    noise = sampling_uniforms(drawing.seed, VALIDATION, numbers, samples, drawing.max_tokens)
-    of = torch.arange(size, device=policy.device).repeat_interleave(drawing.completions)
-    drawn = engine.decode(policy, prompt_ids, noise, of, drawing.temperature, kept=drawing.token_filter)
+    samples = list(range(sampling.completions)) * size
+    numbers = [number for number in prompts.numbers for _ in range(sampling.completions)]
+    noise = sampling_uniforms(sampling.seed, VALIDATION, numbers, samples, sampling.max_tokens)
+    of = torch.arange(size, device=policy.device).repeat_interleave(sampling.completions)
+    drawn = engine.decode(policy, prompt_ids, noise, of, sampling.temperature, kept=sampling.token_filter)
     texts = policy.decode_texts(drawn.completion_ids, drawn.mask)
-    examples = [example for example in prompts.examples for _ in range(drawing.completions)]
+    examples = [example for example in prompts.examples for _ in range(sampling.completions)]
     task = questions.task
     stated = policy.prepend_thinking_mark(texts)
     verdicts = require_verdicts(task.judge(stated, examples), len(texts), task)

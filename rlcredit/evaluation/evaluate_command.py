@@ -1,4 +1,4 @@
-"""``rlcredit evaluate``: what happens, in order."""
+"""``rlcredit evaluate``: the steps, in order."""
 
 import argparse
 import contextlib
@@ -30,7 +30,7 @@ SIGNALS = SignalHandler()
 
 
 def run_evaluate_command(args: Sequence[str]) -> int:
-    """Evaluate; return 0 if it is done, 2 if it was refused, 128 and the signal if one has interrupted it."""
+    """Evaluate policies; return 0 if done, 2 if refused, 128 plus the signal if interrupted."""
     silence_libraries()
     sys.path.append(str(Path.cwd()))  # a task file may name a task in the working directory
     options = make_evaluation_parser().parse_args(args)
@@ -70,18 +70,18 @@ def _run_evaluation(options: argparse.Namespace) -> int:
 
 
 def _refuse_unusable_policies(request: EvaluationRequest) -> None:
-    """Refuse models that do not exist, and adapters of others, before any weight of a model is read."""
+    """Refuse missing models and adapters of other models before any weights are read."""
     settings: list[Mapping[str, object]] = []
-    for contestant in request.contestants:
-        if contestant.settings not in settings:
-            settings.append(contestant.settings)
-            folder = contestant.adapter if contestant.adapter and contestant.adapter.is_dir() else None
+    for policy in request.policies:
+        if policy.settings not in settings:
+            settings.append(policy.settings)
+            folder = policy.adapter if policy.adapter and policy.adapter.is_dir() else None
             try:
-                refuse_unloadable_policy(contestant.build_policy(), folder)
+                refuse_unloadable_policy(policy.build_policy(), folder)
             except ValueError as error:
                 raise ValueError(str(error).replace("model.policy.path", "--model")) from None
-        if contestant.adapter:
-            refuse_foreign_adapter(contestant.build_policy(), load_adapter_weights(contestant.adapter))
+        if policy.adapter:
+            refuse_foreign_adapter(policy.build_policy(), load_adapter_weights(policy.adapter))
 
 
 def _finish_evaluation(
@@ -98,7 +98,7 @@ def _finish_evaluation(
 
 
 def _name_evaluation_folder(request: EvaluationRequest, settings: str) -> str:
-    """Return the name of a folder that the same request finds again."""
-    last = request.contestants[-1]
+    """Return the folder name of an evaluation, which the same request always finds again."""
+    last = request.policies[-1]
     who = last.name if last.adapter else Path(last.build_policy().path).name
     return f"{who}-{settings}"

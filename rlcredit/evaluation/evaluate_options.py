@@ -1,4 +1,4 @@
-"""What the command line of an evaluation accepts, and the request it makes."""
+"""The command line of an evaluation, and the request that it makes."""
 
 import argparse
 from collections import Counter
@@ -31,7 +31,7 @@ TEMPERATURE, COMPLETIONS = 0.7, 4
 
 
 def make_evaluation_parser() -> argparse.ArgumentParser:
-    """Return what the command line of an evaluation accepts."""
+    """Return the parser of ``rlcredit evaluate``."""
     command = CommandParser(
         "rlcredit evaluate",
         description="Have policies answer the held-out questions of tasks: pass@k, maj@k, intervals, paired verdicts.",
@@ -111,7 +111,7 @@ def make_evaluation_parser() -> argparse.ArgumentParser:
 
 
 def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
-    """Return what is asked; questions are read, and no weight.
+    """Return the request of a command line; questions are read, weights are not.
 
     Raises:
         ValueError: with the flag, or the file, and the repair.
@@ -119,12 +119,12 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
     """
     patch_class_path_import()
     refuse_passwords({name: str(value) for name, value in vars(options).items()})
-    drawing, contestants = _read_sampling_options(options), _list_evaluated_policies(options)
+    sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)
     if repeated := [name for name, count in names.items() if count > 1]:
-        raise ValueError(f"--tasks: {repeated[0]} occurs twice; a task is called by its file. Rename one.")
+        raise ValueError(f"--tasks: {repeated[0]} occurs twice, and tasks are named after their files. Rename one.")
     sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
-    return EvaluationRequest(sets, contestants, drawing, options.margin)
+    return EvaluationRequest(sets, policies, sampling, options.margin)
 
 
 def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
@@ -144,17 +144,21 @@ def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
 
 
 def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolicy]:
-    """Return who answers; who is compared with comes first."""
+    """Return the policies to evaluate, the one that others are compared with first."""
     who = [_parse_policy_argument(text, options.model) for text in options.trained]
     if not who and options.model is None:
-        raise ValueError("--model: nobody answers. Name a model, or the adapter, checkpoint or run of one.")
+        raise ValueError("--model: no policy is named. Name a model, an adapter, a checkpoint or a run.")
     if options.against == BASE:
         bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
         models = {str(each.build_policy().path) for each in bases}
         if len(models) > 1:
-            raise ValueError(f"--against base: these policies have several, {', '.join(sorted(models))}. Name a path.")
+            raise ValueError(
+                f"--against base: these policies have several base models, {', '.join(sorted(models))}. Name a path."
+            )
         if not who:
-            raise ValueError("--against base: only the base answers. Name an --adapter, a --ckpt or a --run.")
+            raise ValueError(
+                "--against base: there is no policy to compare with it. Name an --adapter, a --ckpt or a --run."
+            )
         who.insert(0, bases[0])
     elif options.against:
         who.insert(0, _parse_policy_argument(options.against, options.model))
@@ -165,25 +169,25 @@ def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolic
 
 
 def _parse_policy_argument(text: str, model: str | None) -> EvaluatedPolicy:
-    """Return the contestant of a path, or of ``NAME=PATH``."""
+    """Return the policy of a path, or of ``NAME=PATH``."""
     name, equals, rest = text.partition("=")
     if not equals or "/" in name or Path(text).exists():
         return find_trained_policy(parse_path(text), model)
     return find_trained_policy(parse_path(rest), model, validate_folder_name("NAME=PATH", name))
 
 
-def _number_repeated_names(contestants: Sequence[EvaluatedPolicy]) -> list[EvaluatedPolicy]:
-    """Number names that occur more than once."""
+def _number_repeated_names(policies: Sequence[EvaluatedPolicy]) -> list[EvaluatedPolicy]:
+    """Number the names that occur more than once."""
     seen: Counter[str] = Counter()
     named = []
-    for each in contestants:
+    for each in policies:
         seen[each.name] += 1
         named.append(each if seen[each.name] == 1 else replace(each, name=f"{each.name}-{seen[each.name]}"))
     return named
 
 
 def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
-    """Return what ``--model_args`` says, nested.
+    """Return the content of ``--model_args`` as nested mappings.
 
     Example:
         >>> _parse_model_args(["dtype=bfloat16", "lora.rank=8"])

@@ -1,4 +1,4 @@
-"""Who answers: a base model, or one with the adapter of a run, a checkpoint, or a folder in PEFT's format."""
+"""Policies of an evaluation: a base model, or one with the adapter of a run, a checkpoint, or a PEFT folder."""
 
 import hashlib
 import json
@@ -28,12 +28,12 @@ SMALL = 2**20
 
 @dataclass(frozen=True)
 class EvaluatedPolicy:
-    """A policy that is evaluated.
+    """A policy to be evaluated.
 
     Args:
-        name: in tables and metrics.
-        settings: of :class:`~rlcredit.policy.policy.Policy`, as in a configuration: its class and arguments.
-        adapter: folder or checkpoint with the weights of the adapter; None for the base model.
+        name: Name in tables and metrics.
+        settings: Class and arguments of :class:`~rlcredit.policy.policy.Policy`, as in a configuration.
+        adapter: Folder or checkpoint with the weights of the adapter; None for the base model.
 
     """
 
@@ -60,7 +60,7 @@ class EvaluatedPolicy:
             raise ValueError(f"{self.name}: {(telling or [' '.join(lines)])[0]} ({self.settings})") from None
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells it from every other: settings, and digests of adapter and model."""
+        """Return what distinguishes it from other policies: settings, and hashes of adapter and model."""
         file = self.adapter / WEIGHTS if self.adapter and self.adapter.is_dir() else self.adapter
         return {
             "settings": dict(self.settings),
@@ -83,20 +83,20 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
     """Return the policy of a run folder, a checkpoint or an adapter folder.
 
     Args:
-        path: of any of them.
-        model: that the adapter belongs to; what the run, or the adapter, names if None.
-        name: in tables; that of the run if None, and for checkpoints its step.
+        path: Path of a run folder, a checkpoint or an adapter folder.
+        model: Model that the adapter belongs to; the one that the run or the adapter names if None.
+        name: Name in tables; if None that of the run, and for checkpoints the step.
 
     Raises:
         ValueError: it is none of them, or lacks what tells how the adapter is to be read.
 
     """
     if path.is_file():
-        contestant = _read_checkpoint_policy(path)
+        policy = _read_checkpoint_policy(path)
     elif (path / CONFIG).is_file():
-        contestant = _read_adapter_policy(path, model)
+        policy = _read_adapter_policy(path, model)
     elif RunFolder(path).config.is_file():
-        contestant = _find_run_policy(path)
+        policy = _find_run_policy(path)
     else:
         raise ValueError(
             f"{shorten_name(path)} is no run folder ({RunFolder(path).config.name}), no checkpoint, and no adapter "
@@ -104,18 +104,18 @@ def find_trained_policy(path: Path, model: str | None = None, name: str | None =
         )
     if model is not None:
         taken = _resolve_model_settings(model)["init_args"]
-        contestant = replace(contestant, settings=_merge_policy_arguments(contestant.settings, {**taken, "lora": None}))
-    return replace(contestant, name=name) if name else contestant
+        policy = replace(policy, settings=_merge_policy_arguments(policy.settings, {**taken, "lora": None}))
+    return replace(policy, name=name) if name else policy
 
 
-def strip_adapter(contestant: EvaluatedPolicy) -> EvaluatedPolicy:
-    """Return the base model of a contestant, read and asked in the same way."""
-    return replace(contestant, name=BASE, adapter=None)
+def strip_adapter(policy: EvaluatedPolicy) -> EvaluatedPolicy:
+    """Return the base model of a policy, with the same settings."""
+    return replace(policy, name=BASE, adapter=None)
 
 
-def override_policy_settings(contestant: EvaluatedPolicy, arguments: Mapping[str, Any]) -> EvaluatedPolicy:
-    """Return a contestant with other arguments of its policy; mappings are merged."""
-    return replace(contestant, settings=_merge_policy_arguments(contestant.settings, arguments))
+def override_policy_settings(policy: EvaluatedPolicy, arguments: Mapping[str, Any]) -> EvaluatedPolicy:
+    """Return a policy with some arguments replaced; mappings are merged."""
+    return replace(policy, settings=_merge_policy_arguments(policy.settings, arguments))
 
 
 def _find_run_policy(path: Path) -> EvaluatedPolicy:
@@ -149,7 +149,7 @@ def _read_checkpoint_policy(file: Path) -> EvaluatedPolicy:
 def _read_adapter_policy(folder: Path, model: str | None) -> EvaluatedPolicy:
     lora, base_model = read_adapter_settings(folder)
     if model is None and not base_model:
-        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Say --model.")
+        raise ValueError(f"{shorten_name(folder)}: the adapter does not name its base model. Name it with --model.")
     place = folder.resolve()
     name = place.parent.name if place.name == RunFolder(place).adapter.name else place.name
     return EvaluatedPolicy(name, _normalise_policy_settings({"path": base_model, "lora": lora}), folder)
@@ -161,11 +161,11 @@ def _read_run_name(folder: RunFolder) -> str:
 
 
 def _read_policy_settings(file: Path) -> dict[str, Any]:
-    """Return the settings of the policy in a configuration; the defaults if it has none."""
+    """Return the policy settings of a configuration; the defaults if it has none."""
     config = read_yaml(file)
     model = config.get("model") if isinstance(config, dict) else None
     if not isinstance(model, dict):
-        raise ValueError(f"{shorten_name(file)}: a configuration of a model holds model: {{policy: ...}}.")
+        raise ValueError(f"{shorten_name(file)}: a model's configuration must have the keys model: {{policy: ...}}.")
     return _normalise_policy_settings(model.get("policy") or {})
 
 
@@ -176,7 +176,7 @@ def _resolve_model_settings(model: str) -> dict[str, Any]:
 
 
 def _normalise_policy_settings(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a class and its arguments, however they were written."""
+    """Return a class and its arguments, whichever way they were written."""
     if "class_path" in described:
         return {"class_path": described["class_path"], "init_args": dict(described.get("init_args") or {})}
     return {"class_path": CLASS, "init_args": dict(described)}
@@ -193,7 +193,7 @@ def _merge_policy_arguments(settings: Mapping[str, Any], arguments: Mapping[str,
 
 
 def _hash_model_files(location: Path) -> str | None:
-    """Identify the files of a local model; None for one on the hub."""
+    """Return a hash of a local model's files; None for a model on the hub."""
     if not location.is_dir():
         return None
     files = sorted(path for path in location.iterdir() if path.is_file() and not path.name.startswith("."))

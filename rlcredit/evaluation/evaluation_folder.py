@@ -1,4 +1,4 @@
-"""The folder of an evaluation: answers are kept batch by batch, and an interrupted evaluation goes on after them."""
+"""The folder of an evaluation: answers are stored batch by batch, and an interrupted evaluation continues."""
 
 import contextlib
 import json
@@ -19,17 +19,17 @@ Answer = dict[str, Any]
 
 
 class PolicyTask(NamedTuple):
-    """Whose answers to what."""
+    """A policy and a task, by name."""
 
     policy: str
     task: str
 
 
 class EvaluationFolder:
-    """The folder of one evaluation: the only place that knows the names in it.
+    """The folder of one evaluation: the only place that knows its file names.
 
     Args:
-        path: of the folder; it need not exist.
+        path: Path of the folder; it need not exist.
 
     """
 
@@ -38,47 +38,47 @@ class EvaluationFolder:
 
     @property
     def settings(self) -> Path:
-        """What the answers depend on, and what they were made by."""
+        """File of the settings and the versions that the answers were made with."""
         return self.path / "settings.json"
 
     @property
     def batches(self) -> Path:
-        """The answers in the order they came, a batch of questions a line."""
+        """File of the answers in the order they came, one batch of questions per line."""
         return self.path / "batches.jsonl"
 
     @property
     def answers(self) -> Path:
-        """The answers in order, one a line, with question and reference."""
+        """File of the answers in order, one per line, with question and reference."""
         return self.path / "answers.jsonl"
 
     @property
     def results(self) -> Path:
-        """Every number, unrounded."""
+        """File of all numbers, unrounded."""
         return self.path / "results.json"
 
     @property
     def table(self) -> Path:
-        """The tables, as Markdown."""
+        """File of the tables, as Markdown."""
         return self.path / "results.md"
 
     @property
     def shown_answers(self) -> Path:
-        """Answers as a table for MLflow's pages."""
+        """File of some answers as a table for MLflow's pages."""
         return self.path / "answers.json"
 
     @property
     def record(self) -> RunFolder:
-        """Where the record for MLflow lies."""
+        """Folder of the record for MLflow."""
         return RunFolder(self.path)
 
     @property
     def has_record(self) -> bool:
-        """Whether there is such a record, and it is whole."""
+        """Whether a complete record exists."""
         return any("table" in entry for entry, _ in read_journal_entries(self.record.record))
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
-        """Keep other evaluations out; the system unlocks the folder when this process ends, however it ends.
+        """Lock the folder against other evaluations; the system unlocks it when this process ends.
 
         Raises:
             ValueError: another process writes here, or the folder is not one of an evaluation.
@@ -86,20 +86,24 @@ class EvaluationFolder:
         """
         there = sorted(self.path.iterdir()) if self.path.is_dir() and not self.settings.exists() else []
         if others := [path.name for path in there if path != self.record.lock]:
-            raise ValueError(f"--out: {shorten_name(self.path)} holds something else, {others[0]}. Name a new folder.")
+            raise ValueError(
+                f"--out: {shorten_name(self.path)} holds other files, for instance {others[0]}. Name a new folder."
+            )
         with contextlib.ExitStack() as held:
             try:
                 held.enter_context(lock_file(self.record.lock))
             except BlockingIOError:
-                raise ValueError(f"another process writes in {self.path}. Wait for it, or say another --out.") from None
+                raise ValueError(
+                    f"another process writes to {self.path}. Wait for it, or choose another --out."
+                ) from None
             yield
 
     def begin_or_resume(self, settings: Mapping[str, Any], versions: Mapping[str, str]) -> None:
-        """Write what is asked, or find that the same has been asked here before.
+        """Write the settings of the evaluation, or check that they equal those written before.
 
         Args:
-            settings: that answers depend on.
-            versions: of the code; another one goes on, with a warning.
+            settings: Settings that answers depend on.
+            versions: Versions of the code; an evaluation begun with others goes on, with a warning.
 
         Raises:
             ValueError: something else was asked here.
@@ -120,11 +124,11 @@ class EvaluationFolder:
             print_message(f"warning: {self.path} was begun with other versions: {'; '.join(others)}.")
 
     def open_journal(self) -> Journal:
-        """Open the batches to add to them."""
+        """Open the file of batches for appending."""
         return Journal(self.batches)
 
     def read_answers(self) -> dict[PolicyTask, list[Answer]]:
-        """Return the answers so far, those of a place in the order of its questions."""
+        """Return the stored answers by policy and task, in the order of the questions."""
         found: dict[PolicyTask, list[Answer]] = {}
         for entry, _ in read_journal_entries(self.batches):
             found.setdefault(PolicyTask(entry["policy"], entry["task"]), []).extend(entry["answers"])

@@ -1,4 +1,4 @@
-"""What one evaluation asks of every policy, and what makes it the same evaluation when it goes on."""
+"""The request of an evaluation, and the settings that must be equal for it to continue."""
 
 import hashlib
 import json
@@ -16,16 +16,16 @@ class SamplingParameters:
     """How completions are drawn.
 
     Args:
-        completions: n, per question.
-        k: the largest k of pass@k and maj@k, at most n.
-        max_tokens: after which a completion is cut.
-        temperature: T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over the whole
-            vocabulary, whatever is left out of it.
-        top_p: see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
-        top_k: see :class:`~rlcredit.decoding.token_filters.TopK`; likewise.
-        greedy: the likeliest token each time; then n is 1.
-        seed: of the noise. With 0, and the other settings of a run's validation, completions are those of its
-            evaluations.
+        completions: Completions per question, n.
+        k: Largest k of pass@k and maj@k, at most n.
+        max_tokens: Number of tokens after which a completion is cut.
+        temperature: Temperature T. Reported log-probabilities and entropies are those of ``softmax(logits / T)`` over
+            the whole vocabulary, whatever is left out of it.
+        top_p: Probability mass kept, see :class:`~rlcredit.decoding.token_filters.TopP`; nothing is left out if None.
+        top_k: Number of tokens kept, see :class:`~rlcredit.decoding.token_filters.TopK`; nothing is left out if None.
+        greedy: Whether to take the likeliest token each time; then n is 1.
+        seed: Seed of the sampling noise. With 0, and the other settings of a run's validation, completions are those of
+            its evaluations.
 
     """
 
@@ -39,7 +39,7 @@ class SamplingParameters:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuse contradictory settings."""
         if self.k > self.completions:
             raise ValueError(
                 f"--k: pass@{self.k} needs {self.k} completions per question, got {self.completions}. Raise "
@@ -55,12 +55,12 @@ class SamplingParameters:
 
     @property
     def ks(self) -> list[int]:
-        """Return 1, 2, 4 and so on, up to the largest k, and that."""
+        """Return 1, 2, 4 and so on below the largest k, and the largest k."""
         return sorted({2**power for power in range(self.k.bit_length()) if 2**power <= self.k} | {self.k})
 
     @property
     def description(self) -> str:
-        """Return it for people."""
+        """Return the settings in words."""
         if self.greedy:
             how = f"greedy, entropy at temperature {self.temperature:g}"
         else:
@@ -74,37 +74,37 @@ class SamplingParameters:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """One evaluation.
+    """One evaluation of policies on sets of questions.
 
     Args:
-        sets: of questions.
-        contestants: who answer; the first is the one that others are compared with.
-        drawing: how.
-        margin: difference of accuracy that would not matter, in proportions.
+        sets: Sets of questions.
+        policies: Policies that answer; the others are compared with the first.
+        sampling: How completions are drawn.
+        margin: Difference of accuracy that would not matter, in proportions.
 
     """
 
     sets: Sequence[QuestionSet]
-    contestants: Sequence[EvaluatedPolicy]
-    drawing: SamplingParameters
+    policies: Sequence[EvaluatedPolicy]
+    sampling: SamplingParameters
     margin: float
 
     def settings(self) -> dict[str, Any]:
-        """Return all that answers depend on."""
+        """Return all settings that answers depend on."""
         return {
-            "drawing": {name: value for name, value in asdict(self.drawing).items() if name != "k"},  # k only counts
-            "policies": {contestant.name: contestant.identity() for contestant in self.contestants},
+            "drawing": {name: value for name, value in asdict(self.sampling).items() if name != "k"},  # k only counts
+            "policies": {policy.name: policy.identity() for policy in self.policies},
             "tasks": {each.name: each.identity() for each in self.sets},
         }
 
 
 def hash_evaluation_settings(settings: Mapping[str, Any]) -> str:
-    """Return eight letters that tell settings apart."""
+    """Return a hash of settings, eight hexadecimal digits long."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def list_setting_differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Return where two settings differ, as ``place: before, not now``.
+    """Return the differences between two settings, as ``place: before, not now``.
 
     Example:
         >>> list_setting_differences({"drawing": {"seed": 0}}, {"drawing": {"seed": 1}})

@@ -15,38 +15,39 @@ Table = Sequence[Sequence[str]]
 def make_accuracy_table(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], task: str, whole: bool
 ) -> Table:
-    """Return what every policy has shown on one task.
+    """Return a table of every policy's accuracy on one task.
 
     Args:
-        request: names policies and ks.
-        measured: by policy and task.
-        task: its name.
-        whole: every accuracy with its interval; else no smaller votes, and the interval of pass@1 only.
+        request: Evaluation that names the policies and the values of k.
+        measured: Accuracy by policy and task.
+        task: Name of the task.
+        whole: Whether to show every accuracy with its interval; otherwise no smaller votes, and the interval of pass@1
+            only.
 
     """
     rows: list[list[str]] = []
-    for contestant in request.contestants:
-        scores = measured[PolicyTask(contestant.name, task)]
+    for policy in request.policies:
+        scores = measured[PolicyTask(policy.name, task)]
         cells = {
-            _make_column_title(name, request.drawing.completions): _format_accuracy(
+            _make_column_title(name, request.sampling.completions): _format_accuracy(
                 scores, name, whole or name == FIRST
             )
             for name in scores.accuracy
-            if whole or not name.startswith("maj_") or name == f"maj_at_{request.drawing.k}"
+            if whole or not name.startswith("maj_") or name == f"maj_at_{request.sampling.k}"
         }
         counts = {name.replace("_", " "): _format_completion_mean(name, value) for name, value in scores.means.items()}
-        columns = {"policy": contestant.name, **cells, **counts}
+        columns = {"policy": policy.name, **cells, **counts}
         rows += [[*columns]] if not rows else []
         rows.append([*columns.values()])
     return rows
 
 
 def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> Table:
-    """Return how policies differ from the first, in percentage points.
+    """Return a table of differences from the first policy, in percentage points.
 
     Args:
-        compared: at least one.
-        whole: in every accuracy; else in pass@1 only.
+        compared: Comparisons, at least one.
+        whole: Whether to show every accuracy; otherwise pass@1 only.
 
     """
     names = list(compared[0].differences) if whole else [FIRST]
@@ -67,7 +68,7 @@ def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> 
 
 
 def format_terminal_table(table: Table) -> str:
-    """Return a table for a terminal: columns of one width, the first one to the left."""
+    """Format a table for a terminal: aligned columns, the first one to the left."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = (
         "   ".join(
@@ -79,7 +80,7 @@ def format_terminal_table(table: Table) -> str:
 
 
 def format_markdown_table(table: Table) -> str:
-    """Return a table as Markdown."""
+    """Format a table as Markdown."""
     header, *rows = ([cell.replace("|", "\\|") for cell in row] for row in table)
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
@@ -88,8 +89,8 @@ def format_markdown_table(table: Table) -> str:
 def render_evaluation_page(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
-    """Return all of it as a page of Markdown."""
-    parts = ["# Evaluation", f"Completions: {request.drawing.description}. {NOTES}"]
+    """Return all results as a page of Markdown."""
+    parts = ["# Evaluation", f"Completions: {request.sampling.description}. {NOTES}"]
     for each in request.sets:
         parts += [
             f"## {each.name}: {each.size:,} questions",
@@ -107,8 +108,8 @@ def render_evaluation_page(
 def render_evaluation_summary(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
-    """Return the short form of it, for a terminal."""
-    parts = [request.drawing.description]
+    """Return the main results as text for a terminal."""
+    parts = [request.sampling.description]
     for each in request.sets:
         table = format_terminal_table(make_accuracy_table(request, measured, each.name, whole=False))
         parts.append(f"{each.name}: {each.size:,} questions\n{table}")

@@ -1,4 +1,4 @@
-"""An evaluation in MLflow: one run with its metrics, its files, and answers as a table."""
+"""Publishing an evaluation to MLflow: one run with metrics, files, and a table of answers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,20 +19,20 @@ SHOWN = 1000
 def make_mlflow_destination(
     uri: str, experiment: str, request: EvaluationRequest, path: Path, versions: Mapping[str, str]
 ) -> MLflowDestination | None:
-    """Return the MLflow run of an evaluation; None if it has none.
+    """Return the MLflow destination of an evaluation; None if it is not recorded.
 
     Args:
-        uri: of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
-        experiment: its name.
-        request: that has been asked.
-        path: of the folder.
-        versions: of the code.
+        uri: Address of the tracker; ``none`` for no run, ``env`` for the address in ``MLFLOW_TRACKING_URI``.
+        experiment: Name of the experiment.
+        request: Evaluation that was requested.
+        path: Folder of the evaluation.
+        versions: Versions of the code and its libraries.
 
     """
     if uri == "none":
         return None
     settings = {"tracking_uri": None if uri == "env" else uri, "experiment_name": experiment}
-    tags = {"kind": "evaluation", "seed": str(request.drawing.seed), **versions}
+    tags = {"kind": "evaluation", "seed": str(request.sampling.seed), **versions}
     to = make_destination(settings, path.resolve().name, tags)
     assert to.address  # refuses an environment without one
     return to
@@ -45,14 +45,14 @@ def publish_evaluation(
     answers: Mapping[PolicyTask, Sequence[Answer]],
     to: MLflowDestination,
 ) -> None:
-    """Record a finished evaluation and have it delivered; if MLflow is away, a message says how later.
+    """Record a finished evaluation and have it delivered; if MLflow is unreachable, say how to deliver it later.
 
     Args:
-        request: that has been asked.
-        folder: with its files.
-        results: of it.
-        answers: all of them.
-        to: where it is delivered.
+        request: Evaluation that was requested.
+        folder: Folder of the evaluation, its files written.
+        results: Results of the evaluation.
+        answers: All answers of the evaluation.
+        to: Destination of the record.
 
     """
     write_atomically(folder.shown_answers, json.dumps(_select_shown_answers(request, answers), ensure_ascii=False))
@@ -72,10 +72,10 @@ def publish_evaluation(
 def _list_mlflow_parameters(request: EvaluationRequest) -> dict[str, str]:
     settings = {
         f"policy/{each.name}": f"{each.settings['init_args'].get('path', 'tiny')}, {each.adapter or 'no adapter'}"
-        for each in request.contestants
+        for each in request.policies
     }
     tasks = {f"task/{each.name}": f"{each.file}, {each.size} questions" for each in request.sets}
-    return {**settings, **tasks, "completions": request.drawing.description, "margin": str(request.margin)}
+    return {**settings, **tasks, "completions": request.sampling.description, "margin": str(request.margin)}
 
 
 def _collect_mlflow_metrics(results: EvaluationResults) -> dict[str, float]:

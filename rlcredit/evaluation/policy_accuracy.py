@@ -1,4 +1,4 @@
-"""From the answers of one policy to one task: votes, accuracy per question, and means with intervals."""
+"""The accuracy of one policy on one task: votes, accuracy per question, and means with intervals."""
 
 import re
 from collections import Counter
@@ -19,14 +19,14 @@ RIGHT = Verdict.RIGHT.name.lower()
 
 
 def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[int, ...]]:
-    r"""Count the votes of completions of one question.
+    r"""Count the votes of a question's completions.
 
     All right answers are one vote: to the verifier they equal one reference. Where a question has several right answers
     (``countdown``), they count together, and a vote is right more often than one by name. Wrong answers are the same if
     their texts are, or if both are numbers of one value: 0.5, 1/2 and \frac{1}{2}. Without an answer there is no vote.
 
     Args:
-        answers: with ``verdict`` and ``answer``.
+        answers: Answers with ``verdict`` and ``answer``.
 
     Returns:
         Votes for the right answer, and for each of the others, most first.
@@ -43,7 +43,7 @@ def count_answer_votes(answers: Sequence[dict[str, Any]]) -> tuple[int, tuple[in
 
 
 def _make_vote_key(answer: str) -> Hashable:
-    """Return what is equal for answers that say the same."""
+    """Return a key that is equal for answers with the same meaning."""
     value = read_rational(answer)
     return re.sub(r"\s+|\$", "", answer).casefold() if value is None else value
 
@@ -54,13 +54,13 @@ FIRST = "pass_at_1"
 
 @dataclass(frozen=True)
 class PolicyAccuracy:
-    """What one policy has shown on one task.
+    """Accuracy of one policy on one task.
 
     Args:
-        accuracy: per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
-        means: of completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were ``truncated``,
-            ``unjudged``, or had ``no_answer`` where the task tells.
-        curve: pass@k for every k from 1 to the largest that was asked for.
+        accuracy: Accuracy per question, by name: ``pass_at_k``, and ``maj_at_k`` from 4 on, each of shape ``(Q,)``.
+        means: Means over completions: ``tokens``, ``entropy`` (per token, nats), and the shares that were
+            ``truncated``, ``unjudged``, or had ``no_answer`` where the task tells.
+        curve: Value of pass@k for every k from 1 to the largest requested.
 
     """
 
@@ -73,7 +73,7 @@ class PolicyAccuracy:
         return float(self.accuracy[name].mean())
 
     def interval(self, name: str) -> Interval:
-        """Return where it would lie for other questions of the kind, in 95 % of cases."""
+        """Return the 95 % interval of an accuracy for new questions of the same kind."""
         return share_interval(self.accuracy[name])
 
     def to_dict(self) -> dict[str, Any]:
@@ -87,12 +87,12 @@ class PolicyAccuracy:
 
 
 def measure_policy_accuracy(answers: Sequence[Answer], completions: int, ks: Sequence[int]) -> PolicyAccuracy:
-    """Score answers; what could not be judged is not right, as in validation.
+    """Compute accuracies from answers; an answer that could not be judged counts as wrong, as in validation.
 
     Args:
-        answers: those of a question together, n each.
-        completions: n.
-        ks: of pass@k and maj@k, each at most n.
+        answers: Answers, those of a question together, n each.
+        completions: Completions per question, n.
+        ks: Values of k in pass@k and maj@k, each at most n.
 
     """
     counted = [

@@ -1,4 +1,4 @@
-"""Policies against the first of them, paired by question."""
+"""Comparisons of policies with the first of them, paired by question."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,16 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class PolicyComparison:
-    """What the same questions say of two policies.
+    """Comparison of two policies on the same questions.
 
     Args:
-        task: whose questions.
-        policy: that is compared.
-        baseline: with which.
-        differences: of every accuracy, policy minus baseline, with Student's interval over questions.
-        p: of no difference of pass@1, corrected by Holm for all comparisons of the evaluation.
-        p_equivalence: of one beyond the margin, likewise.
-        verdict: in words.
+        task: Name of the task that asked the questions.
+        policy: Name of the policy that is compared.
+        baseline: Name of the policy that it is compared with.
+        differences: Difference of every accuracy, policy minus baseline, with Student's interval over questions.
+        p: P-value of no difference in pass@1, corrected by Holm for all comparisons of the evaluation.
+        p_equivalence: P-value of a difference in pass@1 beyond the margin, corrected in the same way.
+        verdict: Conclusion in words.
 
     """
 
@@ -47,7 +47,7 @@ class PolicyComparison:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the comparison for JSON."""
         differences = {
             name: {"mean": test.difference, "low": test.interval.low, "high": test.interval.high}
             for name, test in self.differences.items()
@@ -62,9 +62,9 @@ def compare_policies(
     """Compare every policy with the first on every task.
 
     Args:
-        measured: by policy and task, on the same questions.
-        policies: the first is the baseline.
-        margin: difference of pass@1 that would not matter, in proportions.
+        measured: Accuracy by policy and task, on the same questions.
+        policies: Names of the policies; the first is the baseline.
+        margin: Difference of pass@1 that would not matter, in proportions.
 
     """
     first, *others = policies
@@ -90,7 +90,7 @@ def compare_policies(
 
 
 def _test_paired_differences(values: NDArray[np.float64]) -> TTest:
-    """Return the paired test; of differences that are all alike an exact one, since Student's would know no doubt.
+    """Return the paired test; where all differences are equal an exact one, since Student's would have no error.
 
     If more than a share x of all questions had another difference, n questions without one would come with a chance
     below ``(1 - x) ** n``. A question is taken to move the mean by one at most.
@@ -104,7 +104,7 @@ def _test_paired_differences(values: NDArray[np.float64]) -> TTest:
 
 
 def _paired_equivalence_p(test: TTest, margin: float) -> float:
-    """Return the chance of such differences if the true one lay beyond the margin.
+    """Return the p-value of such differences if the true one lay beyond the margin.
 
     Differences that are all equal are bounded as in :func:`_test_paired_differences`.
     """
@@ -114,7 +114,7 @@ def _paired_equivalence_p(test: TTest, margin: float) -> float:
 
 
 def _questions_to_decide(margin: float, level: float) -> int:
-    """Return how many questions without a difference show that there is none beyond the margin."""
+    """Return how many questions without any difference show that there is none beyond the margin."""
     return math.ceil(math.log(level) / math.log1p(-margin))
 
 

@@ -1,4 +1,4 @@
-"""What is asked: the held-out questions of a task file."""
+"""The held-out questions of task files that an evaluation asks."""
 
 import hashlib
 import json
@@ -20,13 +20,13 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Some held-out questions.
+    """A set of held-out questions.
 
     Args:
-        name: of the task file.
-        file: the task file.
-        task: that has read its questions; it judges their answers.
-        size: questions that are asked, the first of the held-out ones.
+        name: Name of the task file.
+        file: Path of the task file.
+        task: Task that has read its questions; it judges their answers.
+        size: Number of questions asked, the first of the held-out ones.
 
     """
 
@@ -36,7 +36,7 @@ class QuestionSet:
     size: int
 
     def identity(self) -> dict[str, Any]:
-        """Return what tells it from every other: digests of the file and of the questions as they are asked."""
+        """Return what distinguishes it from other sets: hashes of the file and of the questions as asked."""
         prompts = self.task.held_out_prompts(0, self.size)
         asked = json.dumps([prompts.questions, [example.reference for example in prompts.examples]], ensure_ascii=False)
         return {
@@ -47,7 +47,7 @@ class QuestionSet:
         }
 
     def _verifier_identity(self, examples: Sequence[Example]) -> dict[str, str]:
-        """Return digests of a verifier of one's own and of what it is given beside the answer; nothing without one."""
+        """Return hashes of a user's verifier and of its inputs beside the answer; nothing without one."""
         own = self.task.own
         if own is None:
             return {}
@@ -62,9 +62,9 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
     """Read a task file and its held-out questions.
 
     Args:
-        file: see :func:`~rlcredit.tasks.task_files.read_task`.
-        questions: how many are asked, or ``all``; as many as the task holds out if None.
-        unsafe: judge also where the system cannot lock the processes that do.
+        file: Task file, see :func:`~rlcredit.tasks.task_files.read_task`.
+        questions: Number of questions asked, or ``all``; as many as the task holds out if None.
+        unsafe: Whether to judge even where the system cannot lock the processes that do.
 
     Raises:
         ValueError: with the file and the repair.
@@ -84,7 +84,7 @@ def read_question_set(file: Path, questions: int | str | None = None, unsafe: bo
         raise ValueError(f"{file}: {error}") from None
     size = len(task.held_out_set)
     if isinstance(questions, int) and size < questions:
-        raise ValueError(f"--questions: {name} holds out {size} questions, not {questions}. Say --questions all.")
+        raise ValueError(f"--questions: {name} holds out only {size} questions, not {questions}. Say --questions all.")
     if size < 2:
-        raise ValueError(f"{file}: {size} held-out questions; an interval needs at least two.")
+        raise ValueError(f"{file}: an interval needs at least two held-out questions, got {size}.")
     return QuestionSet(name, file, task, questions if isinstance(questions, int) else size)

@@ -1,4 +1,4 @@
-"""From the answers in a folder to its files: every number as JSON, tables as Markdown, answers one a line."""
+"""The result files of an evaluation: numbers as JSON, tables as Markdown, answers one per line."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from rlcredit.evaluation.policy_comparison import PolicyComparison, compare_poli
 
 
 class EvaluationResults(NamedTuple):
-    """What an evaluation has found."""
+    """Results of an evaluation."""
 
     measured: Mapping[PolicyTask, PolicyAccuracy]
     compared: Sequence[PolicyComparison]
@@ -23,25 +23,23 @@ class EvaluationResults(NamedTuple):
 def compute_evaluation_results(
     request: EvaluationRequest, answers: Mapping[PolicyTask, Sequence[Answer]]
 ) -> EvaluationResults:
-    """Score all answers and compare the policies.
+    """Compute all accuracies and compare the policies.
 
     Args:
-        request: that has been asked.
-        answers: all of them.
+        request: Evaluation that was requested.
+        answers: All answers of the evaluation.
 
     """
-    drawing = request.drawing
-    policies = [contestant.name for contestant in request.contestants]
+    sampling = request.sampling
+    names = [policy.name for policy in request.policies]
     measured = {
         PolicyTask(name, each.name): measure_policy_accuracy(
-            answers[PolicyTask(name, each.name)], drawing.completions, drawing.ks
+            answers[PolicyTask(name, each.name)], sampling.completions, sampling.ks
         )
         for each in request.sets
-        for name in policies
+        for name in names
     }
-    return EvaluationResults(
-        measured, compare_policies(measured, policies, request.margin) if len(policies) > 1 else []
-    )
+    return EvaluationResults(measured, compare_policies(measured, names, request.margin) if len(names) > 1 else [])
 
 
 def write_evaluation_files(
@@ -54,11 +52,11 @@ def write_evaluation_files(
     """Write the files of a finished evaluation.
 
     Args:
-        request: that has been asked.
-        folder: of it.
-        results: of it.
-        answers: all of them.
-        versions: of the code.
+        request: Evaluation that was requested.
+        folder: Folder of the evaluation.
+        results: Results of the evaluation.
+        answers: All answers of the evaluation.
+        versions: Versions of the code and its libraries.
 
     """
     tasks = {
@@ -69,7 +67,7 @@ def write_evaluation_files(
         "results": tasks,
         "comparisons": [each.to_dict() for each in results.compared],
         "margin": request.margin,
-        "drawing": asdict(request.drawing),
+        "drawing": asdict(request.sampling),
         "settings": request.settings(),
         "versions": dict(versions),
     }
@@ -85,15 +83,15 @@ def iterate_answer_rows(
     """Yield every answer with its policy, its question as the policy read it, and the reference.
 
     Args:
-        request: that has been asked.
-        answers: all of them.
+        request: Evaluation that was requested.
+        answers: All answers of the evaluation.
 
     """
     for each in request.sets:
         prompts = each.task.held_out_prompts(0, each.size)
         asked = dict(zip(prompts.numbers, zip(prompts.questions, prompts.examples, strict=True), strict=True))
-        for contestant in request.contestants:
-            for answer in answers[PolicyTask(contestant.name, each.name)]:
+        for policy in request.policies:
+            for answer in answers[PolicyTask(policy.name, each.name)]:
                 prompt, example = asked[answer["question"]]
-                said = {"policy": contestant.name, "task": each.name, "prompt": prompt, "reference": example.reference}
+                said = {"policy": policy.name, "task": each.name, "prompt": prompt, "reference": example.reference}
                 yield {**said, **answer}

@@ -1,1 +1,128 @@
-"""Pure formulas on tensors, which every operator is made of; imports torch and nothing else."""
+"""Pure formulas on tensors, which every operator is made of; they import torch and nothing else.
+
+Each is imported from here, ``from rlcredit.formulas import masked_mean``, or from its own module. The package imports
+a module, and torch, when a formula is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlcredit.formulas.gates import AdaptiveEta, gate_statistics
+    from rlcredit.formulas.gradient_vectors import gram_matrix, inner_product, vector_agreement
+    from rlcredit.formulas.groups import (
+        group_deviations,
+        group_imputed_values,
+        group_standardized,
+        group_std,
+        judged_counts,
+        unanimous_groups,
+    )
+    from rlcredit.formulas.masked import (
+        completion_normalized,
+        masked_correlation,
+        masked_mean,
+        masked_median,
+        masked_quantiles,
+        masked_sum,
+        masked_topk,
+        masked_var,
+        variance_within_between,
+    )
+    from rlcredit.formulas.outcome_sets import outcome_normalized, shaped_rewards
+    from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
+    from rlcredit.formulas.ramps import linear_ramp
+    from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
+    from rlcredit.formulas.segments import segment_differences, segment_starts, sentence_starts
+    from rlcredit.formulas.spans import (
+        mask_from_spans,
+        phrase_plan_mask,
+        phrase_spans,
+        plan_coverage,
+        plan_mask_from_spans,
+    )
+    from rlcredit.formulas.uncertainty import (
+        logprobs_and_entropy,
+        predictive_variance,
+        scores_from_hidden,
+        squared_score_norm,
+        surprisal,
+        tempered_logits,
+        token_odds,
+    )
+
+__all__ = [
+    "AdaptiveEta",
+    "completion_normalized",
+    "gate_statistics",
+    "gram_matrix",
+    "group_deviations",
+    "group_imputed_values",
+    "group_standardized",
+    "group_std",
+    "high_entropy_mask",
+    "inner_product",
+    "judged_counts",
+    "kept_token_share",
+    "linear_ramp",
+    "logprobs_and_entropy",
+    "mask_from_spans",
+    "masked_correlation",
+    "masked_mean",
+    "masked_median",
+    "masked_quantiles",
+    "masked_sum",
+    "masked_topk",
+    "masked_var",
+    "mutual_information",
+    "outcome_normalized",
+    "phrase_plan_mask",
+    "phrase_spans",
+    "plan_coverage",
+    "plan_mask_from_spans",
+    "predictive_variance",
+    "quadrant_masks",
+    "scope_count",
+    "scores_from_hidden",
+    "segment_differences",
+    "segment_starts",
+    "sentence_starts",
+    "shaped_rewards",
+    "squared_score_norm",
+    "surprisal",
+    "tempered_logits",
+    "token_odds",
+    "top_share_mask",
+    "unanimous_groups",
+    "variance_within_between",
+    "vector_agreement",
+]
+
+_MODULES = (
+    "gates",
+    "gradient_vectors",
+    "groups",
+    "masked",
+    "outcome_sets",
+    "quadrants",
+    "ramps",
+    "scopes",
+    "segments",
+    "spans",
+    "uncertainty",
+)
+"""Modules of formulas; the others hold checks, and what processes exchange."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import the formula of a name when it is first used."""
+    for module in _MODULES if name in __all__ else ():
+        found = vars(importlib.import_module(f"{__name__}.{module}")).get(name)
+        if found is not None and found.__module__ == f"{__name__}.{module}":
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what is public, for completion in an editor or a notebook."""
+    return sorted({*globals(), *__all__})

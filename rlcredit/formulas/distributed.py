@@ -31,8 +31,8 @@ def is_set_anywhere(flag: bool, device: torch.device) -> bool:
     """Whether the flag is set in any process; every process must call it.
 
     Args:
-        flag: of this process.
-        device: on which processes exchange tensors.
+        flag: Flag of this process.
+        device: Device on which processes exchange tensors.
 
     """
     return bool(sum_over_processes(torch.tensor(int(flag), device=device))) if has_other_processes() else flag
@@ -42,7 +42,7 @@ def share_first_value(value: Any) -> Any:
     """Return the first value over the processes that is not None, or None; all must call it, and it is slow.
 
     Args:
-        value: of this process; anything that can be pickled, or None.
+        value: Value of this process; anything that can be pickled, or None.
 
     """
     if not has_other_processes():
@@ -56,8 +56,8 @@ def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and population variance over the true positions of all processes, float64; zeros if there are none.
 
     Args:
-        values: any shape.
-        mask: boolean, same shape.
+        values: Values, any shape.
+        mask: Boolean mask, same shape.
 
     Example:
         >>> pooled_mean_var(torch.tensor([1.0, 3.0]), torch.tensor([True, True]))
@@ -74,7 +74,7 @@ def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     """Return the values of all processes, in the order of their ranks, and where one's own lie among them.
 
     Args:
-        values: shape ``(N,)``; N may differ between processes.
+        values: Values of this process, shape ``(N,)``; N may differ between processes.
 
     """
     if not has_other_processes():

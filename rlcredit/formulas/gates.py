@@ -25,10 +25,10 @@ class AdaptiveEta:
     .. math:: \eta = \operatorname{quantile}_{share}(|\chi|) / \ln 1.5, \qquad \sigma(\chi / \eta) \in [0.4, 0.6]
 
     Args:
-        share: of the tokens that have an advantage, in (0, 1).
-        decay: of the moving average over steps, in [0, 1).
-        low: smallest eta of a batch.
-        high: largest; also used until some batch has an advantage.
+        share: Share of the tokens with an advantage whose gate should be neutral, in (0, 1).
+        decay: Decay of the moving average over steps, in [0, 1).
+        low: Smallest eta of a batch.
+        high: Largest eta of a batch; also used until some batch has an advantage.
 
     """
 
@@ -46,9 +46,9 @@ class AdaptiveEta:
         r"""Return the next value of the moving average, which a batch without any advantage leaves where it is.
 
         Args:
-            before: its last value; None before the first.
+            before: Eta of the step before; None before the first.
             delight: :math:`\chi`, advantage times surprisal, shape ``(B, T)``.
-            credited: tokens that have an advantage, shape ``(B, T)``; those of all processes count.
+            credited: Tokens that have an advantage, shape ``(B, T)``; those of all processes count.
 
         """
         sizes = gather_over_processes(delight.abs()[credited])[0].sort().values
@@ -67,10 +67,10 @@ def gate_statistics(gate: Tensor, weights: Tensor, advantages: Tensor, mask: Ten
     """Describe a gate over the tokens that have credit; means over no tokens are one half, the neutral value.
 
     Args:
-        gate: in [0, 1], shape ``(B, T)``.
-        weights: what the gate made of the credit, shape ``(B, T)``.
-        advantages: before the gate, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        gate: Gate of each token in [0, 1], shape ``(B, T)``.
+        weights: Factor by which the gate multiplied the credit, shape ``(B, T)``.
+        advantages: Advantages before the gate, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Mean, and mean over positive and over negative advantages; shares of suppressed (below 0.2), neutral (0.4 to

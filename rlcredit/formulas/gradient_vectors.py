@@ -22,8 +22,8 @@ def vector_agreement(vector: Vector, reference: Vector) -> dict[str, float]:
     of 17.4 degrees, and 30 % of the vector's length stands at right angles to the other.
 
     Args:
-        vector: what is compared.
-        reference: what it is compared with, of the same parts.
+        vector: Vector that is compared.
+        reference: Vector that it is compared with, of the same parts.
 
     Returns:
         ``cosine``, ``degrees``, ``orthogonal_fraction`` (the sine) and ``norm_ratio`` (``vector`` over

@@ -13,7 +13,7 @@ def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
-        group_size: G.
+        group_size: Completions per prompt, G.
 
     Returns:
         Deviations, zero without a verdict, shape ``(P, G)``; and means of the judged, zero if there are none, shape
@@ -64,9 +64,9 @@ def group_imputed_values(values: Tensor, known: Tensor, group_size: int) -> Tens
     """Replace unknown values by the mean of the known values of their group.
 
     Args:
-        values: shape ``(B,)``, groups of ``group_size`` neighbours.
-        known: shape ``(B,)`` bool.
-        group_size: G.
+        values: Value of each completion, shape ``(B,)``, groups of ``group_size`` neighbours.
+        known: True where the value is known, shape ``(B,)`` bool.
+        group_size: Completions per prompt, G.
 
     Returns:
         Shape ``(B,)``; zero in a group in which none is known.
@@ -86,7 +86,7 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
 
     Args:
         verdicts: 1 for right, 0 for wrong, anything else for neither, shape ``(B,)``.
-        group_size: G.
+        group_size: Completions per prompt, G.
 
     Returns:
         Two of shape ``(P,)`` bool; a group without any verdict is in neither.
@@ -106,9 +106,9 @@ def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:
     """Standardise over all tokens of each group, with the population deviation.
 
     Args:
-        values: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
+        values: One value per token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
 
     Returns:
         Shape ``(B, T)``; zero where a group's values do not vary, and outside the mask.

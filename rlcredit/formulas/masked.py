@@ -13,10 +13,10 @@ def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
     """Sum ``values`` where ``mask`` is true.
 
     Args:
-        values: any shape; NaN or infinity under a false position is ignored.
-        mask: boolean, same shape.
-        dim: the dimension to reduce; all of them if None.
-        keepdim: keep the reduced dimension with size one; needs ``dim``.
+        values: Values of any shape; NaN or infinity under a false position is ignored.
+        mask: Boolean mask, same shape.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> import torch
@@ -32,10 +32,10 @@ def masked_mean(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: b
     """Average ``values`` where ``mask`` is true; zero where no position is.
 
     Args:
-        values: any shape.
-        mask: boolean, same shape.
-        dim: the dimension to reduce; all of them if None.
-        keepdim: keep the reduced dimension with size one; needs ``dim``.
+        values: Values, any shape.
+        mask: Boolean mask, same shape.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> import torch
@@ -51,10 +51,10 @@ def masked_var(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bo
     """Return the population variance of ``values`` where ``mask`` is true; zero where no position is.
 
     Args:
-        values: any shape.
-        mask: boolean, same shape.
-        dim: the dimension to reduce; all of them if None.
-        keepdim: keep the reduced dimension with size one; needs ``dim``.
+        values: Values, any shape.
+        mask: Boolean mask, same shape.
+        dim: Dimension to reduce; all of them if None.
+        keepdim: Whether to keep the reduced dimension with size one; needs ``dim``.
 
     Example:
         >>> masked_var(torch.tensor([1.0, 3.0, 9.0]), torch.tensor([True, True, False]))
@@ -69,8 +69,8 @@ def variance_within_between(values: Tensor, mask: Tensor) -> tuple[Tensor, Tenso
     """Split the variance over tokens into that inside completions and that between their means; the sum is the whole.
 
     Args:
-        values: shape ``(B, T)``.
-        mask: boolean, same shape.
+        values: One value per token, shape ``(B, T)``.
+        mask: Boolean mask, same shape.
 
     Returns:
         Within and between, completions counted by their tokens.
@@ -88,8 +88,8 @@ def masked_median(values: Tensor, mask: Tensor) -> Tensor:
     """Return the median of each row where ``mask`` is true, shape ``(..., 1)``; zero where no position is.
 
     Args:
-        values: shape ``(..., T)``.
-        mask: boolean, same shape.
+        values: Values, shape ``(..., T)``.
+        mask: Boolean mask, same shape.
 
     Example:
         >>> masked_median(torch.tensor([[4.0, 1.0, 2.0, 99.0]]), torch.tensor([[True, True, True, False]]))
@@ -106,9 +106,9 @@ def masked_correlation(values: Tensor, others: Tensor, mask: Tensor) -> Tensor:
     """Return Pearson's correlation where ``mask`` is true; zero where one of the two does not vary.
 
     Args:
-        values: any shape.
-        others: same shape.
-        mask: boolean, same shape.
+        values: Values, any shape.
+        others: Other values, same shape.
+        mask: Boolean mask, same shape.
 
     Example:
         >>> masked_correlation(torch.tensor([1.0, 2.0]), torch.tensor([5.0, 1.0]), torch.tensor([True, True]))
@@ -126,10 +126,10 @@ def masked_topk(values: Tensor, mask: Tensor, share: float, keep_ties: bool = Fa
     Among equal values the first win. A threshold at the quantile would keep them all, however many there are.
 
     Args:
-        values: shape ``(..., T)``, finite where ``mask`` is true.
-        mask: boolean, same shape.
-        share: in [0, 1].
-        keep_ties: also mark whatever equals the smallest value marked, as a threshold would.
+        values: Values, shape ``(..., T)``, finite where ``mask`` is true.
+        mask: Boolean mask, same shape.
+        share: Share of each row's true positions that is marked, in [0, 1].
+        keep_ties: Whether to mark also whatever equals the smallest value marked, as a threshold would.
 
     Returns:
         Boolean, same shape; false wherever ``mask`` is.
@@ -162,9 +162,9 @@ def masked_quantiles(values: Tensor, mask: Tensor, quantiles: list[float]) -> li
     Sorting, unlike :func:`torch.quantile`, has no limit on the number of values.
 
     Args:
-        values: any shape.
-        mask: boolean, same shape, true somewhere.
-        quantiles: numbers in [0, 1].
+        values: Values, any shape.
+        mask: Boolean, same shape, true somewhere.
+        quantiles: Numbers in [0, 1].
 
     Example:
         >>> import torch
@@ -191,9 +191,9 @@ def completion_normalized(values: Tensor, mask: Tensor, normalization: Normaliza
     are.
 
     Args:
-        values: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        normalization: which of the four.
+        values: One value per token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        normalization: Normalisation, one of the four.
 
     Returns:
         Shape ``(B, T)``.

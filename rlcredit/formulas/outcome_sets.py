@@ -24,12 +24,12 @@ def shaped_rewards(
 
     Args:
         verdicts: 1 for right, 0 for wrong; any other value is in neither set, shape ``(B,)``.
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        group_size: G.
-        base: :math:`\alpha_1`.
-        bonus: :math:`\alpha_2`.
-        floor: smallest entropy that is divided by.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        group_size: Completions per prompt, G.
+        base: Base reward, :math:`\alpha_1`.
+        bonus: Size of the bonus and of the malus, :math:`\alpha_2`.
+        floor: Smallest entropy that is divided by.
 
     Returns:
         Shaped rewards of both sets, shape ``(2, P, G, T)`` float64, and where each is defined.
@@ -52,9 +52,9 @@ def outcome_normalized(shaped: Tensor, members: Tensor, norm_set: NormSet) -> Te
     negative credit. With the other set's tokens counted at zero, signs survive as long as both sets are large.
 
     Args:
-        shaped: as :func:`shaped_rewards` returns it, shape ``(2, P, G, T)``.
-        members: likewise, bool.
-        norm_set: which tokens count.
+        shaped: Rewards as :func:`shaped_rewards` returns them, shape ``(2, P, G, T)``.
+        members: Membership of each token in the two sets, as :func:`shaped_rewards` returns it, bool.
+        norm_set: Tokens that count.
 
     Returns:
         Shape ``(P * G, T)`` float64; zero in neither set, and where nothing varies.

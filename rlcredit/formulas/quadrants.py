@@ -25,12 +25,12 @@ def high_entropy_mask(
     """Mark the tokens at which entropy is high among those of their scope.
 
     Args:
-        entropy: in nats, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        threshold: what high means.
-        scope: among which tokens.
-        group_size: G.
-        share: used by ``top`` only.
+        entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        threshold: What counts as high.
+        scope: Tokens among which values are compared.
+        group_size: Completions per prompt, G.
+        share: Share of the tokens, used by ``top`` only.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -64,9 +64,9 @@ def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadr
     He et al. (2026, arXiv:2604.11056) use the sign of rewards +1 and -1; with a baseline the advantage has that sign.
 
     Args:
-        advantages: shape ``(B, T)``.
-        high: bool, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        high: True where entropy is high, bool, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     """
     positive, negative = mask & (advantages > 0), mask & (advantages < 0)
@@ -79,8 +79,8 @@ def mutual_information(bins: Tensor, labels: Tensor) -> Tensor:
     It is biased upwards, more so with fewer samples: compare it with that of shuffled labels.
 
     Args:
-        bins: integers from zero, shape ``(N,)``.
-        labels: integers from zero, shape ``(N,)``.
+        bins: Bin of each sample, integers from zero, shape ``(N,)``.
+        labels: Label of each sample, integers from zero, shape ``(N,)``.
 
     Example:
         >>> bins, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 1])

@@ -10,9 +10,9 @@ def linear_ramp(step: int, delay: int, steps: int) -> float:
     of 100 steps the last is number 99, and with delay 5 and steps 100 it sees 0.94.
 
     Args:
-        step: optimizer steps taken.
-        delay: the last step that sees zero.
-        steps: length of the rise, at least 1.
+        step: Optimizer steps taken.
+        delay: Last step at which the ramp is zero.
+        steps: Length of the rise, at least 1.
 
     Example:
         >>> [linear_ramp(step, delay=5, steps=100) for step in (0, 5, 6, 50, 99, 105, 200)]

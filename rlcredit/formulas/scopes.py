@@ -19,12 +19,12 @@ def top_share_mask(
     """Mark the share of tokens with the largest values inside each scope; see :func:`masked_topk`.
 
     Args:
-        values: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        share: in [0, 1].
-        scope: among which tokens.
-        group_size: G; used by the scope ``group`` only.
-        keep_ties: also mark whatever equals the smallest value marked.
+        values: One value per token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        share: Share of the tokens of each scope that is marked, in [0, 1].
+        scope: Tokens among which values are compared.
+        group_size: Completions per prompt G; used by the scope ``group`` only.
+        keep_ties: Whether to mark also whatever equals the smallest value marked.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -48,10 +48,10 @@ def kept_token_share(kept: Tensor, mask: Tensor, scope: Scope, group_size: int) 
     """Return which share of its scope's tokens is kept, for every token.
 
     Args:
-        kept: boolean, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        scope: over which tokens.
-        group_size: G; used by the scope ``group`` only.
+        kept: True on tokens that are kept, boolean, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        scope: Tokens over which the share is taken.
+        group_size: Completions per prompt G; used by the scope ``group`` only.
 
     Returns:
         Shape ``(B, 1)``; one where the scope has no tokens or keeps none.

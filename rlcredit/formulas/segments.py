@@ -22,7 +22,7 @@ def sentence_starts(tokens: Sequence[str]) -> list[int]:
     r"""Return the tokens that hold the first character of a sentence.
 
     Args:
-        tokens: decoded pieces; joined, they are the text.
+        tokens: Decoded pieces; joined, they are the text.
 
     Example:
         >>> sentence_starts(["So", " 1.5", ". ", "Wait", "\n", "no", "!"])
@@ -38,10 +38,10 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Ten
     """Mark the first token of every segment.
 
     Args:
-        tokens: decoded pieces of each completion; used by sentences only.
-        plan_mask: true on planning tokens, shape ``(B, T)``; used by phrases only.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        cuts: what a segment is.
+        tokens: Decoded pieces of each completion; used by sentences only.
+        plan_mask: True on planning tokens, shape ``(B, T)``; used by phrases only.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        cuts: Kind of segment.
 
     Returns:
         Boolean, shape ``(B, T)``; true on the first token of every completion, false outside the mask.
@@ -63,10 +63,10 @@ def segment_differences(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
     r"""Give every token what its segment is worth, :math:`V_{end} - V_{start}`.
 
     Args:
-        values: of prefixes, shape ``(B, T + 1)``: of the first t tokens at t, and from the end of a completion on that
-            of the whole; only those before a segment matter otherwise.
-        starts: true on the first token of every segment, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        values: Values of prefixes, shape ``(B, T + 1)``: at t that of the first t tokens, and from the end of a
+            completion on that of the whole; only those before a segment matter otherwise.
+        starts: True on the first token of every segment, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Shape ``(B, T)``, zero outside the mask.

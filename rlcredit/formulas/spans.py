@@ -36,8 +36,8 @@ def phrase_spans(text: str, phrases: Iterable[str]) -> list[Span]:
     Straight and curly apostrophes are one; commas, hyphens, dots and line breaks may stand where a phrase has a space.
 
     Args:
-        text: of a completion.
-        phrases: words separated by spaces, apostrophes straight.
+        text: Text of a completion.
+        phrases: Phrases, each words separated by spaces, apostrophes straight.
 
     Returns:
         Spans in order; those that overlap are joined.
@@ -64,8 +64,8 @@ def mask_from_spans(tokens: Sequence[str], spans: Iterable[Span]) -> Tensor:
     not before or after it.
 
     Args:
-        tokens: decoded pieces; joined, they are the text.
-        spans: of the text; they may overlap.
+        tokens: Decoded pieces; joined, they are the text.
+        spans: Spans of the text; they may overlap.
 
     Returns:
         Boolean, shape ``(len(tokens),)``.
@@ -87,9 +87,9 @@ def plan_mask_from_spans(rows: Sequence[Sequence[str]], spans: Iterable[Iterable
     """Apply :func:`mask_from_spans` to a batch.
 
     Args:
-        rows: decoded pieces of each completion.
-        spans: of each completion.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        rows: Decoded pieces of each completion.
+        spans: Spans of each completion's text.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Boolean, shape ``(B, T)``, on the device of ``mask``; false outside it.
@@ -111,8 +111,8 @@ def plan_coverage(plan_mask: Tensor, mask: Tensor) -> dict[str, Tensor]:
     """Return the share of tokens that are planning, and the share of completions that hold any.
 
     Args:
-        plan_mask: true on planning tokens, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        plan_mask: True on planning tokens, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     """
     return {

@@ -42,7 +42,7 @@ def token_odds(logprobs: Tensor) -> Tensor:
     r"""Return :math:`\pi / (1 - \pi)` of the sampled token, zero where it was certain.
 
     Args:
-        logprobs: of the sampled token, any shape.
+        logprobs: Log-probability of the sampled token, any shape.
 
     Returns:
         At most one million, same shape, float64.
@@ -62,8 +62,8 @@ def squared_score_norm(logprobs: Tensor, sum_pi_squared: Tensor) -> Tensor:
     .. math:: \sum_v \bigl(1[v = o] - \pi(v)\bigr)^2 = 1 - 2 \pi(o) + \textstyle\sum_v \pi(v)^2
 
     Args:
-        logprobs: of the sampled token, any shape.
-        sum_pi_squared: of the distribution it was drawn from, same shape.
+        logprobs: Log-probability of the sampled token, any shape.
+        sum_pi_squared: Sum of squared probabilities of the distribution the token was drawn from, same shape.
 
     Returns:
         Non-negative, same shape.
@@ -82,8 +82,8 @@ def logprobs_and_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tenso
     .. math:: \log \pi(o) = z_o - \mathrm{lse}(z), \qquad H = -\sum_i p_i \log p_i \ge 0
 
     Args:
-        logits: of the distribution meant, temperature already applied, shape ``(..., V)``.
-        targets: token ids, shape ``(...)``.
+        logits: Logits of the distribution meant, temperature already applied, shape ``(..., V)``.
+        targets: Token ids, shape ``(...)``.
 
     Returns:
         Log-probability of the targets and Shannon entropy over the whole vocabulary, in nats, float32, shape ``(...)``.
@@ -106,9 +106,9 @@ def tempered_logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tenso
     The product is taken in the precision of the weights, inside autocast or not, so that both see one distribution.
 
     Args:
-        hidden: last hidden states, shape ``(N, D)``.
-        weight: output embedding, shape ``(V, D)``.
-        temperature: T.
+        hidden: Last hidden states, shape ``(N, D)``.
+        weight: Output embedding, shape ``(V, D)``.
+        temperature: Temperature T by which logits are divided.
 
     Returns:
         Shape ``(N, V)`` float32.
@@ -186,11 +186,11 @@ def scores_from_hidden(
     small one is kept), with :math:`\partial H / \partial z_i = -p_i (\log p_i + H)`.
 
     Args:
-        hidden: last hidden states, shape ``(N, D)``.
-        weight: output embedding, shape ``(V, D)``.
-        targets: token ids, shape ``(N,)``.
-        temperature: T; logits are divided by it.
-        chunk: positions whose logits exist at one time; as many as fit into :data:`BYTES` if None. It changes memory,
+        hidden: Last hidden states, shape ``(N, D)``.
+        weight: Output embedding, shape ``(V, D)``.
+        targets: Token ids, shape ``(N,)``.
+        temperature: Temperature T by which logits are divided.
+        chunk: Positions whose logits exist at one time; as many as fit into :data:`BYTES` if None. It changes memory,
             not results.
 
     Returns:

@@ -21,10 +21,10 @@ def token_weights(mask: Tensor, denominator: Denominator, constant: int | None =
     the mean count per process is the one to divide by.
 
     Args:
-        mask: true on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too, and so do rows without
+        mask: True on sampled tokens, shape ``(B, T)``; tokens whose advantage is zero count too, and so do rows without
             any token. Rows of completions that were not judged are not among the B.
-        denominator: which of the three.
-        constant: C, used by ``constant`` only.
+        denominator: Denominator, one of the three.
+        constant: Number c of tokens per completion, used by ``constant`` only.
 
     Returns:
         Weights, float32, shape ``(B, T)``, zero outside the mask.
@@ -58,8 +58,8 @@ class PolicyLoss(torch.nn.Module, ABC):
     are scored too, because their gradient or their statistics count.
 
     Args:
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``; see :func:`token_weights`.
-        constant: tokens per completion that ``constant`` divides by, usually ``sampling.max_tokens``; else None.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``; see :func:`token_weights`.
+        constant: Tokens per completion that ``constant`` divides by, usually ``sampling.max_tokens``; else None.
 
     """
 
@@ -92,11 +92,11 @@ class PolicyLoss(torch.nn.Module, ABC):
         """Return the loss, a scalar: minus the averaged objective.
 
         Args:
-            logprobs: log pi of the sampled tokens with graph, shape ``(B, T)``.
-            old_logprobs: log pi_old of the same tokens, shape ``(B, T)``.
-            advantages: shape ``(B, T)``.
-            mask: true on sampled tokens, shape ``(B, T)``.
-            facts: those named in ``needs``.
+            logprobs: Log pi of the sampled tokens with graph, shape ``(B, T)``.
+            old_logprobs: Log pi_old of the same tokens, shape ``(B, T)``.
+            advantages: Advantage of each token, shape ``(B, T)``.
+            mask: True on sampled tokens, shape ``(B, T)``.
+            facts: Facts of the rollout named in ``needs``.
 
         """
         return -self.token_average(self.objective(logprobs, old_logprobs, advantages, mask, **facts), mask)
@@ -118,9 +118,9 @@ class AddedTerm(PolicyLoss, every_row=True):
     """Maximise a loss's objective plus ``beta`` times a term of one's own, averaged as the loss is.
 
     Args:
-        loss: what the term is added to.
-        beta: strength; 0 leaves the loss as it is, and asks for nothing that only the term needs.
-        harm: what a negative strength would do, for the error.
+        loss: Loss that the term is added to.
+        beta: Strength of the term; 0 leaves the loss as it is, and asks for nothing that only the term needs.
+        harm: Harm that a negative strength would do, for the error.
 
     """
 
@@ -175,8 +175,8 @@ def credited_ratio(log_ratio: Tensor, advantages: Tensor) -> Tensor:
     """Return the ratio where there is credit and one elsewhere, so that a token without credit never overflows.
 
     Args:
-        log_ratio: log pi - log pi_old, zero outside the mask, shape ``(B, T)``.
-        advantages: shape ``(B, T)``.
+        log_ratio: Log pi - log pi_old, zero outside the mask, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
 
     """
     return log_ratio.where(advantages != 0, 0).exp()

@@ -19,9 +19,9 @@ class CISPO(PolicyLoss):
     gradient of :class:`ImportanceSampling`.
 
     Args:
-        cap: largest weight.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        cap: Largest weight of a token.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

@@ -21,13 +21,13 @@ class ClipCov(ClippedSurrogate, needs="token_uniforms", every_row=True):
     (see :func:`credit_covariance`) that the ratio has not clipped. The defaults are those of the authors' script.
 
     Args:
-        share: of the batch's tokens, at least one while there are candidates.
-        window_low: smallest covariance; infinity keeps every gradient.
-        window_high: largest covariance.
-        low: how far a ratio may fall.
-        high: how far it may rise.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        share: Share of the batch's tokens that is left out, at least one token while there are candidates.
+        window_low: Smallest covariance; infinity keeps every gradient.
+        window_high: Largest covariance.
+        low: How far a ratio may fall below one.
+        high: How far a ratio may rise above one.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

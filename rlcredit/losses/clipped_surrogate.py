@@ -24,11 +24,11 @@ def clipped_surrogate(
     likelier than c.
 
     Args:
-        ratio: pi / pi_old, any shape.
-        advantages: same shape.
-        low: how far a ratio may fall; 1 never clips.
-        high: how far it may rise; infinity never clips.
-        dual: c > 1; infinity never clips.
+        ratio: Ratio pi / pi_old, any shape.
+        advantages: Advantages, same shape.
+        low: How far a ratio may fall below one; 1 never clips.
+        high: How far a ratio may rise above one; infinity never clips.
+        dual: Dual bound c > 1; infinity never clips.
 
     Returns:
         Same shape.
@@ -49,11 +49,11 @@ class ClippedSurrogate(PolicyLoss):
     ratio above e^80 counts as e^80 and has no gradient, as float32 holds none beyond e^88.
 
     Args:
-        low: how far a ratio may fall.
-        high: how far it may rise.
-        dual: bound on the ratio of tokens with negative advantage; verl uses 3.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        low: How far a ratio may fall below one.
+        high: How far a ratio may rise above one.
+        dual: Bound on the ratio of tokens with negative advantage; verl uses 3.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

@@ -18,8 +18,8 @@ class EntropyBonus(AddedTerm, needs="entropy_graph"):
     arXiv:1602.01783). Completions without credit have one too.
 
     Args:
-        loss: what the bonus is added to; importance sampling if None.
-        beta: strength per nat; 0 leaves the loss as it is. Mnih et al. use 0.01.
+        loss: Loss that the bonus is added to; importance sampling if None.
+        beta: Strength per nat; 0 leaves the loss as it is. Mnih et al. use 0.01.
 
     """
 

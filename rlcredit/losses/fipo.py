@@ -18,10 +18,10 @@ def future_influence(change: Tensor, mask: Tensor, half_life: float, outlier: fl
         \gamma = 2^{-1/h}
 
     Args:
-        change: log pi - log pi_old, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
-        half_life: h, in tokens.
-        outlier: tokens with a larger ratio do not count.
+        change: Change log pi - log pi_old, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        half_life: Half-life h, in tokens.
+        outlier: Ratio above which tokens do not count.
 
     Returns:
         Shape ``(B, T)``, detached.
@@ -47,15 +47,15 @@ class FIPO(ClippedSurrogate):
     become much likelier is never punished more. In the first update of a rollout the weight is one.
 
     Args:
-        half_life: of the discount, in tokens.
-        weight_low: smallest weight; the one-sided variant is 1 with 1.2.
-        weight_high: largest weight; 1 with ``weight_low`` 1 is the clipped surrogate.
-        outlier: tokens whose ratio is larger do not count in F.
-        safe: above this ratio tokens with negative advantage have weights of at most one.
-        low: how far a ratio may fall.
-        high: how far it may rise.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        half_life: Half-life of the discount, in tokens.
+        weight_low: Smallest weight; the one-sided variant is 1 with 1.2.
+        weight_high: Largest weight; 1 with ``weight_low`` 1 is the clipped surrogate.
+        outlier: Ratio above which tokens do not count in F.
+        safe: Ratio above which tokens with negative advantage have weights of at most one.
+        low: How far a ratio may fall below one.
+        high: How far a ratio may rise above one.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

@@ -17,8 +17,8 @@ def sequence_ratio(log_ratio: Tensor, mask: Tensor) -> Tensor:
     of :math:`s_i` itself.
 
     Args:
-        log_ratio: log pi - log pi_old with graph, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        log_ratio: Log pi - log pi_old with graph, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Shape ``(B, T)``; equal along a completion.
@@ -39,10 +39,10 @@ class GSPO(ClippedSurrogate):
     On policy, and averaged per sequence, the gradient is GRPO's.
 
     Args:
-        low: how far a completion's ratio may fall. The paper uses 3e-4.
-        high: how far it may rise. The paper uses 4e-4.
-        denominator: the paper's is ``sequence``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        low: How far a completion's ratio may fall. The paper uses 3e-4.
+        high: How far a completion's ratio may rise. The paper uses 4e-4.
+        denominator: How tokens are averaged; the paper's is ``sequence``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

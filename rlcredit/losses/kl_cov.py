@@ -19,9 +19,9 @@ def credit_covariance(logprobs: Tensor, advantages: Tensor, mask: Tensor) -> Ten
     likelier, or an unlikely one less likely.
 
     Args:
-        logprobs: shape ``(B, T)``.
-        advantages: shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        logprobs: Log-probability of the sampled token, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Shape ``(B, T)`` float32, detached; zero outside the mask.
@@ -44,10 +44,11 @@ class KLCov(PolicyLoss, needs="update", every_row=True):
     Cui et al. (2025, arXiv:2505.22617). In the first update of a rollout every ratio is one and the term is zero.
 
     Args:
-        beta: strength; 0 is importance sampling. The paper uses 1.
-        share: of the batch's tokens that are penalised, at least one. The paper uses 2e-3 for 7B, 2e-4 for 32B.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        beta: Strength of the penalty; 0 is importance sampling. The paper uses 1.
+        share: Share of the batch's tokens that are penalised, at least one token. The paper uses 2e-3 for 7B, 2e-4 for
+            32B.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

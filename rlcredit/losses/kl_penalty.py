@@ -21,8 +21,8 @@ def kl_estimate(logprobs: Tensor, other: Tensor, estimator: Estimator = "k3") ->
     divergence itself. The plain log-ratio is not offered: as a loss its expected gradient is zero.
 
     Args:
-        logprobs: log pi with graph, any shape.
-        other: same shape.
+        logprobs: Log pi with graph, any shape.
+        other: Log-probability under the other policy, same shape.
         estimator: ``k2`` or ``k3``.
 
     Returns:
@@ -44,8 +44,8 @@ class KLPenalty(AddedTerm, needs="ref_logprobs"):
     """Add ``beta`` times :func:`kl_estimate` to the reference, the adapter switched off; averaged as the loss is.
 
     Args:
-        loss: what is penalised; importance sampling if None.
-        beta: strength; 0 leaves the loss as it is. DeepSeekMath uses 0.04.
+        loss: Loss that the penalty is added to; importance sampling if None.
+        beta: Strength of the penalty; 0 leaves the loss as it is. DeepSeekMath uses 0.04.
         estimator: ``k2`` or ``k3``.
 
     """

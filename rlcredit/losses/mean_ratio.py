@@ -18,10 +18,10 @@ class MeanRatio(ClippedSurrogate):
     token's meets the same ratio. GSPO takes the geometric mean.
 
     Args:
-        low: how far a ratio may fall.
-        high: how far it may rise.
-        denominator: how tokens are averaged: ``token``, ``sequence``, as in the formula, or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        low: How far a ratio may fall below one.
+        high: How far a ratio may rise above one.
+        denominator: How tokens are averaged: ``token``, ``sequence``, as in the formula, or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

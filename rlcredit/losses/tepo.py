@@ -19,9 +19,9 @@ def tepo_mask(advantages: Tensor, entropy_change: Tensor, mask: Tensor) -> Tenso
     .. math:: m_{i,t} = 1[A_{i,t} > 0]\; 1[\Delta H_{i,t} < 0]
 
     Args:
-        advantages: shape ``(B, T)``.
-        entropy_change: entropy now less entropy when sampled, or anything of the same sign, shape ``(B, T)``.
-        mask: true on sampled tokens, shape ``(B, T)``.
+        advantages: Advantage of each token, shape ``(B, T)``.
+        entropy_change: Entropy now less entropy when sampled, or anything of the same sign, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
 
     Returns:
         Boolean, shape ``(B, T)``.
@@ -50,13 +50,13 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
     only has an effect with ``reference: ref``, since the divergence from the sampling policy is zero there as well.
 
     Args:
-        low: how far a completion's ratio may fall.
-        high: how far it may rise.
-        beta: strength of the divergence; 0 leaves the ratio alone.
-        reference: divergence from the policy that sampled, ``old``, or from the reference, ``ref``.
+        low: How far a completion's ratio may fall.
+        high: How far a ratio may rise above one.
+        beta: Strength of the divergence; 0 leaves the ratio alone.
+        reference: Divergence from the policy that sampled, ``old``, or from the reference, ``ref``.
         first_update: ``none``, or ``covariance``.
-        denominator: how tokens are averaged: ``token``, ``sequence`` or ``constant``.
-        constant: tokens per completion that ``constant`` divides by; else None.
+        denominator: How tokens are averaged: ``token``, ``sequence`` or ``constant``.
+        constant: Tokens per completion that ``constant`` divides by; else None.
 
     """
 

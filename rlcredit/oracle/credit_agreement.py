@@ -13,8 +13,8 @@ def signal_rank_correlation(first: Tensor, second: Tensor) -> float:
     """Return Spearman's correlation; zero where one of the two does not vary.
 
     Args:
-        first: shape ``(N,)``.
-        second: shape ``(N,)``.
+        first: Values of one signal, shape ``(N,)``.
+        second: Values of the other signal, shape ``(N,)``.
 
     Example:
         >>> import torch
@@ -34,8 +34,8 @@ def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
     """Return the chance that a positive scores higher than a negative, ties counting half; one half without either.
 
     Args:
-        scores: shape ``(N,)``.
-        positive: shape ``(N,)`` bool.
+        scores: Score of each sample, shape ``(N,)``.
+        positive: True on positive samples, shape ``(N,)`` bool.
 
     Example:
         >>> import torch
@@ -59,9 +59,9 @@ def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
     ``share`` of the mass.
 
     Args:
-        mass: non-negative, shape ``(N,)``.
-        scores: shape ``(N,)``.
-        share: in [0, 1].
+        mass: Non-negative mass at each position, shape ``(N,)``.
+        scores: Score of each position, shape ``(N,)``.
+        share: Share of the positions, in [0, 1].
 
     Example:
         >>> import torch
@@ -141,9 +141,9 @@ def measure_token_information(truth: TrueCredit, entropy: Tensor, bins: int = 4)
     """Return the mean information about the verdict beside the mean entropy, in nats, over all tokens and by entropy.
 
     Args:
-        truth: of some completions.
-        entropy: of their tokens, shape ``(N, T)``.
-        bins: of equally many tokens each, from the lowest entropy to the highest.
+        truth: True credit of some completions.
+        entropy: Entropy of their tokens, shape ``(N, T)``.
+        bins: Number of bins of equally many tokens, from the lowest entropy to the highest.
 
     """
     values, said = entropy[truth.mask].double(), truth.information[truth.mask]

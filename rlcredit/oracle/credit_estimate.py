@@ -12,18 +12,18 @@ class TrueCredit:
     r"""Monte-Carlo credit of every token of some completions.
 
     Attributes:
-        rows: of the rollout, N of them.
+        rows: Row numbers in the rollout, N of them.
         values: :math:`V_t`, share right among continuations of the first t tokens; from the end of the
             completion on the verdict, shape ``(N, T + 1)`` float64.
         credit: :math:`A^*_t = V_{t+1} - V_t` on token t, zero outside the mask, shape ``(N, T)`` float64.
-        error: its standard error, from differences under common random numbers, shape ``(N, T)`` float64.
-        square: unbiased estimate of :math:`A^{*2}_t`: the product of the estimates from two halves of the samples,
+        error: Standard error of the credit, from differences under common random numbers, shape ``(N, T)`` float64.
+        square: Unbiased estimate of :math:`A^{*2}_t`: the product of the estimates from two halves of the samples,
             shape ``(N, T)`` float64.
-        p: p-value of no credit, by the exact sign test on the continuations that the token made right and wrong, shape
+        p: P-value of no credit, by the exact sign test on the continuations that the token made right and wrong, shape
             ``(N, T)`` float64.
-        mask: true on sampled tokens, shape ``(N, T)``.
-        information: what the token says about the verdict, in nats; see :func:`verdict_information`, shape
-            ``(N, T)`` float64.
+        mask: True on sampled tokens, shape ``(N, T)``.
+        information: What the token says about the verdict, in nats; see :func:`verdict_information`, shape ``(N, T)``
+            float64.
 
     """
 
@@ -41,9 +41,10 @@ def true_credit(rows: Sequence[int], right: Tensor, mask: Tensor) -> TrueCredit:
     """Return the credit of every token from the outcomes of its prefixes' continuations.
 
     Args:
-        rows: of the rollout, N of them.
-        right: one or zero, of continuation m of the first t tokens, shape ``(N, T + 1, M)``, M at least 2.
-        mask: true on sampled tokens, shape ``(N, T)``.
+        rows: Row numbers in the rollout, N of them.
+        right: One where continuation m of the first t tokens is right, zero where it is wrong, shape ``(N, T + 1, M)``,
+            M at least 2.
+        mask: True on sampled tokens, shape ``(N, T)``.
 
     """
     from scipy.stats import binom  # noqa: PLC0415
@@ -76,7 +77,8 @@ def verdict_information(right: Tensor) -> Tensor:
     single ones may be negative.
 
     Args:
-        right: one or zero, of continuation m of the first t tokens, shape ``(N, T + 1, M)``, M at least 2.
+        right: One where continuation m of the first t tokens is right, zero where it is wrong, shape ``(N, T + 1, M)``,
+            M at least 2.
 
     Returns:
         In nats, shape ``(N, T)`` float64.

@@ -30,9 +30,9 @@ class ContinuationCost:
     """What :meth:`Oracle.outcomes` would cost.
 
     Attributes:
-        prefixes: to be continued, each as many times as there are samples.
-        continuations: how many distinct ones leave all known completions, and so must be decoded.
-        tokens: decoded at most.
+        prefixes: Number of prefixes to be continued, each as many times as there are samples.
+        continuations: Number of distinct continuations that leave all known completions, and so must be decoded.
+        tokens: Largest number of tokens decoded.
 
     """
 
@@ -51,16 +51,16 @@ class Oracle:
     certain cost nothing and have a credit of exactly zero. Prefixes that completions share are continued once.
 
     Args:
-        policy: must not have changed since the rollout; ask before the first update.
-        engine: decodes the continuations.
-        task: judges them; what cannot be judged counts as wrong.
-        temperature: T.
-        max_tokens: of a whole completion.
-        seed: of the noise.
-        step: of the noise, optimizer steps taken.
-        stream: of the noise; different streams are independent.
-        precision: context in which the policy runs.
-        decoded: tokens decoded so far.
+        policy: Policy, which must not have changed since the rollout; ask before the first update.
+        engine: Engine that decodes the continuations.
+        task: Task that judges them; what cannot be judged counts as wrong.
+        temperature: Sampling temperature T.
+        max_tokens: Most tokens of a whole completion.
+        seed: Seed of the noise.
+        step: Optimizer steps taken, which also determine the noise.
+        stream: Stream of the noise; different streams are independent.
+        precision: Context in which the policy runs.
+        decoded: Number of tokens decoded so far.
 
     """
 
@@ -92,10 +92,10 @@ class Oracle:
         """Return whether each continuation of some prefixes is right.
 
         Args:
-            rollout: not yet used for an update, with the sources of its prompts.
-            rows: which completions, N of them.
-            starts: true at t if the prefix of t tokens is asked about, shape ``(N, T)``; ignored after the end.
-            samples: M, continuations per prefix.
+            rollout: Rollout, not yet used for an update, with the sources of its prompts.
+            rows: Row numbers of the completions, N of them.
+            starts: True at t if the prefix of t tokens is asked about, shape ``(N, T)``; ignored after the end.
+            samples: Continuations per prefix, M.
 
         Returns:
             One or zero, shape ``(N, T + 1, M)`` float64 on the CPU; NaN where nothing was asked, and the verdict

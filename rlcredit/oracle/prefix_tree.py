@@ -12,9 +12,9 @@ class PrefixTree:
     """Every prefix of some completions, and the token that each of M noises draws after it.
 
     Attributes:
-        drawn: tokens that the noises draw after a prefix, M of them; none after the end of a completion.
-        leads: the branch in which each of a prefix's M continuations ends; it has ended, or must be decoded.
-        ended: one if the answer of a branch is right, else zero.
+        drawn: Tokens that the noises draw after a prefix, M of them; none after the end of a completion.
+        leads: Branch in which each of a prefix's M continuations ends; it has ended, or must be decoded.
+        ended: One if the answer of a branch is right, else zero.
 
     """
 
@@ -29,8 +29,8 @@ class PrefixTree:
         """Return the node of each prefix of a completion, the empty one first, the whole one last.
 
         Args:
-            prompt: number of the prompt.
-            completion: token ids.
+            prompt: Number of the prompt.
+            completion: Token ids of the completion.
 
         """
         path = [self.child(-1 - prompt, -1)]

@@ -1,4 +1,4 @@
-"""The trained adapter in PEFT's format, with a model card that says what it was made from and how it is loaded."""
+"""The trained adapter in PEFT's format, with a model card that states its origin and how to load it."""
 
 import os
 import shutil
@@ -57,12 +57,12 @@ def render_adapter_card(
     """Return the card in Markdown.
 
     Args:
-        name: of the run.
-        path: of the base model, as configured.
-        location: where its weights lie.
-        step: optimizer steps taken.
-        parameters: of the run.
-        versions: of the code.
+        name: Name of the run.
+        path: Path of the base model, as configured.
+        location: Folder or hub id where its weights lie.
+        step: Optimizer steps taken.
+        parameters: Parameters of the run.
+        versions: Versions of the code and its libraries.
 
     """
     header = ["library_name: peft", "tags: [lora, reinforcement-learning, rlcredit]"]
@@ -81,7 +81,7 @@ class SaveAdapter(Callback):
     """Write the adapter at the end of training, its tokenizer and a card; ``PeftModel.from_pretrained`` reads it.
 
     Args:
-        identity: of the run.
+        identity: Identity of the run.
 
     """
 
@@ -90,7 +90,7 @@ class SaveAdapter(Callback):
 
     @rank_zero_only
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save, whole or not at all.
+        """Save the adapter completely or not at all.
 
         Raises:
             NoStorage: the disk does not take it.

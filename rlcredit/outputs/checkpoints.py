@@ -1,4 +1,4 @@
-"""Checkpoints: written between two steps, whole or not at all, the one before kept."""
+"""Checkpoints, written between two steps, completely or not at all, with the previous one kept."""
 
 import copy
 import os
@@ -21,10 +21,10 @@ from rlcredit.training.module import PolicyModule
 
 
 class DurableCheckpoints(TorchCheckpointIO):
-    """Write a checkpoint under another name, wait until the disk has it, and rename it; check it before it is read."""
+    """Write each checkpoint under a temporary name, sync it to disk, and rename it; verify it before it is read."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        """Save.
+        """Save a checkpoint durably.
 
         Raises:
             NoStorage: the disk does not take it; the checkpoints before it are as they were.
@@ -40,7 +40,7 @@ class DurableCheckpoints(TorchCheckpointIO):
             ) from error
 
     def load_checkpoint(self, path: Any, *arguments: Any, **named: Any) -> dict[str, Any]:
-        """Load what is intact.
+        """Load a checkpoint if it is intact.
 
         Raises:
             ValueError: it is damaged.
@@ -52,7 +52,7 @@ class DurableCheckpoints(TorchCheckpointIO):
 
 
 class Checkpoints(ModelCheckpoint):
-    """Save between two steps, when everything of the step before has been recorded and evaluated.
+    """Save between two steps, after the previous step has been recorded and evaluated.
 
     Lightning saves before the metrics of a step are logged and before the evaluation that follows it; a run continued
     from there would lack both. The checkpoint that was newest before is kept. ``last.ckpt`` is another name of the
@@ -95,33 +95,33 @@ class Checkpoints(ModelCheckpoint):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Find out whether a checkpoint is due after this step, and remember where Lightning's loops are."""
+        """Determine whether a checkpoint is due after this step, and remember the state of Lightning's loops."""
         self._loops = copy.deepcopy(trainer._checkpoint_connector._get_loops_state_dict())
         with self._only_deciding():
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Find out whether a checkpoint is due after this evaluation."""
+        """Determine whether a checkpoint is due after this evaluation."""
         with self._only_deciding():
             super().on_validation_end(trainer, pl_module)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Find out whether a checkpoint is due after this pass over the prompts."""
+        """Determine whether a checkpoint is due after this pass over the prompts."""
         with self._only_deciding():
             super().on_train_epoch_end(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save the end of the run, whatever the interval."""
+        """Save the final state, whatever the interval."""
         if trainer.global_step:
             self.save_once(trainer)
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Remember where Lightning's loops were, and at which step an evaluation was owed."""
+        """Restore the state of Lightning's loops, and the step whose evaluation was pending."""
         self._loops, self._last_global_step_saved = copy.deepcopy(checkpoint["loops"]), checkpoint["global_step"]
         self._owed_at = checkpoint["global_step"] if checkpoint.get("evaluation_owed") else None
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Set the path of ``last.ckpt``, which the first checkpoint lacks: it was written before it had this name."""
+        """Set the path of ``last.ckpt``, which the first checkpoint lacks: it was written before that link existed."""
         super().load_state_dict(state_dict)
         if self.save_last and self._saved_here:
             self.last_model_path = str(Path(self.best_model_path).with_name(LAST))
@@ -131,7 +131,7 @@ class Checkpoints(ModelCheckpoint):
         return bool(self.best_model_path) and Path(self.best_model_path).parent == Path(str(self.dirpath))
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Save once more if only the last evaluation was missing, and let ``last.ckpt`` name the newest checkpoint."""
+        """Save once more if only the last evaluation was missing, and link ``last.ckpt`` to the newest checkpoint."""
         if self._owed_at is not None and self._owed_at == trainer.global_step:
             self.current_score = self.best_model_score  # which Lightning does not restore
             self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
@@ -140,12 +140,12 @@ class Checkpoints(ModelCheckpoint):
             self._link_checkpoint(trainer, self.best_model_path, str(last))
 
     def save_if_due(self, trainer: Trainer) -> None:
-        """Save if the step before asked for it."""
+        """Save if a checkpoint is due after the previous step."""
         if self._due:
             self.save_once(trainer)
 
     def save_once(self, trainer: Trainer) -> None:
-        """Save the state after the last step, once."""
+        """Save the state after the last step, at most once."""
         self._due = False
         self._owed_at = None
         if self._loops is None or self._last_global_step_saved == trainer.global_step:
@@ -155,7 +155,7 @@ class Checkpoints(ModelCheckpoint):
         super()._save_last_checkpoint(trainer, candidates)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Store Lightning's loops as they were right after the step: from there it goes on with the next."""
+        """Store Lightning's loops as they were right after the step, so that training continues with the next one."""
         if self._loops is not None:
             checkpoint["loops"] = self._loops
         checkpoint["evaluation_owed"] = cast("PolicyModule", pl_module).state.phase.is_evaluation
@@ -179,13 +179,13 @@ class Checkpoints(ModelCheckpoint):
             super()._save_last_checkpoint(trainer, monitor_candidates)
 
     def _should_remove_checkpoint(self, trainer: Trainer, previous: str, current: str) -> bool:
-        """Keep two; Lightning alone would never remove the checkpoint that the run was continued from."""
+        """Keep two checkpoints; Lightning alone would never remove the one that the run was continued from."""
         return previous != current and Path(str(self.dirpath)).absolute() in Path(previous).absolute().parents
 
     @staticmethod
     @rank_zero_only
     def _link_checkpoint(trainer: Trainer, filepath: str, linkpath: str) -> None:
-        """Give the newest checkpoint its second name, in one moment."""
+        """Link ``last.ckpt`` to the newest checkpoint atomically."""
         named, unfinished = Path(linkpath), Path(f"{linkpath}.part")
         unfinished.unlink(missing_ok=True)
         try:
@@ -202,7 +202,7 @@ def _is_same_file(path: Path, other: str) -> bool:
 
 
 def _raise_hidden_signal(error: BaseException) -> None:
-    """Raise the signal that torch has turned into an error while it was writing."""
+    """Raise the signal that torch turned into an error while it was writing."""
     while error.__context__ is not None:
         error = error.__context__
         if not isinstance(error, Exception):

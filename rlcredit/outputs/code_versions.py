@@ -1,4 +1,4 @@
-"""Which code a run is made by."""
+"""The versions of the code that a run is made with."""
 
 import subprocess
 from importlib.metadata import version
@@ -8,12 +8,12 @@ PACKAGES = ("torch", "lightning", "transformers", "peft", "mlflow")
 
 
 def read_code_versions() -> dict[str, str]:
-    """Return the commit of this source tree and the versions of the packages under it."""
+    """Return the commit of this source tree and the versions of the packages that it uses."""
     return {"git_commit": read_git_commit(), **{f"version.{package}": version(package) for package in PACKAGES}}
 
 
 def read_git_commit() -> str:
-    """Return the commit of this source tree, marked where it has been edited since."""
+    """Return the commit of this source tree, marked if files have been edited since."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -15,8 +15,8 @@ class CompletionTable(Callback):
     """Write prompt, completion, reward and per-token advantage of some rollouts.
 
     Args:
-        every_n_steps: how often.
-        rows: completions per table, taken evenly from the batch.
+        every_n_steps: Steps from one table to the next.
+        rows: Completions per table, taken evenly from the batch.
 
     """
 
@@ -29,7 +29,7 @@ class CompletionTable(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
-        """Write the table of this step; by now the credit is what the update used."""
+        """Write the table of this step, with the credit that the update used."""
         if not is_picture_due(trainer, batch, self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
@@ -38,7 +38,7 @@ class CompletionTable(Callback):
         publish_table(trainer, here.completions_file(batch.step).relative_to(here.path).as_posix(), records)
 
     def records(self, rollout: Rollout, module: PolicyModule) -> Iterator[dict[str, Any]]:
-        """Yield one record per completion chosen."""
+        """Yield one record per chosen completion."""
         policy = module.policy
         rows = range(0, len(rollout.mask), max(1, len(rollout.mask) // self.rows))
         for row in rows[: self.rows]:

@@ -1,4 +1,4 @@
-"""Signals: a run that is told to stop saves a checkpoint, and its exit status names the signal."""
+"""Signals: a run that is told to stop saves a checkpoint and exits with a status that names the signal."""
 
 import signal
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class SignalInterrupt(BaseException):
     """A signal has told the run to stop; no ``except Exception`` catches this.
 
     Args:
-        number: of the signal.
+        number: Number of the signal.
 
     """
 
@@ -35,7 +35,7 @@ class SignalInterrupt(BaseException):
 
 
 class SignalHandler:
-    """Turns the first signal into an :class:`SignalInterrupt` at the next place where nothing is half done.
+    """Turns the first signal into a :class:`SignalInterrupt` as soon as no update is half done.
 
     While completions are sampled nothing changes, so the run stops at once. In an update it stops after the step. A
     second signal, or the end of ``GRACE`` seconds, stops it anywhere; its newest checkpoint is then an earlier one.
@@ -47,7 +47,7 @@ class SignalHandler:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Take the signals over while a command runs, and give them back."""
+        """Handle signals while a command runs, and restore the former handlers afterwards."""
         before = {number: signal.getsignal(number) for number in (*HEEDED, signal.SIGALRM)}
         self.caught = self.training = None
         self.install_handlers()
@@ -59,14 +59,14 @@ class SignalHandler:
                 signal.signal(number, handler)
 
     def install_handlers(self) -> None:
-        """Take the signals over, except those that the process was told to ignore (``nohup``)."""
+        """Install the handlers, except for signals that the process was told to ignore (``nohup``)."""
         for number in HEEDED:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle)
         signal.signal(signal.SIGALRM, self._expire)
 
     def stop_timer(self) -> None:
-        """Stop the timer: what is left to do has time limits of its own."""
+        """Stop the timer; the remaining work has time limits of its own."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -83,7 +83,7 @@ class SignalHandler:
 
     @property
     def _at_once(self) -> bool:
-        """Whether nothing is half done; several processes have to agree first."""
+        """Whether no update is half done; several processes have to agree first."""
         if self.training is None:
             return True
         module = cast("PolicyModule", self.training.lightning_module)
@@ -91,11 +91,11 @@ class SignalHandler:
 
 
 class GracefulStop(Callback):
-    """Stop a run that has been asked to, with a checkpoint of its last whole step.
+    """Stop a run on a signal, with a checkpoint of its last complete step.
 
     Args:
-        signals: that ask.
-        checkpoints: of the run.
+        signals: Handler of the signals that ask the run to stop.
+        checkpoints: Callback that writes the run's checkpoints.
 
     """
 
@@ -109,23 +109,23 @@ class GracefulStop(Callback):
             cast("PolicyModule", pl_module).between_steps.append(lambda: self._stop_if_asked(trainer))
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take the signals back from Lightning, whose handler of SIGTERM ends a run with status 0."""
+        """Reinstall the handlers, since Lightning's handler of SIGTERM ends a run with status 0."""
         self.signals.training = trainer
         self.signals.install_handlers()
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take the signals back also in the evaluation before training."""
+        """Reinstall the handlers also for the evaluation before training."""
         self.signals.install_handlers()
 
     def on_validation_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        """Stop between two batches of questions; several processes do not have the same number of them."""
+        """Stop between two batches of questions; processes may have different numbers of them."""
         if self.signals.caught is not None and not has_other_processes():
             raise SignalInterrupt(self.signals.caught)
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Save the last whole step, and whether its evaluation is still owed."""
+        """Save the last complete step, and whether its evaluation is pending."""
         inside = trainer.global_step % cast("PolicyModule", pl_module).updates_per_rollout
         alone = has_other_processes() and not self.agreed  # one of several processes cannot save without the others
         whole = cast("PolicyModule", pl_module).state.phase.is_interruptible and not inside

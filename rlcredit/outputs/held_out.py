@@ -1,4 +1,4 @@
-"""The held-out evaluation of a run, which also follows the last step.
+"""The held-out evaluation of a run, which also runs after the last step.
 
 Every verdict goes into a file, and the result stands on top of MLflow's page.
 """
@@ -24,7 +24,7 @@ def _hash_questions(examples: Sequence[Example]) -> str:
 
 
 class HeldOutVerdicts(Callback):
-    """Write after every validation which samples of which question were right, and what was logged of it.
+    """Write the verdict on every sample of every question after each validation, and the metrics logged for it.
 
     ``right[i][j]`` is 1 if sample j of question ``numbers[i]`` was right. The mean of all rows is ``val/pass_at_1``.
     ``questions_sha256`` identifies questions and answers. Of further held-out sets the same three stand under ``sets``,
@@ -35,7 +35,7 @@ class HeldOutVerdicts(Callback):
         self.rows: list[dict[int, list[int]]] = []
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin with no question."""
+        """Start with no questions."""
         self.rows = [{} for _ in _list_held_out_sets(trainer)]
 
     def on_validation_batch_end(
@@ -47,7 +47,7 @@ class HeldOutVerdicts(Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Keep the verdicts of a batch."""
+        """Store the verdicts of a batch."""
         self.rows[dataloader_idx].update(zip(batch.numbers, outputs["right"].int().tolist(), strict=True))
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -99,7 +99,7 @@ Evaluation = tuple[int, Mapping[str, float]]
 
 
 class HeldOutSummary(Callback):
-    """Tag the run after every evaluation with its held-out result and describe it by the first and the last of them.
+    """Tag the run with its latest held-out result, and describe it by the first and the latest one.
 
     Below ``HeldOut``, from whose files it takes the first one. Tags are columns of MLflow's table of runs:
     ``held_out.pass_at_1``, ``held_out.step``.
@@ -125,7 +125,7 @@ class HeldOutSummary(Callback):
 
 
 def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
-    """Return a table of held-out results in Markdown, an evaluation a line.
+    """Return a Markdown table of held-out results, one evaluation per line.
 
     Example:
         >>> first, latest = {"val/pass_at_1": 0.4697, "val/loss": 1.0}, {"val/pass_at_1": 0.97}
@@ -149,7 +149,7 @@ def _make_held_out_tags(logged: Mapping[str, float]) -> dict[str, str]:
 
 
 class FinalEvaluation(Callback):
-    """Have held-out questions asked after the last step.
+    """Evaluate the held-out questions after the last step.
 
     Lightning evaluates once more when a trainer is told to stop; the last step is where it would stop anyway. Where the
     interval falls on it there is one evaluation, not two.

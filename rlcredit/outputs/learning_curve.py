@@ -23,7 +23,7 @@ class LearningCurve(Callback):
     Both come from the record, so that the curve of a run that was interrupted begins where the run began.
 
     Args:
-        title: of the picture.
+        title: Title of the picture.
 
     """
 
@@ -47,7 +47,7 @@ class LearningCurve(Callback):
 
 
 def read_metric_points(record: Path, name: str) -> Points:
-    """Return the steps and values of a metric, as a run has recorded them."""
+    """Return the steps and values of a metric from a run's record."""
     logged = (entry for entry, _ in read_journal_entries(record) if name in entry.get("metrics", {}))
     return [(entry["step"], entry["metrics"][name]) for entry in logged]
 
@@ -56,10 +56,10 @@ def draw_learning_curve(batches: Points, held_out: Mapping[str, Points], title: 
     """Write the picture to ``path``.
 
     Args:
-        batches: solve rates of training batches.
-        held_out: pass@1 by held-out set; the one without a name is the task's own.
-        title: of the picture.
-        path: overwritten.
+        batches: Solve rates of training batches.
+        held_out: Values of pass@1 by held-out set; the set without a name is the task's own.
+        title: Title of the picture.
+        path: File that the picture is written to; overwritten.
 
     """
     from matplotlib.ticker import PercentFormatter  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A word about a run whose first rollouts earn nothing, with a completion to look at."""
+"""A warning about a run whose first rollouts earn no reward, with an example completion."""
 
 from collections import Counter
 from typing import Any, cast
@@ -39,7 +39,7 @@ class NoReward(Callback):
     """Warn once if none of the first rollouts of a run has earned any reward.
 
     Args:
-        rollouts: how many in a row, from the first step on.
+        rollouts: Number of rollouts in a row, from the first step on.
 
     """
 
@@ -48,13 +48,13 @@ class NoReward(Callback):
         self.watching = False
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Watch runs that begin; one that is continued has been watched."""
+        """Start counting in a new run; a continued run has been checked before."""
         self.watching = trainer.global_step == 0
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
-        """Count rollouts without a reward, over all processes; after the update, so that nothing is timed with it."""
+        """Count rollouts without a reward over all processes; after the update, so that no timing includes it."""
         if not self.watching or batch.update:
             return
         module = cast("PolicyModule", pl_module)

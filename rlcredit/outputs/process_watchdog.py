@@ -1,4 +1,4 @@
-"""The other processes of a run: one that is killed or stands still ends all, with a message and a status."""
+"""The watchdog of a run's processes: if one is killed or hangs, all end with a message and a status."""
 
 import os
 import re
@@ -34,7 +34,7 @@ LEAVE = 20.0
 
 
 def end_failed_run(observer: Any) -> None:
-    """End a run one of whose processes has failed; Lightning would kill the first one without a word.
+    """End a run after one of its processes has failed; Lightning would kill the first one without a message.
 
     Args:
         observer: Lightning's, of the processes that the first one has started.
@@ -48,7 +48,7 @@ def end_failed_run(observer: Any) -> None:
 
 
 class ProcessWatchdog(Callback):
-    """Watch the other processes of a run; one alone has none.
+    """Watch the other processes of a run; a run with one process has none.
 
     Each process writes a number that grows into the store by which they have found each other, and reads those of the
     others, in a thread, so that neither a long step nor a long evaluation is taken for the end of one.
@@ -59,18 +59,18 @@ class ProcessWatchdog(Callback):
         subprocess_script._ChildProcessObserver._terminate_all = end_failed_run  # pyright: ignore[reportAttributeAccessIssue]
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Begin to watch."""
+        """Start watching."""
         if has_other_processes() and self.watch is None:
             self.watch = Heartbeat(*rank_and_world_size())
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Tell the others that no sign will follow."""
+        """Tell the other processes that no further heartbeat will follow."""
         if self.watch is not None:
             self.watch.stop()
             self.watch = None
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Turn the error of an exchange into a message.
+        """Turn the error of a failed exchange into a message.
 
         Raises:
             ProcessLost: another process has ended.
@@ -85,11 +85,11 @@ class ProcessWatchdog(Callback):
 
 
 class Heartbeat:
-    """Signs of life, given and looked for in threads of their own.
+    """Heartbeats sent to the other processes and received from them, each in a thread of its own.
 
     Args:
-        rank: of this process.
-        world: how many there are.
+        rank: Rank of this process.
+        world: Number of processes.
 
     """
 
@@ -107,7 +107,7 @@ class Heartbeat:
         self.ended.set()
 
     def _beat(self) -> None:
-        """Give signs and hear those of the others; it hangs where the process that keeps the store stands still."""
+        """Send heartbeats and read those of the others; this hangs if the process that keeps the store hangs."""
         signs: dict[int, bytes] = {}
         number = 0
         try:
@@ -125,7 +125,7 @@ class Heartbeat:
             return  # the store is gone, with the process that kept it: nothing more is heard
 
     def _guard(self) -> None:
-        """End this process when another has not been heard for too long: the exchange that it waits in has no end."""
+        """End this process when another has been silent for too long: the exchange that it waits in never ends."""
         while not self.ended.wait(1.0):
             for other, heard in self.heard.items():
                 if time.monotonic() - heard > SILENCE:

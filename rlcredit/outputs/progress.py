@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, a line per few steps anywhere else."""
+"""Progress display: a bar on a terminal, one line every few steps anywhere else."""
 
 import sys
 import time
@@ -17,13 +17,13 @@ SHOWN = {"train/solve_rate": "solved", "train/tokens_per_second": "tok/s", "val/
 
 
 class StepProgressBar(Callback):
-    """A bar over the steps of the run with solve rate, tokens per second and the last held-out result.
+    """A progress bar over the steps of the run, with solve rate, tokens per second and the last held-out result.
 
     Not one of Lightning's: theirs count epochs, of which a run has none, and are refused beside
     ``enable_progress_bar: false``.
 
     Args:
-        console: where it is drawn; the terminal if None.
+        console: Console on which it is drawn; the terminal if None.
 
     """
 
@@ -43,23 +43,23 @@ class StepProgressBar(Callback):
 
     @rank_zero_only
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin where the run begins."""
+        """Start at the step where the run starts."""
         self._show(trainer, "step")
 
     @rank_zero_only
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Advance."""
+        """Advance the bar."""
         self._show(trainer, "step")
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Leave the finished bar standing; the evaluation before training goes on in it."""
+        """Leave the finished bar on the screen; the evaluation before training continues in it."""
         if stage == "fit":
             self._close()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        """Leave the bar standing where the run stopped, and the terminal as it was."""
+        """Leave the bar on the screen where the run stopped, and restore the terminal."""
         self._close()
 
     def _show(self, trainer: Trainer, doing: str) -> None:
@@ -89,7 +89,7 @@ class StepLines(Callback):
     """One plain line every few steps and after every validation.
 
     Args:
-        every_n_steps: how often.
+        every_n_steps: Steps from one line to the next.
 
     """
 
@@ -101,7 +101,7 @@ class StepLines(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Say where training stands."""
+        """Print the state of training."""
         if trainer.global_step % self.every_n_steps == 0:
             metrics = trainer.callback_metrics
             print(
@@ -113,7 +113,7 @@ class StepLines(Callback):
 
     @rank_zero_only
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Say how the held-out questions went."""
+        """Print the held-out result."""
         if not trainer.sanity_checking:
             metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
             for asked in cast("Task", trainer.datamodule).held_out_sets:  # pyright: ignore[reportAttributeAccessIssue]

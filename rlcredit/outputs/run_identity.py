@@ -24,14 +24,14 @@ OPTIMIZER = frozenset(["lr", "betas", "eps", "weight_decay", "momentum"])
 
 
 def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) -> dict[str, Any]:
-    """Return numbers, words and short lists by dotted names, as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
+    """Return numbers, words and short lists by dotted names, such as ``optimizer.lr``, ``GTPO.beta`` and ``task.name``.
 
     A second operator of one class is ``GTPO_2``, as in metrics.
 
     Args:
-        trainer: with the stack.
-        module: with policy, sampling, loss and optimizer.
-        task: with the questions.
+        trainer: Trainer with the stack.
+        module: Module with policy, sampling, loss and optimizer.
+        task: Task with the questions.
 
     """
     optimizer = module.optimizer([torch.nn.Parameter(torch.zeros(1))])
@@ -64,7 +64,7 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
 
 
 def _flatten_arguments(prefix: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what an object was made with, as far as it is kept under its own name, and what objects inside it were."""
+    """Yield an object's arguments, as far as they are stored under their own names, and those of objects inside it."""
     if prefix in ("loss", "task") or "." in prefix:
         yield f"{prefix}.class", type(thing).__name__
     inits = [cls.__init__ for cls in type(thing).__mro__ if "__init__" in vars(cls) and cls.__module__ != "builtins"]
@@ -86,20 +86,20 @@ def _flatten_value(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def make_run_tags(condition: str, seed: int) -> dict[str, str]:
-    """Return what identifies a run beside its parameters."""
+    """Return the tags that identify a run beside its parameters."""
     return {"condition": condition, "seed": str(seed), **read_code_versions()}
 
 
 class RunIdentity(Callback):
-    """Tie checkpoints to the run and to the length of its record, so that a continued run goes on in both.
+    """Link checkpoints to the run and to the length of its record, so that a continued run continues both.
 
     Args:
-        name: of the run.
+        name: Name of the run.
 
     Attributes:
-        record: of the run, once it has been opened.
-        parameters: shown beside the run; the full configuration is an artifact.
-        flat: further ones, by which runs can be sorted; see :func:`collect_flat_parameters`.
+        record: Record of the run, once it has been opened.
+        parameters: Parameters shown beside the run; the full configuration is an artifact.
+        flat: Further parameters, by which runs can be sorted; see :func:`collect_flat_parameters`.
 
     """
 
@@ -111,12 +111,12 @@ class RunIdentity(Callback):
 
     @rank_zero_only
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Name the parameters."""
+        """Record the parameters."""
         if self.record is not None and self.record.fresh:
             self.record.log_hyperparams({**self.flat, **self.parameters})
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Put name, parameters and length of the record into the checkpoint.
+        """Store name, parameters and length of the record in the checkpoint.
 
         Raises:
             NoStorage: the disk does not take the record, or a file that is still to be written.

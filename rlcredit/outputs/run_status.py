@@ -1,4 +1,4 @@
-"""Where a run stands, in one small file that others may read while it goes on."""
+"""The status of a run in one small file, which others may read while it runs."""
 
 import json
 import statistics
@@ -14,7 +14,7 @@ from rlcredit.tasks.task import Task
 
 
 class RunStatus(Callback):
-    """Write step, solve rate, the last held-out result and the seconds of steps and validations after each of them.
+    """Write step, solve rate, latest held-out result and times of steps and validations to a file after each of them.
 
     A step is timed from the end of the one before to its own end, validations left out, so that sampling, which comes
     before any hook of a step, is part of it. The first rollout of a process is not timed: it warms up.
@@ -31,7 +31,7 @@ class RunStatus(Callback):
         self.validating = time.perf_counter()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Note what was held out, and take its time out of the step's."""
+        """Store the held-out result, and subtract the validation's time from the step's."""
         spent = time.perf_counter() - self.validating
         self.last = None if self.last is None else self.last + spent
         first = cast("Task", trainer.datamodule).held_out_sets[0]  # pyright: ignore[reportAttributeAccessIssue]
@@ -42,7 +42,7 @@ class RunStatus(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Note the step."""
+        """Store the step."""
         now = time.perf_counter()
         self.seconds += [] if self.last is None else [now - self.last]
         if self.last is not None or batch.update + 1 == pl_module.updates_per_rollout:

@@ -1,4 +1,4 @@
-"""The resolved configuration, as the run executed it."""
+"""The resolved configuration of a run, as it was executed."""
 
 import json
 from typing import Any
@@ -16,7 +16,8 @@ class SaveConfig(SaveConfigCallback):
     The stock callback writes to ``trainer.log_dir``; a logger that keeps its runs in a database has none.
 
     Attributes:
-        parameters: by the instantiated objects, see :func:`rlcredit.cli.explain.collect_run_parameters`.
+        parameters: Parameters that the instantiated objects report, see
+            :func:`rlcredit.cli.explain.collect_run_parameters`.
 
     """
 
@@ -28,7 +29,7 @@ class SaveConfig(SaveConfigCallback):
             super().setup(trainer, pl_module, stage)
 
     def save_config(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Dump everything, defaults and nulls included."""
+        """Write the complete configuration, defaults and nulls included."""
         folder = find_run_folder(trainer)
         write_atomically(folder.config, self.parser.dump(self.config, skip_none=False))
         publish_file(trainer, folder.config)

@@ -89,7 +89,7 @@ def load_adapter_weights(path: Path) -> dict[str, Tensor]:
     """Return the weights of an adapter, by their names in a policy.
 
     Args:
-        path: folder in PEFT's format, or checkpoint of a run.
+        path: Folder in PEFT's format, or checkpoint of a run.
 
     Raises:
         ValueError: it cannot be read.
@@ -110,8 +110,8 @@ def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> Non
     """Refuse an adapter that is not of a policy's model; no weight of the model is read.
 
     Args:
-        policy: not loaded.
-        adapter: by name, see :func:`load_adapter_weights`.
+        policy: Policy; it is not loaded.
+        adapter: Weights of the adapter by name, see :func:`load_adapter_weights`.
 
     Raises:
         ValueError: with the first layer that the model lacks, or that is of another size.
@@ -135,8 +135,9 @@ def install_adapter(policy: Policy, adapter: Mapping[str, Tensor] | None) -> Non
     """Give a loaded policy the weights of an adapter, all of them.
 
     Args:
-        policy: with an adapter of the same shapes.
-        adapter: by name, see :func:`load_adapter_weights`; None for one that changes nothing, bit for bit.
+        policy: Policy with an adapter of the same shapes.
+        adapter: Weights of the adapter by name, see :func:`load_adapter_weights`; None for one that changes nothing,
+            bit for bit.
 
     Raises:
         ValueError: the shapes are others.

@@ -29,22 +29,22 @@ class DecoderArchitecture:
     """A decoder of grouped queries, gated layers and rotary positions, dense or with experts.
 
     Args:
-        kind: one of :data:`KINDS`.
-        vocabulary: V.
-        hidden: D, width of the residual stream.
-        intermediate: width between the gated layers.
-        layers: how many there are.
-        heads: of queries.
-        kv_heads: of keys and values.
-        head_dim: width of a head.
-        tied: whether the output embedding is the input's.
-        qkv_bias: whether queries, keys and values have one.
-        out_bias: whether the output of attention has one.
-        mlp_bias: whether the gated layers have one.
-        experts: per layer that has some.
-        active: experts that a token goes through.
-        expert_width: width between the layers of an expert.
-        sparse: numbers of the layers that have experts.
+        kind: Kind of decoder, one of :data:`KINDS`.
+        vocabulary: Size of the vocabulary, V.
+        hidden: Width of the residual stream, D.
+        intermediate: Width between the gated layers.
+        layers: Number of layers.
+        heads: Number of query heads.
+        kv_heads: Number of key and value heads.
+        head_dim: Width of a head.
+        tied: Whether the output embedding is the input's.
+        qkv_bias: Whether queries, keys and values have a bias.
+        out_bias: Whether the output of attention has a bias.
+        mlp_bias: Whether the gated layers have a bias.
+        experts: Experts per layer that has some.
+        active: Experts that a token goes through.
+        expert_width: Width between the layers of an expert.
+        sparse: Numbers of the layers that have experts.
 
     """
 

@@ -19,7 +19,7 @@ def disable_config_dropout(config: Any) -> Any:
     Models read these numbers when they are built, into modules or for functional dropout.
 
     Args:
-        config: of transformers, or a part of one.
+        config: Configuration of transformers, or a part of one.
 
     """
     for name, value in vars(config).items():
@@ -34,8 +34,8 @@ def prepare_base_model(model: nn.Module, location: str) -> nn.Module:
     """Turn off the dropout modules whose probability no configuration holds, and refuse weights that are not finite.
 
     Args:
-        model: frozen.
-        location: of its weights, for the message.
+        model: Model, frozen.
+        location: Folder or hub id of its weights, for the message.
 
     Raises:
         NotFinite: with the first weight that holds NaN or infinity; each is read once, quantized ones are not.

@@ -43,7 +43,7 @@ class MergedWeights:
     dequantized. They are not rounded back, for rounded sums are another policy.
 
     Args:
-        policy: loaded.
+        policy: Policy, loaded.
 
     """
 
@@ -111,11 +111,11 @@ def export_policy(
     fewer bits the sums are written in float32 too; its own arithmetic rounds more than that of the file.
 
     Args:
-        policy: loaded; unchanged afterwards.
-        folder: not there, or empty.
-        dtype: of the weights; other than float32, sums are rounded, see :meth:`MergedWeights.lost`.
-        generation: settings for ``generate``, beside the base's own.
-        facts: rows of the card.
+        policy: Policy, loaded; unchanged afterwards.
+        folder: Folder that does not exist, or is empty.
+        dtype: Precision of the weights; in any but float32 the sums are rounded, see :meth:`MergedWeights.rounding_error_share`.
+        generation: Settings for ``generate``, beside the base's own.
+        facts: Rows of the card.
 
     """
     merged = MergedWeights(policy)

@@ -43,12 +43,12 @@ def activation_bytes(
     """Return the bytes that backpropagation needs of some tokens, the gradients inside of one layer included.
 
     Args:
-        architecture: of the policy.
-        dtype: of its weights.
-        tokens: how many there are, all rows together.
-        keys: that each of them attends to, at most.
-        ranks: of all adapters of a layer, added up.
-        mixed: whether the products are taken in fewer bits than float32 has.
+        architecture: Architecture of the policy.
+        dtype: Precision of the policy's weights.
+        tokens: Number of tokens, all rows together.
+        keys: Largest number of keys that a token attends to.
+        ranks: Sum of the ranks of all adapters in a layer.
+        mixed: Whether the products are taken in fewer bits than float32 has.
 
     """
     a, b, c, d, e = KEPT["mixed" if mixed else BYTES[dtype]]
@@ -88,8 +88,8 @@ def find_memory_share(device: torch.device, processes: int) -> tuple[int, str]:
     """Return the bytes that a process may take, and whose they are.
 
     Args:
-        device: of the process.
-        processes: that share this machine's memory.
+        device: Device of the process.
+        processes: Number of processes that share this machine's memory.
 
     """
     if device.type == "cuda":

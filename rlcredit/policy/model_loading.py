@@ -43,7 +43,7 @@ def find_embedded_policy(path: str) -> Path | None:
     """Return the folder of a policy that comes with rlcredit; None for any other.
 
     Args:
-        path: as configured.
+        path: Path as configured.
 
     """
     folder, parts = Path(__file__).parents[1] / path, Path(path).parts
@@ -73,8 +73,8 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
     """Read a sentence-transformers model; ``all-MiniLM-L6-v2`` from the extra ``offline`` where that is installed.
 
     Args:
-        name: a folder or the id of a hub repository.
-        device: where it runs.
+        name: Folder, or id of a hub repository.
+        device: Device that the encoder runs on.
 
     Raises:
         ValueError: it is in neither place.
@@ -100,8 +100,8 @@ def load_frozen_model(location: str, dtype: Precision, quantization: Quantizatio
     """Read a causal language model whose weights do not learn, without any dropout of its own.
 
     Args:
-        location: a folder or the id of a hub repository.
-        dtype: of the weights, and of the arithmetic where they are quantized.
+        location: Folder, or id of a hub repository.
+        dtype: Precision of the weights, and of the arithmetic where they are quantized.
         quantization: ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes; None keeps ``dtype``.
 
     Raises:

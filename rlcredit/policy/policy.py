@@ -42,9 +42,9 @@ class LoRA:
     """The adapter, the only part that learns. Dropout is zero, the model's own too: sampling and training are one.
 
     Args:
-        rank: r.
-        alpha: the update is scaled by alpha / r.
-        targets: names of the linear layers that get one, or ``all-linear``.
+        rank: Rank r of the adapter.
+        alpha: Numerator of the scale alpha / r by which the update is multiplied.
+        targets: Names of the linear layers that get an adapter, or ``all-linear``.
 
     """
 
@@ -95,10 +95,10 @@ class PromptContext:
     """Prompts, each read once, and the prompt of each completion; gradients go back through each prompt once.
 
     Attributes:
-        hidden: last hidden state of each prompt, shape ``(P, 1, D)``.
-        cache: keys and values of P prompts, of transformers.
-        mask: false on padding, shape ``(P, L)``.
-        of: the prompt of each completion, shape ``(B,)``.
+        hidden: Last hidden state of each prompt, shape ``(P, 1, D)``.
+        cache: Keys and values of P prompts, as transformers keeps them.
+        mask: False on padding, shape ``(P, L)``.
+        of: Number of the prompt of each completion, shape ``(B,)``.
 
     """
 
@@ -133,10 +133,11 @@ class Policy(nn.Module):
 
     Args:
         path: ``tiny`` for the embedded model, a local folder, or the id of a hub repository (safetensors only).
-        lora: the adapter.
-        dtype: of the frozen weights; the adapter is always float32.
-        quantization: hold the frozen weights in ``4bit`` (nf4, double quantisation) or ``8bit`` through bitsandbytes.
-        prompt: how conversations are written for the model; by its chat template if None.
+        lora: Settings of the adapter.
+        dtype: Precision of the frozen weights; the adapter is always float32.
+        quantization: Whether to hold the frozen weights in ``4bit`` (nf4, double quantisation) or ``8bit`` through
+            bitsandbytes; neither if None.
+        prompt: Format in which conversations are written for the model; its chat template if None.
 
     """
 
@@ -166,7 +167,7 @@ class Policy(nn.Module):
         """Read tokenizer and weights and start a fresh adapter; a second call does nothing.
 
         Args:
-            seed: of the adapter's initial weights, whatever the state of the global generator.
+            seed: Seed of the adapter's initial weights, whatever the state of the global generator.
 
         Raises:
             ValueError: the model's logits are not its hidden states times its output embedding.
@@ -233,10 +234,10 @@ class Policy(nn.Module):
         """Run tokens through the transformer.
 
         Args:
-            ids: tokens that are not in the cache, or padding, shape ``(B, S)``.
-            attention_mask: false on padding, of cached and new tokens, shape ``(B, L)``.
-            cache: of the tokens before, or None.
-            use_cache: return one that the next tokens can use.
+            ids: Token ids of tokens that are not in the cache, or padding, shape ``(B, S)``.
+            attention_mask: False on padding, of cached and new tokens, shape ``(B, L)``.
+            cache: Cache of the tokens before, or None.
+            use_cache: Whether to return a cache that the next tokens can use.
 
         Returns:
             Last hidden states, shape ``(B, S, D)``, and the grown cache.
@@ -288,9 +289,10 @@ class Policy(nn.Module):
         """Score completions under the tempered policy, with graph where gradients are enabled.
 
         Args:
-            prompt_ids: left-padded, shape ``(B, L)``.
-            completion_ids: right-padded, shape ``(B, T)``; scores of padding are meaningless and finite.
-            temperature: T; logits are divided by it.
+            prompt_ids: Token ids of the prompts, left-padded, shape ``(B, L)``.
+            completion_ids: Token ids of the completions, right-padded, shape ``(B, T)``; scores of padding are
+                meaningless and finite.
+            temperature: Temperature T by which logits are divided.
 
         Returns:
             Log-probability of every completion token and entropy of the distribution it was drawn from.
@@ -308,7 +310,7 @@ class Policy(nn.Module):
     def score_completions(
         self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
     ) -> TokenScores:
-        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`logprobs`."""
+        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`score_prompts`."""
         predicting = self.predicting_states(context, completion_ids)
         scores = scores_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
@@ -341,7 +343,7 @@ class Policy(nn.Module):
         return rows
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
-        """Decode row by row: what :meth:`pieces` returns, joined, several times faster."""
+        """Decode row by row: what :meth:`decode_pieces` returns, joined, several times faster."""
         rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
         # Where a character is not whole, pieces leave it out.
@@ -368,7 +370,7 @@ class Policy(nn.Module):
         subtracted: the sums lie beside them, in as much memory as the adapted weights take.
 
         Args:
-            largest: layers of more weights than this stay as they are; all are merged if None.
+            largest: Number of weights above which a layer stays as it is; all are merged if None.
 
         Raises:
             ValueError: weights that are not float32; rounded to their precision, the sums would be another policy.

@@ -18,7 +18,7 @@ def build_meta_model(location: str) -> tuple[Any, nn.Module]:
     """Return the configuration of a model and the model on the meta device; no weight is read.
 
     Args:
-        location: a folder or the id of a hub repository.
+        location: Folder, or id of a hub repository.
 
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
@@ -63,7 +63,7 @@ def find_policy_sizes(location: str) -> PolicySizes | None:
     looked up among what has been downloaded, and then in ``hub.yaml``.
 
     Args:
-        location: a folder or the id of a hub repository.
+        location: Folder, or id of a hub repository.
 
     """
     folder = Path(location)

@@ -45,8 +45,9 @@ def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str =
     """Return a question as turns; a text is one turn of the user.
 
     Args:
-        question: a text, or turns; keys whose value is null, as tables write those of other turns, count as absent.
-        where: for error messages.
+        question: Text of the question, or its turns; keys whose value is null, as tables write those of other turns,
+            count as absent.
+        where: Place of the question, for error messages.
 
     Raises:
         ValueError: an entry is no turn, or the last one is not the user's.
@@ -73,10 +74,11 @@ class PromptFormat:
     """How conversations are written for the model.
 
     Args:
-        chat: by the tokenizer's chat template, which decides about special tokens. If false, as raw text for a base
-            model: system prompt, examples and question as blocks with an empty line between them, each answer behind
-            its question; the tokenizer adds the special tokens that it adds to any text.
-        thinking: given to the template as ``enable_thinking``; the template's own default if None.
+        chat: Whether the tokenizer's chat template writes conversations; it decides about special tokens. If false,
+            they are raw text for a base model: system prompt, examples and question as blocks with an empty line
+            between them, each answer behind its question; the tokenizer adds the special tokens that it adds to any
+            text.
+        thinking: Value of ``enable_thinking`` for the template; the template's own default if None.
 
     """
 
@@ -106,8 +108,8 @@ class PromptFormat:
         """Refuse a tokenizer that cannot write prompts in this way.
 
         Args:
-            tokenizer: of the model.
-            name: of the model, for the message.
+            tokenizer: Tokenizer of the model.
+            name: Name of the model, for the message.
 
         Raises:
             PromptError: it has no chat template, or one that knows no thinking.
@@ -145,8 +147,8 @@ class PromptFormat:
         """Return each conversation as the text that is tokenized, special tokens of a template included.
 
         Args:
-            tokenizer: of the model.
-            conversations: P of them.
+            tokenizer: Tokenizer of the model.
+            conversations: Conversations, P of them.
 
         Raises:
             PromptError: the template refuses a conversation, or there is none.
@@ -214,9 +216,9 @@ def refuse_long_prompts(lengths: Sequence[int], context: int | None, name: str) 
     """Refuse prompts that leave no room for an answer.
 
     Args:
-        lengths: of prompts, in tokens.
-        context: of the model, in tokens; None if it has no limit.
-        name: of the model, for the message.
+        lengths: Lengths of the prompts, in tokens.
+        context: Context length of the model, in tokens; None if it has no limit.
+        name: Name of the model, for the message.
 
     Raises:
         PromptError: with the length of the longest.

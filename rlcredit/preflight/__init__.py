@@ -1,1 +1,1 @@
-"""What would fail in the first minutes of a run, found before its weights are read."""
+"""Checks that find, before any weights are read, what would fail in the first minutes of a run."""

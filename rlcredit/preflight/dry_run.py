@@ -1,4 +1,4 @@
-"""Whether a configuration could run at all: optimizer, schedule and memory, tried before anything is opened."""
+"""Checks that a configuration can run at all: optimizer, schedule and memory."""
 
 import re
 
@@ -26,7 +26,7 @@ TRIED = 1000
 
 
 def explain_refusal(error: Exception) -> str:
-    """Return the message of an error; an error of an unexpected type is named with its place.
+    """Return the message of an error; an error of an unexpected type is given with its location.
 
     Example:
         >>> explain_refusal(ValueError("limit must be positive.")), explain_refusal(KeyError("x"))
@@ -45,9 +45,9 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
     """Refuse an optimizer that cannot step, and batches that memory cannot hold.
 
     Args:
-        trainer: nothing of it has begun.
-        module: not loaded.
-        task: not loaded.
+        trainer: Trainer that has not begun.
+        module: Module; it is not loaded.
+        task: Task; it is not loaded.
 
     Raises:
         ValueError: with the place and the repair.
@@ -73,7 +73,7 @@ def refuse_impossible_run(trainer: Trainer, module: PolicyModule, task: Task) ->
 
 
 def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
-    """Let the optimizer and its schedule take steps with one weight."""
+    """Let the optimizer and its schedule take steps on a single weight."""
     weight = torch.nn.Parameter(torch.zeros(1))
     weight.grad = torch.zeros(1)
     device = trainer.strategy.root_device.type
@@ -83,7 +83,10 @@ def _refuse_failing_optimizer(trainer: Trainer, module: PolicyModule) -> None:
         key = "model.scheduler"
         scheduler = module.scheduler(optimizer) if module.scheduler else None
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError("ReduceLROnPlateau follows a metric, and is stepped without one. Use another.")
+            raise ValueError(
+                "ReduceLROnPlateau needs a metric and rlcredit steps schedulers without one. "
+                "Use LinearLR or CosineAnnealingLR."
+            )
         for _ in range(min(max(trainer.max_steps, 1), TRIED) if device == "cpu" else 0):
             key = "model.optimizer"
             optimizer.step(lambda: 0.0)

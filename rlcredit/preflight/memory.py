@@ -1,4 +1,4 @@
-"""The memory that a run will take, by calculation, beside what there is; refused where it cannot suffice."""
+"""The estimated memory of a run, compared with the memory available; a run that cannot fit is refused."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ PROMPT = 512
 def estimate_decoding_memory(
     module: PolicyModule, architecture: DecoderArchitecture, prompts: int, sampling: Sampling, mixed: bool
 ) -> tuple[float, str]:
-    """Return the bytes that are taken while prompts are answered, and a line about them.
+    """Return the bytes used while completions are sampled, and a line about them.
 
     Args:
-        module: not loaded.
-        architecture: of its policy.
-        prompts: answered together.
-        sampling: how.
-        mixed: whether the trainer computes in fewer bits than its weights have.
+        module: Module; it is not loaded.
+        architecture: Architecture of the module's policy.
+        prompts: Number of prompts answered together.
+        sampling: How completions are drawn.
+        mixed: Whether the trainer computes in fewer bits than its weights have.
 
     """
     engine, policy, rows = module.engine, module.policy, prompts * sampling.completions
@@ -55,14 +55,14 @@ def estimate_decoding_memory(
 def estimate_update_memory(
     module: PolicyModule, architecture: DecoderArchitecture, prompts: int, ranks: int, mixed: bool
 ) -> tuple[float, str]:
-    """Return the bytes that are taken while a gradient is computed, and a line about them.
+    """Return the bytes used while a gradient is computed, and a line about them.
 
     Args:
-        module: not loaded.
-        architecture: of its policy.
-        prompts: of a step, in one process.
-        ranks: of all adapters of a layer, added up.
-        mixed: whether the trainer computes in fewer bits than its weights have.
+        module: Module; it is not loaded.
+        architecture: Architecture of the module's policy.
+        prompts: Number of prompts in a step, in one process.
+        ranks: Sum of the ranks of all adapters in a layer.
+        mixed: Whether the trainer computes in fewer bits than its weights have.
 
     """
     policy, micro, longest = module.policy, module.micro_batches.size, PROMPT + module.sampling.max_tokens
@@ -83,7 +83,7 @@ def estimate_update_memory(
 
 
 def format_bytes(number: float) -> str:
-    """Write bytes so that they can be read.
+    """Format a number of bytes for people.
 
     Example:
         >>> format_bytes(690304), format_bytes(61.1e9)
@@ -105,16 +105,16 @@ FEWER: dict[str, Quantization | None] = {
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """What one process takes, in bytes, and what it says about itself.
+    """Estimated memory of one process in bytes, with its description.
 
     Args:
-        policy: weights and adapter: what it takes whatever is asked of it.
-        decoding: on top of these, while completions are drawn.
-        update: on top of these, while gradients are computed.
-        room: how much there is.
-        where: whose that is.
-        said: a line for each of the first three.
-        fitting: settings that hold the weights in fewer bits and would fit.
+        policy: Bytes of the weights and the adapter, taken at all times.
+        decoding: Bytes taken on top of these while completions are drawn.
+        update: Bytes taken on top of these while gradients are computed.
+        room: Bytes that are free for the process.
+        where: Owner of that memory, in words.
+        said: One line for each of the first three.
+        fitting: Settings that hold the weights in fewer bits and would fit.
 
     """
 
@@ -128,11 +128,11 @@ class MemoryEstimate:
 
     @property
     def peak_bytes(self) -> float:
-        """At the largest moment."""
+        """Largest number of bytes used at one time."""
         return self.policy + max(self.decoding, self.update) + LIBRARIES
 
     def report_lines(self) -> Iterator[str]:
-        """Yield what is taken, part by part, and whether it fits."""
+        """Yield the memory used, part by part, and whether it fits."""
         yield from self.said
         there = f"{self.where} has {format_bytes(self.room)}"
         yield f"at most {format_bytes(self.peak_bytes)} at once, {format_bytes(LIBRARIES)} of it for libraries; {there}"
@@ -141,7 +141,7 @@ class MemoryEstimate:
 
     @property
     def advice(self) -> str:
-        """How the largest moment becomes smaller."""
+        """How to reduce the peak."""
         if self.update > self.decoding:
             return "lower model.micro_batch_size (auto finds what fits on a GPU) or model.sampling.max_tokens."
         return "lower model.engine.init_args.decode_batch_size or max_tokens of model.sampling and model.validation."
@@ -150,13 +150,13 @@ class MemoryEstimate:
 def estimate_memory(
     trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool = True
 ) -> MemoryEstimate | None:
-    """Return what a run takes where it will take place; None if the sizes of its policy are not known.
+    """Return the memory that a run needs on its machine; None if the sizes of its policy are unknown.
 
     Args:
-        trainer: nothing of it has begun.
-        module: not loaded.
-        task: not loaded.
-        learns: whether there will be updates.
+        trainer: Trainer that has not begun.
+        module: Module; it is not loaded.
+        task: Task; it is not loaded.
+        learns: Whether there will be updates.
 
     Raises:
         ValueError: an adapter for a layer that the policy does not have, or of a rank for which there is no memory.
@@ -188,7 +188,7 @@ def estimate_memory(
 
 
 def refuse_excess_memory(trainer: Trainer, module: PolicyModule, task: Task, *, learns: bool) -> MemoryEstimate | None:
-    """Refuse a policy that is larger than the memory there is; see :func:`estimate_memory`.
+    """Refuse a policy that is larger than the available memory; see :func:`estimate_memory`.
 
     Raises:
         ValueError: with what it takes and the repair.

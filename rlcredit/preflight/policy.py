@@ -1,4 +1,4 @@
-"""Whether a policy can be loaded and which layers of it get an adapter, found out without reading its weights."""
+"""Whether a policy can be loaded, and which of its layers get an adapter, checked without reading its weights."""
 
 import contextlib
 import re
@@ -31,11 +31,11 @@ READING, WRITING = 20.0, 5.0
 
 
 class LoRATargetError(ValueError):
-    """An adapter for what cannot have one.
+    """LoRA targets that name something which cannot have an adapter.
 
     Attributes:
-        cause: what is wrong with the targets.
-        repair: of a configuration that names them.
+        cause: What is wrong with the targets.
+        repair: How to repair a configuration that names them.
 
     """
 
@@ -45,11 +45,11 @@ class LoRATargetError(ValueError):
 
 
 def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
-    """Refuse a policy that does not exist, before a run is opened for it; the weights are read later.
+    """Refuse a policy that does not exist, before a run is opened for it; weights are read later.
 
     Args:
-        policy: not loaded.
-        adapter: folder of the adapter whose settings the policy has taken over; None if it has its own.
+        policy: Policy; it is not loaded.
+        adapter: Folder of the adapter whose settings the policy has taken over; None if it has its own.
 
     Raises:
         ValueError: there is none, it would be read as another policy, or no layer of it can get the adapter; with the
@@ -111,13 +111,13 @@ def _explain_load_errors(policy: Policy) -> Iterator[None]:
 
 
 def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Callable[[], Any]) -> None:
-    """Refuse a policy whose files make a library loop, or take all memory.
+    """Refuse a policy whose files make a library loop or exhaust memory.
 
     Args:
-        policy: whose files they are.
-        what: is likely to do so, for the message.
-        seconds: of processor time that it may take.
-        attempt: what the file is used for.
+        policy: Policy whose files are read.
+        what: File that is likely to cost so much, for the message.
+        seconds: Processor seconds that the attempt may take.
+        attempt: Function that uses the file.
 
     Raises:
         ValueError: it takes too much.
@@ -125,7 +125,7 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
     """
     if excess := find_resource_excess(attempt, seconds):
         raise ValueError(
-            f"model.policy.path: to write a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at "
+            f"model.policy.path: rendering a prompt for {shorten_name(policy.path)!r} takes {excess}. {what} is at "
             "fault: repair that file, or take it from where the model was published. Without a template, "
             "model.policy.prompt.chat must be false."
         )
@@ -134,12 +134,12 @@ def refuse_costly_files(policy: Policy, what: str, seconds: float, attempt: Call
 def select_lora_layers(
     policy: Policy, layers: dict[str, LinearShape], others: Sequence[str] = EMBEDDINGS
 ) -> dict[str, LinearShape]:
-    """Refuse names that no layer has, and a rank for which there is no memory; return the layers with an adapter.
+    """Return the layers with an adapter; refuse names of no layer, and a rank for which there is no memory.
 
     Args:
-        policy: not loaded.
-        layers: that can get an adapter, by name.
-        others: names of parts that cannot.
+        policy: Policy; it is not loaded.
+        layers: Layers that can get an adapter, by name.
+        others: Names of the parts that cannot.
 
     Raises:
         TargetError: with the names that exist.
@@ -185,7 +185,7 @@ def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], l
 
 
 def _is_targeted(targets: str | list[str], name: str, repair: str) -> bool:
-    """Tell whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
+    """Whether targets name a module, by PEFT's rules: a list holds ends of names, a text is a pattern."""
     if not isinstance(targets, str):
         return any(f".{name}".endswith(f".{target}") for target in targets)
     try:

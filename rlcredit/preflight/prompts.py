@@ -1,4 +1,4 @@
-"""Whether the prompts of a task can be written for a policy, found out without reading its weights."""
+"""Whether the prompts of a task can be rendered for a policy, checked without reading its weights."""
 
 import heapq
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ AT_ONCE = 64
 
 
 def refuse_unreadable_prompts(module: PolicyModule, task: Task) -> None:
-    """Refuse a task with prompts that the policy cannot read, or not to the end of their answers.
+    """Refuse a task whose prompts the policy cannot read, or that leave no room for their answers.
 
     Args:
-        module: not loaded; its policy exists.
-        task: with data read; its further held-out sets too.
+        module: Module, not loaded; its policy exists.
+        task: Task with its data read, that of its further held-out sets too.
 
     Raises:
         PromptError: the tokenizer cannot write them, or they are too long.
@@ -78,7 +78,7 @@ def _refuse_overlong_prompts(asked: Task, policy: Policy, tokenizer: Any, contex
 def count_prompt_tokens(
     asked: Task, examples: Sequence[Example], prompt: PromptFormat, tokenizer: Any
 ) -> dict[int, int]:
-    """Return the tokens of the prompts of some questions, by the ``id`` of their examples."""
+    """Return the number of prompt tokens of some questions, by the ``id`` of their examples."""
     lengths = {}
     ordered = sorted(examples, key=lambda example: len(example.text))
     for start in range(0, len(ordered), AT_ONCE):

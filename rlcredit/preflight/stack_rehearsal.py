@@ -1,4 +1,4 @@
-"""What would fail in the first minutes of a run, found out in a second: its stack, its data, and where it writes."""
+"""A rehearsal of a run's stack, data and output folder, which takes a second."""
 
 import copy
 import tempfile
@@ -27,8 +27,8 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
     """Let copies of the operators assign credit to a few made-up completions, in stack order.
 
     Args:
-        stack: in order; it stays as it is, and so do the random numbers of the run.
-        group_size: G.
+        stack: Operators in order; they stay as they are, and so do the random numbers of the run.
+        group_size: Completions per prompt, G.
 
     Returns:
         The names of operators that were passed over, since they need the policy, an oracle or the trainer.
@@ -58,7 +58,7 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
 
 
 def _is_run_dependent(operator: CreditOperator) -> bool:
-    """Whether an operator takes something from the run: a model, an oracle, or what only a trainer knows."""
+    """Whether an operator needs something from the run: a model, an oracle, or what only a trainer knows."""
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
     takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)
@@ -66,10 +66,10 @@ def _is_run_dependent(operator: CreditOperator) -> bool:
 
 
 def make_trial_rollout(group_size: int) -> Rollout:
-    """Return three groups: one with every other completion right, one all wrong, one with the first right.
+    """Return three groups of completions: every other one right, all wrong, and only the first right.
 
     Args:
-        group_size: G.
+        group_size: Completions per prompt, G.
 
     """
     rows, width = 3 * group_size, max(LENGTHS)
@@ -98,7 +98,7 @@ def make_trial_rollout(group_size: int) -> Rollout:
 
 
 def open_local_data(task: Task) -> str | None:
-    """Read the examples of a task whose data lies in files of this machine, as a run would.
+    """Read the examples of a task whose data files are on this machine, as a run would.
 
     Returns:
         What was left alone, for people; None if everything was read.
@@ -124,7 +124,7 @@ def _list_data_sources(task: Task) -> list[RecordSource]:
 
 
 def refuse_unwritable_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, or not be made; nothing is left there.
+    """Refuse a folder that cannot be created or written to; nothing is left there.
 
     Raises:
         ValueError: with what is in the way.

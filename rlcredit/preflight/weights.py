@@ -1,4 +1,4 @@
-"""What would fail, or be another policy, when the weights are read: found out without reading them."""
+"""Checks of a policy's files, made without reading its weights: they must load, and be the policy described."""
 
 import json
 import re
@@ -42,7 +42,7 @@ MADE_BY = {
 
 
 def explain_missing_folder(policy: Policy) -> str | None:
-    """Return what is missing where a path is meant to be a folder and is none; None for all others."""
+    """Return what is missing if a path is meant to be a folder and is none; None otherwise."""
     local = policy.path.startswith(HERE) or policy.path.count("/") > 1
     if not local or Path(policy.location).exists():
         return None
@@ -52,7 +52,7 @@ def explain_missing_folder(policy: Policy) -> str | None:
 
 
 def refuse_unreadable_weights(policy: Policy) -> None:
-    """Refuse a folder that is not there, holds no model, or has weights in a format that is not read.
+    """Refuse a folder that does not exist, holds no model, or has weights in an unsupported format.
 
     Pickles run code, and GGUF is no format for training.
 
@@ -85,7 +85,7 @@ def refuse_unreadable_weights(policy: Policy) -> None:
 
 
 def _refuse_incomplete_folder(policy: Policy, folder: Path) -> None:
-    """Refuse a folder that lacks its configuration or files of its weights, or holds only the beginning of one."""
+    """Refuse a folder without its configuration or some weight files, or with truncated ones."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
     index, files = folder / f"{WEIGHTS}.index.json", [WEIGHTS]
@@ -121,11 +121,11 @@ def _explain_gguf_weights(policy: Policy, file: Path) -> str:
 
 
 def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> None:
-    """Refuse a ``config.json`` of something that transformers does not know, or that is for more than text.
+    """Refuse a ``config.json`` that transformers does not know, or that describes a model for more than text.
 
     Args:
-        policy: not loaded.
-        described: what the file holds.
+        policy: Policy; it is not loaded.
+        described: Content of the file.
 
     Raises:
         ValueError: with what it is.
@@ -152,11 +152,11 @@ def refuse_unknown_model_type(policy: Policy, described: Mapping[str, Any]) -> N
 
 
 def refuse_non_causal_model(policy: Policy, config: Any) -> None:
-    """Refuse what is no causal language model of text alone.
+    """Refuse a model that is not a causal language model of text alone.
 
     Args:
-        policy: not loaded.
-        config: of transformers.
+        policy: Policy; it is not loaded.
+        config: Configuration that transformers has read.
 
     Raises:
         ValueError: with what it is.
@@ -191,12 +191,12 @@ _OF_OTHER_MEDIA = re.compile(r"^<.*(?:image|audio|video|vision).*>$")
 
 
 def refuse_unfit_tokenizer(policy: Policy, tokenizer: Any, model: Any) -> None:
-    """Refuse a tokenizer that writes nothing, or tokens for which a model has no embedding, or that is not a fast one.
+    """Refuse a tokenizer that yields no tokens, yields tokens without an embedding, or is not a fast one.
 
     Args:
-        policy: not loaded.
-        tokenizer: of the policy.
-        model: without weights.
+        policy: Policy; it is not loaded.
+        tokenizer: Tokenizer of the policy.
+        model: Model without weights.
 
     Raises:
         ValueError: with the first of these tokens, and the command that makes room for them.
@@ -235,9 +235,9 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
     """Refuse a model whose logits are not its hidden states times its output embedding.
 
     Args:
-        policy: not loaded.
-        config: of transformers.
-        model: built from it, without weights.
+        policy: Policy; it is not loaded.
+        config: Configuration that transformers has read.
+        model: Model built from it, without weights.
 
     Raises:
         ValueError: with what they are scaled or capped by.
@@ -261,7 +261,7 @@ def refuse_modified_logits(policy: Policy, config: Any, model: Any) -> None:
 
 
 def _has_modified_logits(model: nn.Module) -> bool:
-    """Tell whether a model does anything to what its output embedding gives; no number is computed.
+    """Whether a model modifies the output of its output embedding; no number is computed.
 
     What cannot be traced without weights passes: :meth:`~rlcredit.policy.policy.Policy.load` compares numbers.
     """

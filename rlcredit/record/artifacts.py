@@ -69,9 +69,9 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
     """Write rows with the same columns as JSON into the run's folder, and have them delivered as a table.
 
     Args:
-        trainer: of the run.
-        name: path of the file inside the folder and among the artifacts.
-        records: the rows, at least one.
+        trainer: Trainer of the run.
+        name: Path of the file inside the folder and among the artifacts.
+        records: Rows of the table, at least one.
 
     """
 

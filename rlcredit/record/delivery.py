@@ -32,8 +32,8 @@ class RecordDelivery:
     replaces the old one.
 
     Args:
-        folder: of the run.
-        destination: updated and saved as things arrive.
+        folder: Folder of the run.
+        destination: Destination, updated and saved as things arrive.
 
     """
 
@@ -153,7 +153,7 @@ class DeliveryThread(threading.Thread):
     """Deliver while a run goes on.
 
     Args:
-        delivery: of the run.
+        delivery: Delivery of the run's record.
 
     """
 

@@ -43,19 +43,19 @@ class MLflowDestination:
     """A run in MLflow.
 
     Args:
-        tracking_uri: of a database or a server; that of the environment variable ``MLFLOW_TRACKING_URI`` if None, so
-            that what is secret in it is never written down.
-        experiment_name: of the experiment, made if need be.
-        run_name: of the run.
-        tags: of the run, beside those that MLflow takes from its environment.
-        artifact_location: of the experiment, if it has to be made.
-        key: a tag of the run, saved before the run is made: if the answer with its id is lost, the run is found by
-            this tag.
-        run_id: of the run, None until it has been made.
-        arrived: bytes of the record whose files have arrived.
-        status: how the run has ended; None while it goes on.
-        closes: runs of earlier attempts in the same folder, which may still say that they go on.
-        removes: runs that this one has replaced, which are still to be deleted.
+        tracking_uri: Address of a database or a server; that of the environment variable ``MLFLOW_TRACKING_URI`` if
+            None, so that what is secret in it is never written down.
+        experiment_name: Name of the experiment, made if need be.
+        run_name: Name of the run.
+        tags: Tags of the run, beside those that MLflow takes from its environment.
+        artifact_location: Place for the experiment's artifacts, if the experiment has to be made.
+        key: Tag of the run, saved before the run is made: if the answer with its id is lost, the run is found by this
+            tag.
+        run_id: Id of the run, None until it has been made.
+        arrived: Bytes of the record whose files have arrived.
+        status: Status with which the run has ended; None while it goes on.
+        closes: Runs of earlier attempts in the same folder, which may still say that they go on.
+        removes: Runs that this one has replaced, which are still to be deleted.
 
     """
 
@@ -139,9 +139,9 @@ def make_destination(arguments: Mapping[str, Any], name: str, tags: Mapping[str,
     """Return where the record of a run goes, from the arguments of an MLFlowLogger.
 
     Args:
-        arguments: of the MLFlowLogger.
-        name: of the run, unless they name it.
-        tags: of the run, beside theirs.
+        arguments: Arguments of the MLFlowLogger.
+        name: Name of the run, unless the arguments give one.
+        tags: Tags of the run, beside those of the arguments.
 
     Raises:
         ValueError: an argument that this delivery has no use for.

@@ -15,8 +15,8 @@ class Journal:
     """Append entries to a file; one process writes, any thread or process may read.
 
     Args:
-        path: of the file; what it holds is kept up to ``length``.
-        length: bytes from which to go on; None goes on after the last whole line.
+        path: Path of the file; its content up to ``length`` is kept.
+        length: Bytes from which to go on; after the last whole line if None.
 
     Raises:
         ValueError: the file holds less than that.
@@ -75,9 +75,9 @@ def read_journal_entries(path: Path, start: int = 0, end: int | None = None) -> 
     """Yield the whole lines of a journal, each with the byte at which the next one begins.
 
     Args:
-        path: of the file; without a file nothing is yielded.
-        start: byte at which a line begins.
-        end: byte at which to stop; the end of the file if None.
+        path: Path of the file; without a file nothing is yielded.
+        start: Byte at which a line begins.
+        end: Byte at which to stop; the end of the file if None.
 
     """
     if not path.is_file():

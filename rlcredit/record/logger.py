@@ -23,12 +23,12 @@ class RunRecord(Logger):
     """The record of a run.
 
     Args:
-        folder: of the run.
-        length: bytes of an earlier record to go on from, as a checkpoint has noted them; None begins a new one.
-        to: where it is delivered; nowhere if None.
+        folder: Folder of the run.
+        length: Bytes of an earlier record to go on from, as a checkpoint has noted them; a new record begins if None.
+        to: Destination of the record; it is not delivered if None.
 
     Attributes:
-        fresh: whether it is new.
+        fresh: Whether the record is new.
 
     """
 
@@ -91,7 +91,7 @@ class RunRecord(Logger):
 
         Args:
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
-            patience: seconds to wait; what suits the status if None.
+            patience: Seconds to wait; as long as suits the status if None.
 
         """
         if self.courier is None or self.to is None:

@@ -31,7 +31,7 @@ class MLflowRun:
     """The MLflow run of a destination; every call may fail, and may take as long as MLflow's time limits let it.
 
     Args:
-        destination: names the run; its ``run_id`` is filled in.
+        destination: Destination that names the run; its ``run_id`` is filled in.
 
     """
 

@@ -25,7 +25,7 @@ def refuse_invalid_record(folder: RunFolder) -> None:
     """Refuse a record that names what is not in its folder, before any of it is sent.
 
     Args:
-        folder: of the run; anybody may have written what is in it.
+        folder: Folder of the run; anybody may have written what is in it.
 
     Raises:
         ValueError: names the file, the line and the field.

@@ -34,7 +34,7 @@ def find_tracker_refusal(error: Exception) -> str | None:
     """Return why a tracker refuses for good, and the repair; None for an error that may pass.
 
     Args:
-        error: raised by MLflow or by what it is made of.
+        error: Error raised by MLflow or by what it is made of.
 
     """
     from mlflow.exceptions import RestException  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""What a campaign found: evidence, comparisons with a verdict each, and one page that shows them."""
+"""Reports of campaigns: evidence, comparisons with their conclusions, and one page that shows them."""

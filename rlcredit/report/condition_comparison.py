@@ -1,4 +1,4 @@
-"""A condition against a baseline: paired differences, tests corrected for their campaign, a verdict in words."""
+"""Comparisons of a condition with a baseline: paired differences, corrected tests, and a conclusion in words."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -28,25 +28,27 @@ FEWEST = fewest_sign_flip_pairs(ALPHA)
 
 @dataclasses.dataclass(frozen=True)
 class ConditionComparison:
-    """What paired runs say of a condition and its baseline, after the last step.
+    """Comparison of the paired runs of a condition and its baseline, after the last step.
 
     Args:
-        family: the question it belongs to.
-        baseline: name of the baseline.
-        condition: name of the other.
-        seeds: of the pairs, n of them.
-        differences: of the primary metric, condition minus baseline, shape ``(n,)``.
-        verdict: in words; "open" or "not compared" with the reason where there is none.
-        test: paired t, None below two pairs.
-        sign_flip: two-sided p of the sign-flip test, None where there is no verdict: an earlier look would be no test.
-        p: of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
-            compares; likewise.
-        p_equivalence: of a difference beyond the margin, likewise; one where runs collapsed.
-        collapses: how many runs of the condition collapsed, and how many of the baseline.
-        general: interval for new seeds and new questions alike, None below six pairs or questions.
+        family: Question that the comparison belongs to.
+        baseline: Name of the baseline.
+        condition: Name of the condition compared.
+        seeds: Seeds of the pairs, n of them.
+        differences: Differences of the primary metric, condition minus baseline, shape ``(n,)``.
+        verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
+        test: Paired t test, None below two pairs.
+        sign_flip: Two-sided p-value of the sign-flip test, None where there is no conclusion: an earlier look would be
+            no test.
+        p: P-value of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
+            compares; None where there is no conclusion.
+        p_equivalence: P-value of a difference beyond the margin, adjusted in the same way; one where runs collapsed,
+            None where there is no conclusion.
+        collapses: Number of runs of the condition that collapsed, and number of the baseline.
+        general: Interval for new seeds and new questions alike, None below six pairs or questions.
         effect: Hedges' g of the differences, None below three pairs and where they do not spread.
-        improves: how often a run of the condition beats one of the baseline.
-        area: difference of areas under the learning curve, None below two pairs.
+        improves: How often a run of the condition beats one of the baseline.
+        area: Difference of areas under the learning curve, None below two pairs.
 
     """
 
@@ -68,7 +70,7 @@ class ConditionComparison:
 
 
 def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
-    """Compare what was declared to be compared, family by family.
+    """Compare the conditions that were declared to be compared, family by family.
 
     All are corrected together, whichever family they belong to. One that lacks pairs counts as if its p were one: what
     is decided beside it stays decided when they come.
@@ -93,7 +95,7 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
 
 
 def _comparison_p(comparison: ConditionComparison) -> float:
-    """Return p of no difference; one where there is nothing to test."""
+    """Return the p-value of no difference; one if nothing can be tested."""
     if comparison.verdict or comparison.test is None:
         return 1.0
     return sign_flip_p(comparison.differences) if any(comparison.collapses) else comparison.test.p
@@ -107,7 +109,7 @@ def _comparison_equivalence_p(comparison: ConditionComparison, margin: float) ->
 def _conclude_comparison(
     comparison: ConditionComparison, margin: float, p: float, p_equivalence: float, number: int, waits: bool
 ) -> ConditionComparison:
-    """Say what corrected p-values decide."""
+    """Return the conclusion from corrected p-values."""
     words = state_conclusion(comparison.differences, margin, p=p, p_equivalence=p_equivalence, family=number)
     if words.startswith("undecided") and any(comparison.collapses):
         of, (runs, base) = len(comparison.seeds), comparison.collapses
@@ -119,7 +121,7 @@ def _conclude_comparison(
 
 
 def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
-    """Compare two conditions; the verdict is left empty if it only waits for the family."""
+    """Compare two conditions; the conclusion stays empty if it only waits for the rest of the family."""
     declaration = evidence.declaration
     if reasons := evidence.list_metric_differences(condition, baseline):
         return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
@@ -145,7 +147,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
 def _summarise_pairs(
     evidence: CampaignEvidence, pairs: Sequence[tuple[FinishedRun, FinishedRun]], differences: Row
 ) -> dict[str, Any]:
-    """Return the numbers that so many pairs allow, whether or not all declared pairs are there."""
+    """Return the numbers that the present pairs allow, whether or not all declared pairs are there."""
     numbers: dict[str, Any] = {}
     if not pairs:
         return numbers
@@ -174,5 +176,5 @@ def measure_curve_area(run: FinishedRun, metric: str) -> float:
 def _subtract_paired_runs(
     pairs: Sequence[tuple[FinishedRun, FinishedRun]], value: Callable[[FinishedRun], float]
 ) -> Row:
-    """Return differences; shares of questions that are equal differ by nothing, not by a rounding."""
+    """Return differences, rounded so that equal shares of questions differ by exactly zero."""
     return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64).round(12)

@@ -1,4 +1,4 @@
-"""Each condition by itself: how good its policies are, how sure that is, and where its variance comes from."""
+"""Summaries of single conditions: the quality of their policies, its uncertainty, and the sources of its variance."""
 
 import dataclasses
 
@@ -38,7 +38,7 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
 
 
 def _decompose_table(table: np.ndarray) -> VarianceComponents:
-    """Decompose an array of shape ``(steps, arms, runs, questions)``; what has one level only is no factor."""
+    """Decompose an array of shape ``(steps, conditions, runs, questions)``; a factor with one level is left out."""
     step, arm, run, prompt = np.indices(table.shape).reshape(4, -1)
     labels = dict(zip(FACTORS, (step, prompt, arm, arm * table.shape[2] + run), strict=True))
     levels = {"step": table.shape[0], "arm": table.shape[1]}
@@ -48,10 +48,10 @@ def _decompose_table(table: np.ndarray) -> VarianceComponents:
 
 @dataclasses.dataclass(frozen=True)
 class MeanEstimate:
-    """A mean over runs and its interval.
+    """A mean over runs with its interval.
 
     Args:
-        mean: over runs.
+        mean: Mean over runs.
         interval: None for a single run, and where runs do not differ but all samples are neither right nor wrong.
 
     """
@@ -62,17 +62,17 @@ class MeanEstimate:
 
 @dataclasses.dataclass(frozen=True)
 class ConditionSummary:
-    """A condition after the last step.
+    """Summary of a condition after the last step.
 
     Args:
-        condition: its name.
-        runs: how many are reported.
-        collapsed: how many of them ended far below the others.
-        pass_at_1: for new seeds and questions, or below six runs for new seeds only.
-        pass_at_k: likewise.
-        iqm: interquartile mean of pass@1 over runs.
-        deviation: of pass@1 between runs, None for a single one.
-        area: under the learning curve of the primary metric, for new seeds.
+        condition: Name of the condition.
+        runs: Number of runs reported.
+        collapsed: Number of runs that ended far below the others.
+        pass_at_1: Mean pass@1 for new seeds and questions, or for new seeds only below six runs.
+        pass_at_k: Mean pass@k for new seeds and questions, or for new seeds only below six runs.
+        iqm: Interquartile mean of pass@1 over runs.
+        deviation: Standard deviation of pass@1 between runs, None for a single one.
+        area: Area under the learning curve of the primary metric, for new seeds.
 
     """
 
@@ -116,7 +116,7 @@ def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun]
 
 
 def unanimous_interval(share: float, questions: int) -> Interval:
-    """Return Clopper and Pearson's interval where every sample of so many questions is right, or every one wrong.
+    """Return Clopper and Pearson's interval where every sample of every question is right, or every one is wrong.
 
     Samples of a question, and runs, are taken for one: how much they would add is not known where none differ.
 

@@ -1,4 +1,4 @@
-"""Every number of a report, unrounded, as CSV."""
+"""The CSV files of a report, with every number unrounded."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def render_csv_files(
     variances: Mapping[str, VarianceComponents],
     curves: Mapping[tuple[str, int], Mapping[str, Curve]],
 ) -> dict[str, str]:
-    """Return every number of a report, unrounded, by the names of files."""
+    """Return the CSV files of a report, by file name."""
     runs = [
         {"condition": run.condition, "seed": run.seed, "step": step, **metrics}
         for run in evidence.runs.values()

@@ -1,4 +1,4 @@
-"""What a campaign has left on disk: finished runs as declared, and why others are not among them."""
+"""The evidence of a campaign on disk: finished runs that ran as declared, and why others are left out."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ class FinishedRun:
     """A finished run that was executed as declared.
 
     Args:
-        condition: its name in the campaign.
-        seed: of the run.
-        questions: hash and numbers of the held-out questions, P of them.
-        right: 0/1 verdicts by step, each of shape ``(P, S)`` for S samples a question.
-        metrics: what was logged of each evaluation, by step.
-        entry: what the ledger says of the run.
+        condition: Name of the condition in the campaign.
+        seed: Seed of the run.
+        questions: Hash and numbers of the held-out questions, P of them.
+        right: Verdicts, 0 or 1, by step, each of shape ``(P, S)`` for S samples a question.
+        metrics: Metrics logged at each evaluation, by step.
+        entry: Entry of the run in the campaign's ledger.
 
     """
 
@@ -42,29 +42,29 @@ class FinishedRun:
 
     @property
     def question_key(self) -> tuple[Any, ...]:
-        """Say what two runs must share to be compared: questions, and steps at which they were asked."""
+        """Key that two runs must share to be compared: their questions, and the steps at which they were asked."""
         return (*self.questions, *self.right)
 
     def curve(self, name: str) -> dict[int, float]:
-        """Return a held-out metric by step."""
+        """Return the values of a held-out metric by step."""
         return {step: metrics[name] for step, metrics in self.metrics.items()}
 
     def final_value(self, name: str) -> float:
-        """Return a held-out metric after the last step."""
+        """Return the value of a held-out metric after the last step."""
         return self.metrics[max(self.metrics)][name]
 
 
 @dataclasses.dataclass(frozen=True)
 class CampaignEvidence:
-    """All that a report may use.
+    """Everything that a report may use.
 
     Args:
-        declaration: of the campaign.
-        ledger: of the campaign.
-        runs: by condition and seed.
-        refused: reasons, by the names of runs that are finished and not reported.
-        absent: states, by the names of runs that are not finished.
-        measures: what the primary metric of each condition measures.
+        declaration: Declaration of the campaign.
+        ledger: Ledger of the campaign.
+        runs: Finished runs by condition and seed.
+        refused: Reasons, by the names of runs that are finished and not reported.
+        absent: States, by the names of runs that are not finished.
+        measures: Definition of the primary metric in each condition.
 
     """
 
@@ -77,15 +77,15 @@ class CampaignEvidence:
 
     @property
     def declared_count(self) -> int:
-        """Return how many runs were declared."""
+        """Return the number of declared runs."""
         return len(self.declaration.conditions) * len(self.declaration.seeds)
 
     def list_metric_differences(self, condition: str, baseline: str) -> list[str]:
-        """Say in what the primary metrics of two conditions differ; nothing if they can be compared."""
+        """Return how the primary metrics of two conditions differ; nothing if they can be compared."""
         return list_metric_differences(self.measures[condition], self.measures[baseline], (condition, baseline))
 
     def pass_k(self, condition: str) -> int:
-        """Return k of the pass@k that a condition's evaluations report."""
+        """Return the k of the pass@k that a condition's evaluations report."""
         settings = self.measures[condition].settings
         return int(settings.get("data.init_args.held_out_k") or settings["model.pass_k"])
 
@@ -94,7 +94,7 @@ class CampaignEvidence:
         return [self.runs[condition, seed] for seed in self.declaration.seeds if (condition, seed) in self.runs]
 
     def iterate_pairs(self, first: str, second: str) -> Iterator[tuple[FinishedRun, FinishedRun]]:
-        """Yield the runs of two conditions with common seeds."""
+        """Yield the pairs of runs of two conditions that share a seed."""
         for run in self.runs_of(first):
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
@@ -103,8 +103,8 @@ class CampaignEvidence:
         """Return pass@1 by sample, or pass@k, of every question after the last step.
 
         Args:
-            runs: of one condition, R of them.
-            metric: ``val/pass_at_1`` or ``val/pass_at_k``.
+            runs: Runs of one condition, R of them.
+            metric: Metric, ``val/pass_at_1`` or ``val/pass_at_k``.
 
         Returns:
             Shape ``(R, P, S)``; S is 1 for pass@k.
@@ -117,7 +117,7 @@ class CampaignEvidence:
 
 
 def read_campaign_evidence(root: Path) -> CampaignEvidence:
-    """Read the folder of a campaign.
+    """Read the evidence of a campaign from its folder.
 
     Raises:
         ValueError: there is no campaign in it.
@@ -155,7 +155,7 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
 
 
 def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Name the files that are not those that the ledger has recorded."""
+    """Return the names of files that differ from those recorded in the ledger."""
     for step, recorded in entry["held_out_sha256"].items():
         path = spec.run_folder.evaluation_file(int(step))
         if not path.is_file() or file_sha256(path) != recorded:
@@ -178,7 +178,7 @@ def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any]) -> FinishedRun:
 
 
 def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Iterator[str]:
-    """Say where the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
+    """Return how the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
     for step, right in run.right.items():
         if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):
             yield f"step {step}: its metrics are not those that the ledger has recorded"

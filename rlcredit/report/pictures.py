@@ -1,4 +1,4 @@
-"""How differences and curves are drawn."""
+"""Pictures of differences and curves."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ WIDTH, DPI = 4.8, 160
 
 
 def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, path: Path) -> None:
-    """Draw the paired differences to a baseline, in percentage points: every seed, their mean, its 95 % interval.
+    """Draw the paired differences from a baseline in percentage points: every seed, their mean, its 95 % interval.
 
     Args:
-        compared: comparisons of a family.
-        margin: differences within it do not matter; shaded.
-        path: of the picture.
+        compared: Comparisons of a family.
+        margin: Margin within which differences do not matter; shaded.
+        path: File that the picture is written to.
 
     """
     figure = create_figure(WIDTH, 0.9 + 0.42 * len(compared))
@@ -53,10 +53,10 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
     """Draw the mean curve of every condition over its runs, and Student's 95 % interval as a band.
 
     Args:
-        curves: values by step of every run, by condition; the first is the baseline.
-        label: of the values, which are at least zero.
-        path: of the picture.
-        share: whether values are proportions.
+        curves: Values by step of every run, by condition; the first is the baseline.
+        label: Axis label of the values, which are at least zero.
+        path: File that the picture is written to.
+        share: Whether values are proportions.
 
     """
     figure = create_figure(WIDTH, 3.0)
@@ -89,15 +89,15 @@ def draw_family_pictures(
     out: Path,
     prefix: str,
 ) -> dict[str, str]:
-    """Draw a family; conditions without runs are left out, and those that are measured otherwise than the baseline.
+    """Draw the pictures of a family, without conditions that have no runs or another metric than the baseline.
 
     Args:
-        evidence: of the campaign.
-        family: what is compared.
-        compared: its comparisons.
-        curves: of training, by condition and seed; may be empty.
-        out: folder of the pictures.
-        prefix: of their names.
+        evidence: Evidence of the campaign.
+        family: Family of comparisons.
+        compared: Comparisons of the family.
+        curves: Training curves by condition and seed; may be empty.
+        out: Folder that the pictures are written to.
+        prefix: Prefix of their file names.
 
     Returns:
         File names by what they show.
@@ -132,7 +132,7 @@ def draw_family_pictures(
 
 
 def label_metric(metric: str) -> str:
-    """Return how a held-out metric is called in a picture.
+    """Return the axis label of a held-out metric.
 
     Example:
         >>> label_metric("val/pass_at_1")
@@ -143,7 +143,7 @@ def label_metric(metric: str) -> str:
 
 
 def smoothed_curve(curve: Curve, window: int = 5) -> Curve:
-    """Average a curve over the steps of every window, named by its last step.
+    """Return the averages of a curve over windows of steps, each placed at its last step.
 
     Example:
         >>> smoothed_curve({1: 0.0, 2: 1.0, 3: 4.0}, window=2)

@@ -14,7 +14,7 @@ from rlcredit.report.training_curves import find_campaign_mlflow_run, load_train
 
 
 def make_report_parser() -> argparse.ArgumentParser:
-    """Return what the command line of a report accepts."""
+    """Return the parser of ``rlcredit report``."""
     command = CommandParser(
         "rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG."
     )

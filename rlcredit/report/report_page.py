@@ -1,4 +1,4 @@
-"""One page that needs nothing else, the same in Markdown, and the numbers and pictures behind both."""
+"""The report of a campaign: a self-contained page, the same in Markdown, and the numbers and pictures behind them."""
 
 import base64
 import dataclasses
@@ -31,14 +31,14 @@ _WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|
 
 @dataclasses.dataclass(frozen=True)
 class FamilySection:
-    """A family on the page.
+    """The section of a family on the page.
 
     Args:
-        name: the question.
-        baseline: its baseline.
-        found: its comparisons.
-        table: of them.
-        pictures: file names by what they show.
+        name: Question that the family answers.
+        baseline: Name of its baseline.
+        found: Comparisons of the family.
+        table: Table of the comparisons.
+        pictures: File names of the pictures, by what they show.
 
     """
 
@@ -50,7 +50,7 @@ class FamilySection:
 
 
 def refuse_foreign_files(out: Path) -> None:
-    """Refuse a folder with anything in it that no report writes.
+    """Refuse a folder that contains files no report writes.
 
     Raises:
         ValueError: with what that is.
@@ -61,7 +61,7 @@ def refuse_foreign_files(out: Path) -> None:
     there = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
     if others := [name for name in there if not (_WRITTEN.fullmatch(name) or name.startswith("."))]:
         raise ValueError(
-            f"--out: {shorten_name(out)} holds something else, {shorten_name(others[0])}. Name a new folder."
+            f"--out: {shorten_name(out)} holds other files, for instance {shorten_name(others[0])}. Name a new folder."
         )
 
 
@@ -71,9 +71,9 @@ def write_report(
     """Write ``report.html``, ``report.md``, CSV files and pictures into a folder; return the comparisons.
 
     Args:
-        evidence: of the campaign.
-        curves: of training, by condition and seed; may be empty.
-        out: made if need be; tables and pictures of an earlier report are removed.
+        evidence: Evidence of the campaign.
+        curves: Training curves by condition and seed; may be empty.
+        out: Folder, made if need be; tables and pictures of an earlier report are removed.
 
     Raises:
         ValueError: it holds something else, or cannot be written to.
@@ -124,7 +124,7 @@ def write_report(
 
 
 def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
-    """Return every definition of the primary metric, and the conditions it holds for."""
+    """Return every definition of the primary metric, with the conditions that it holds for."""
     conditions: dict[str, list[str]] = {}
     for name, metric in evidence.measures.items():
         conditions.setdefault(" ".join(f"{key}={value}" for key, value in metric.settings.items()), []).append(name)
@@ -132,7 +132,7 @@ def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, lis
 
 
 def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
-    """Return versions and source of all runs; several, where they are not the same."""
+    """Return versions and source of all runs; several if they differ."""
     versions: dict[str, set[str]] = {}
     for run in evidence.runs.values():
         for name, value in run.entry["versions"].items():

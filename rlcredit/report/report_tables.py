@@ -1,4 +1,4 @@
-"""The tables of a report, for people: rounded, in percentage points where they are differences."""
+"""The tables of a report for people: rounded, with differences in percentage points."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ class ReportTable:
     """Rows of texts under named columns.
 
     Args:
-        columns: their heads.
-        rows: one text per column each.
+        columns: Heads of the columns.
+        rows: Rows, one text per column each.
 
     """
 
@@ -30,7 +30,7 @@ class ReportTable:
 
 
 def format_signed_points(value: float) -> str:
-    """Write a difference of proportions in percentage points.
+    """Format a difference of proportions in percentage points.
 
     Example:
         >>> format_signed_points(0.0123), format_signed_points(-0.004), format_signed_points(0.0)
@@ -42,7 +42,7 @@ def format_signed_points(value: float) -> str:
 
 
 def format_p_value(p: float | None) -> str:
-    """Write a p-value.
+    """Format a p-value.
 
     Example:
         >>> format_p_value(0.0312), format_p_value(0.00001), format_p_value(None)
@@ -55,7 +55,7 @@ def format_p_value(p: float | None) -> str:
 
 
 def format_difference_interval(interval: Interval | None) -> str:
-    """Write an interval of differences; pairs that are all alike have none, however sure it looks."""
+    """Format an interval of differences; equal pairs have none, however certain they look."""
     if interval is None:
         return NONE
     return (
@@ -66,7 +66,7 @@ def format_difference_interval(interval: Interval | None) -> str:
 
 
 def _format_estimate(estimate: MeanEstimate) -> str:
-    """Write a share and its interval, cut off at 0 and 1, which Student's interval may exceed."""
+    """Format a share and its interval, cut off at 0 and 1, which Student's interval may exceed."""
     if estimate.interval is None:
         return f"{estimate.mean:.3f}"
     low, high = (min(1.0, max(0.0, end)) for end in estimate.interval[:2])
@@ -74,7 +74,7 @@ def _format_estimate(estimate: MeanEstimate) -> str:
 
 
 def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTable:
-    """Show what decides a verdict; differences in percentage points."""
+    """Return the table of the numbers behind each conclusion; differences in percentage points."""
     columns = (
         "condition",
         "pairs",
@@ -111,7 +111,7 @@ def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTabl
 
 
 def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> ReportTable:
-    """Show every condition by itself."""
+    """Return the table of single conditions."""
     ks = sorted({evidence.pass_k(summary.condition) for summary in summaries})
     columns = (
         "condition",
@@ -140,7 +140,7 @@ def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[Condition
 
 
 def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> ReportTable:
-    """Show the share of every factor; a dash where it is none."""
+    """Return the table of the variance share of each factor; a dash if it is none."""
     factors = list(dict.fromkeys(factor for components in decompositions.values() for factor in components.variances))
     rows = [
         (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
@@ -150,7 +150,7 @@ def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Rep
 
 
 def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
-    """Show the primary metric of every run after the last step, or why there is none."""
+    """Return the table of every run's primary metric after the last step, or the reason why there is none."""
     declaration = evidence.declaration
 
     def value(condition: str, seed: int) -> str:
@@ -164,7 +164,7 @@ def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
 
 
 def make_config_table(evidence: CampaignEvidence) -> ReportTable:
-    """Show what identifies the executed configuration of every condition, and the sources that ran it."""
+    """Return the table of each condition's executed configuration, by hash, and the source it ran with."""
     rows = []
     for name in evidence.declaration.conditions:
         runs = evidence.runs_of(name)
@@ -177,14 +177,14 @@ def make_config_table(evidence: CampaignEvidence) -> ReportTable:
 
 
 def _hash_condition_config(evidence: CampaignEvidence, condition: str) -> str:
-    """Hash the configuration of a condition, which its runs have executed, without what differs between runs."""
+    """Return the hash of the configuration that a condition's runs executed, without what differs between runs."""
     leaves = flatten_config(evidence.ledger.content["configs"][condition])
     own = ("seed_everything", "threads", "trainer.default_root_dir")
     return hash_config({name: value for name, value in leaves.items() if name not in own})[:12]
 
 
 def shorten_commit(commit: str) -> str:
-    """Shorten a commit, and keep the mark of a tree that was edited since.
+    """Shorten a commit, keeping the mark of an edited source tree.
 
     Example:
         >>> shorten_commit("760a1acd0f5e1c0b9a-dirty"), shorten_commit("unknown")

@@ -1,4 +1,4 @@
-"""Curves of training batches, which only MLflow keeps."""
+"""Curves over training batches, which only MLflow stores."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ Store = tuple[Any, Any]
 
 
 def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dict[tuple[str, int], dict[str, Curve]]:
-    """Return the curves of :data:`SHOWN` by condition and seed; empty where no MLflow has them.
+    """Return the curves of :data:`SHOWN` by condition and seed; empty if no MLflow has them.
 
     Steps begin at one: the value at step s belongs to the batch of the s-th update.
     """
@@ -50,13 +50,13 @@ def load_training_curves(evidence: CampaignEvidence, store: Store | None) -> dic
 
 
 def _read_mlflow_run_id(evidence: CampaignEvidence, key: tuple[str, int]) -> str | None:
-    """Return which run in MLflow the files of a cell belong to; None where they do not say."""
+    """Return the MLflow run that the files of a run belong to; None if they do not name one."""
     to = MLflowDestination.load(RunSpec(*key, evidence.ledger.path.parent).run_folder.tracking)
     return to.run_id if to else None
 
 
 def find_campaign_mlflow_run(evidence: CampaignEvidence) -> Store | None:
-    """Return MLflow's client and the campaign's run in it; None where no MLflow knows the campaign.
+    """Return MLflow's client and the campaign's run in it; None if no MLflow knows the campaign.
 
     A relative address is one of the working directory.
     """

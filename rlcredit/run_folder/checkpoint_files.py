@@ -26,8 +26,8 @@ def write_sealed_checkpoint(checkpoint: dict[str, Any], file: BinaryIO) -> None:
     """Write a checkpoint, and after it the digest of every byte.
 
     Args:
-        checkpoint: tensors and plain Python.
-        file: open for reading and writing.
+        checkpoint: Content of tensors and plain Python.
+        file: File open for reading and writing.
 
     """
     torch.save(checkpoint, file)

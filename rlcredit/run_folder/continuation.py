@@ -14,8 +14,9 @@ def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None,
     """Return the checkpoint to go on from, and what it holds; None and nothing if a run is to begin.
 
     Args:
-        ckpt_path: a file; ``last`` for the newest intact checkpoint of the folder, ``auto`` for that or else none.
-        folder: of the run's checkpoints.
+        ckpt_path: File of a checkpoint; ``last`` for the newest intact checkpoint of the folder, ``auto`` for that or
+            else none.
+        folder: Folder of the run's checkpoints.
 
     Raises:
         ValueError: there is none, or it is damaged; with one that could be continued instead.
@@ -51,9 +52,9 @@ def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping
     """Refuse a checkpoint of a run with other parameters, or one inside a rollout.
 
     Args:
-        checkpoint: that is continued; empty if none is.
-        parameters: what the objects of this run say they are.
-        updates: of a rollout.
+        checkpoint: Content of the checkpoint that is continued; empty if none is.
+        parameters: Parameters that the objects of this run report.
+        updates: Optimizer updates per rollout.
 
     Raises:
         ValueError: with what differs.
@@ -77,8 +78,8 @@ def explain_continuation(folder: Path, args: Sequence[str]) -> str:
     """Say how an interrupted run is continued.
 
     Args:
-        folder: of its checkpoints.
-        args: of the command line.
+        folder: Folder of the run's checkpoints.
+        args: Arguments of the command line.
 
     """
     path, _ = find_newest_checkpoint(folder)

@@ -23,7 +23,7 @@ class RunFolder:
     """The folder of one run: the only place that knows the names in it.
 
     Args:
-        path: of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
+        path: Path of the folder; it need not exist. ``..`` in it is resolved by its words, as Lightning does.
 
     """
 
@@ -142,7 +142,7 @@ class RunFolder:
         """Yield what a run has left here, and nothing else: people keep files of their own in folders.
 
         Args:
-            checkpoints: folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         for file in (self.config, self.parameters, self.record, self.status, self.learning_curve, self.adapter):
@@ -154,13 +154,13 @@ class RunFolder:
             yield from (self.path / name).glob("*step_*")
 
     def remove_contents(self, checkpoints: Path | None = None) -> None:
-        """Remove the contents; arguments as for :meth:`contents`."""
+        """Remove the contents; arguments as for :meth:`list_contents`."""
         for path in list(self.list_contents(checkpoints)):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         self._remove_emptied()
 
     def move_to_former(self, checkpoints: Path | None = None) -> None:
-        """Move the contents into :attr:`former`; arguments as for :meth:`contents`.
+        """Move the contents into :attr:`former_run`; arguments as for :meth:`list_contents`.
 
         Where a run is there already, what has come after it got no further than to its first checkpoint, and goes.
         """
@@ -183,7 +183,7 @@ class RunFolder:
         """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
 
         Args:
-            checkpoints: folder of its checkpoints, where that is another one.
+            checkpoints: Folder of the run's checkpoints, where that is another one.
 
         """
         folder = checkpoints or self.checkpoints
@@ -204,7 +204,7 @@ class RunFolder:
             return None
 
     def describe_last_write(self, checkpoints: Path | None = None) -> str:
-        """Return when something was last written here, for people; arguments as for :meth:`contents`."""
+        """Return when something was last written here, for people; arguments as for :meth:`list_contents`."""
         newest = max(path.stat().st_mtime for path in (self.path, *self.list_contents(checkpoints)) if path.exists())
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
 

@@ -15,9 +15,9 @@ def pass_at_k(completions: int, correct: ArrayLike, k: int) -> NDArray[np.float6
     .. math:: 1 - \binom{n-c}{k} \Big/ \binom{n}{k} = 1 - \prod_{i=n-c+1}^{n} \left(1 - \frac{k}{i}\right)
 
     Args:
-        completions: n, at least k.
-        correct: c per question, any shape.
-        k: how many may be tried.
+        completions: Completions per question n, at least k.
+        correct: Right completions c of each question, any shape.
+        k: Number of completions that may be tried.
 
     Returns:
         One estimate per question, the shape of ``correct``; pass@1 is c / n.
@@ -56,10 +56,10 @@ def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) ->
     that are right, and maj@n is one vote of all.
 
     Args:
-        right: completions with the right answer.
-        wrong: completions with each wrong answer, a tuple of numbers of at least 1.
-        completions: n; those that are neither have no answer, and vote for nothing.
-        k: how many vote.
+        right: Completions with the right answer.
+        wrong: Completions with each wrong answer, a tuple of numbers of at least 1.
+        completions: Completions per question n; those that are neither have no answer, and vote for nothing.
+        k: Number of completions that vote.
 
     Raises:
         ValueError: fewer completions than k, or more votes than completions.
@@ -84,10 +84,10 @@ def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, others: int)
     """Count the ways in which so many others vote that no answer gets more votes; of t equals, a way counts 1 / t.
 
     Args:
-        wrong: completions with each wrong answer.
-        mute: completions without an answer.
-        votes: for the right answer.
-        others: how many completions of those with another answer, or none, take part.
+        wrong: Completions with each wrong answer.
+        mute: Completions without an answer.
+        votes: Number of votes for the right answer.
+        others: Number of completions with another answer, or none, that take part.
 
     """
     # ways[t, m]: with t answers level with the right one, and m completions taking part.

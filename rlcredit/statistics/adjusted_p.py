@@ -12,7 +12,7 @@ def holm_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
     Holds whatever the dependence between tests, and so where all arms share one baseline. One test is left as it is.
 
     Args:
-        ps: one per condition, shape ``(m,)``.
+        ps: P-value of each condition, shape ``(m,)``.
 
     Returns:
         In the order given; compare each with alpha.
@@ -41,7 +41,7 @@ def benjamini_hochberg_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
     positively dependent tests (Benjamini and Hochberg, 1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
 
     Args:
-        ps: one per condition, shape ``(m,)``.
+        ps: P-value of each condition, shape ``(m,)``.
 
     Returns:
         In the order given; compare each with alpha.

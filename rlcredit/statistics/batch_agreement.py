@@ -10,8 +10,8 @@ def batch_gradients(prompts: ArrayLike, size: int) -> Array:
     """Return the gradients of batches of prompts; left-over prompts are dropped.
 
     Args:
-        prompts: gradient of each prompt, shape ``(P, D)``.
-        size: prompts of a batch.
+        prompts: Gradient of each prompt, shape ``(P, D)``.
+        size: Prompts per batch.
 
     Returns:
         Shape ``(B, D)`` float64, B the number of whole batches.
@@ -27,8 +27,8 @@ def mean_cosines(first: Array, second: Array) -> Array:
     Batches of one number are of the same prompts and are not compared: their noise is common.
 
     Args:
-        first: gradients of batches, shape ``(B, D)``.
-        second: of the same batches; may be the same tensor.
+        first: Gradients of batches, shape ``(B, D)``.
+        second: Gradients of the same batches, of the other kind; may be the same tensor.
 
     Returns:
         Over all, then with each batch left out, shape ``(B + 1,)``.
@@ -56,8 +56,8 @@ def agreement_and_direction(gradients: Array, baseline: Array) -> tuple[Array, A
     :math:`c_{ab} / \sqrt{c_{aa}\, c_{bb}}`.
 
     Args:
-        gradients: of batches, shape ``(B, D)``, B at least three.
-        baseline: of the same batches.
+        gradients: Gradients of batches, shape ``(B, D)``, B at least three.
+        baseline: Gradients of the same batches under the baseline.
 
     Returns:
         Three rows as of :func:`mean_cosines`; the direction is NaN where an agreement is not positive.

@@ -15,8 +15,8 @@ def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool
     otherwise, a 95 % interval holds the true mean in 61 % of samples. Such runs are counted beside it.
 
     Args:
-        values: one per run of a condition, shape ``(n,)``.
-        fall: how far below.
+        values: Value of each run of a condition, shape ``(n,)``.
+        fall: Distance below the median from which a run counts as collapsed, in the unit of the values.
 
     Example:
         >>> collapsed_run_mask([0.95, 0.96, 0.40, 0.94]).tolist()
@@ -33,8 +33,8 @@ def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) ->
     .. math:: p \text{ with } P(X \le k \mid n, p) = 1 - \gamma
 
     Args:
-        events: k.
-        trials: n.
+        events: Number of events k.
+        trials: Number of trials n.
         confidence: :math:`\gamma`, one-sided.
 
     Example:

@@ -21,9 +21,9 @@ def seeds_to_decide(deviation: float, margin: float, alpha: float = 0.05) -> int
     deviation given: the true one may be half or six times that of three seeds, and n goes with its square.
 
     Args:
-        deviation: s, of paired differences.
-        margin: m, largest difference that would not matter, same unit.
-        alpha: of both tests.
+        deviation: Standard deviation s of paired differences.
+        margin: Largest difference m that would not matter, same unit.
+        alpha: Significance level of both tests.
 
     Example:
         >>> seeds_to_decide(0.01, margin=0.01), seeds_to_decide(0.01, margin=0.02)
@@ -66,13 +66,13 @@ def state_conclusion(
     and the number of conditions.
 
     Args:
-        differences: arm minus baseline for each common seed, in proportions (0.01 is one pp), shape ``(n,)``.
-        margin: largest difference that would not matter, in proportions, above zero.
-        p: of no difference, corrected; the paired t's own if not given.
-        p_equivalence: of a difference beyond the margin, corrected; the paired t's own if not given.
-        alpha: of each statement.
-        family: how many conditions the p-values are corrected for.
-        remedy: what is said of n where the difference stays undecided.
+        differences: Condition minus baseline for each common seed, in proportions (0.01 is one pp), shape ``(n,)``.
+        margin: Largest difference that would not matter, in proportions, above zero.
+        p: P-value of no difference, corrected; the paired t's own if not given.
+        p_equivalence: P-value of a difference beyond the margin, corrected; the paired t's own if not given.
+        alpha: Significance level of each statement.
+        family: Number of conditions that the p-values are corrected for.
+        remedy: Advice about n where the difference stays undecided.
 
     Example:
         >>> state_conclusion([0.02, 0.03, 0.025, 0.03], margin=0.01)

@@ -13,9 +13,9 @@ class EquivalenceTest:
     """Hold the test that a difference lies within a margin.
 
     Args:
-        p: of a difference at least as large as the margin; small says equivalent.
-        interval: of the difference at level 1 - 2 alpha; inside the margin exactly if p < alpha.
-        margin: largest difference that would not matter, in the unit of the values.
+        p: P-value of a difference at least as large as the margin; small says equivalent.
+        interval: Interval of the difference at level 1 - 2 alpha; inside the margin exactly if p < alpha.
+        margin: Largest difference that would not matter, in the unit of the values.
 
     """
 
@@ -36,9 +36,9 @@ def equivalence_test(test: TTest, margin: float, alpha: float = 0.05) -> Equival
     margins of 2 to 3 points: keep the margin small there.
 
     Args:
-        test: ``paired_t_test`` of differences, or ``welch_t_test`` of two independent arms.
-        margin: above zero, in the unit of the values.
-        alpha: of each one-sided test; gives the interval its level 1 - 2 alpha.
+        test: Test of the difference: ``paired_t_test`` of differences, or ``welch_t_test`` of two independent samples.
+        margin: Largest difference that would not matter, above zero, in the unit of the values.
+        alpha: Significance level of each one-sided test; gives the interval its level 1 - 2 alpha.
 
     Raises:
         ValueError: a margin of zero or less.

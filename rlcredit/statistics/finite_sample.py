@@ -11,9 +11,9 @@ def finite_sample(values: ArrayLike, fewest: int, purpose: str) -> NDArray[np.fl
     arm whose bad runs crash.
 
     Args:
-        values: one number per run, shape ``(n,)``.
-        fewest: least n that the statistic needs.
-        purpose: the statistic, for the message.
+        values: Value of each run, shape ``(n,)``.
+        fewest: Least n that the statistic needs.
+        purpose: Name of the statistic, for the message.
 
     Raises:
         ValueError: not one row, too short, or not finite.

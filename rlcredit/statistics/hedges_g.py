@@ -16,7 +16,7 @@ class StandardizedEffect:
 
     Args:
         g: Hedges' unbiased estimate, in standard deviations.
-        interval: of the true effect, in standard deviations.
+        interval: Interval of the true effect, in standard deviations.
 
     """
 
@@ -35,9 +35,9 @@ def hedges_g(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> Standa
     ends are of the true effect, and so take no J (Steiger and Fouladi, 1997; Hedges, 1981, doi:10.2307/1164588).
 
     Args:
-        arm: one value per run, shape ``(n_x,)``, at least two.
-        baseline: likewise, shape ``(n_y,)``.
-        level: of the interval.
+        arm: One value per run of the condition, shape ``(n_x,)``, at least two.
+        baseline: One value per run of the baseline, shape ``(n_y,)``, at least two.
+        level: Confidence level of the interval.
 
     Raises:
         ValueError: no run differs from another of its arm.
@@ -65,8 +65,8 @@ def paired_hedges_g(differences: ArrayLike, level: float = 0.95) -> Standardized
     arms together, differences spread less than runs do and this g is the larger one. Never compare the two.
 
     Args:
-        differences: arm minus baseline for each common seed, shape ``(n,)``, at least two.
-        level: of the interval.
+        differences: Condition minus baseline for each common seed, shape ``(n,)``, at least two.
+        level: Confidence level of the interval.
 
     Raises:
         ValueError: all differences are equal.

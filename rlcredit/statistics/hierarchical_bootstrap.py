@@ -35,9 +35,9 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
         outcomes: 0/1 verdicts of the same prompts in every run, shape ``(R, P, S)`` of runs, prompts and samples; or
             differences of two such arrays with common seeds and prompts. For a fixed set of prompts, or prompts that
             differ between runs, take the interval of ``paired_t_test`` over the means of runs.
-        level: of the interval.
-        draws: resamples.
-        seed: of the resamples.
+        level: Confidence level of the interval.
+        draws: Number of resamples.
+        seed: Seed of the resamples.
 
     Raises:
         ValueError: another shape, fewer runs or prompts than the level needs, or a missing verdict.

@@ -31,9 +31,9 @@ def jackknife_interval(estimate: float, without_one: NDArray[np.float64], level:
     .. math:: \hat\theta \pm t_{n-1} \sqrt{\tfrac{n-1}{n} \sum_i (\hat\theta_{(i)} - \bar\theta_{(\cdot)})^2}
 
     Args:
-        estimate: over all observations.
-        without_one: with each of them left out, shape ``(n,)``.
-        level: of the interval.
+        estimate: Estimate over all observations.
+        without_one: Estimate with each observation left out, shape ``(n,)``.
+        level: Confidence level of the interval.
 
     Example:
         >>> interval = jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))  # the mean of 1, 2 and 3
@@ -61,8 +61,8 @@ def share_interval(values: ArrayLike, level: float = 0.95) -> Interval:
     never leaves 0 to 1.
 
     Args:
-        values: one share per question, in [0, 1], shape ``(n,)``, at least two.
-        level: of the interval.
+        values: Share per question, in [0, 1], shape ``(n,)``, at least two.
+        level: Confidence level of the interval.
 
     Raises:
         ValueError: fewer values, a missing one, or one that is no share.

@@ -17,10 +17,10 @@ def t_test_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) 
     doi:10.4324/9780203771587, chapter 2).
 
     Args:
-        effect: d, the difference over the standard deviation: of runs for two arms, of differences for pairs.
-        seeds: n per arm, at least two.
-        arms: a, two for independent arms, one for paired differences.
-        alpha: of the test.
+        effect: Effect d, the difference over the standard deviation: of runs for two arms, of differences for pairs.
+        seeds: Number of seeds per arm, n, at least two.
+        arms: Number of arms a, two for independent arms, one for paired differences.
+        alpha: Significance level of the test.
 
     Example:
         >>> round(t_test_power(1.5, seeds=3), 2), round(t_test_power(1.5, seeds=3, arms=1), 2)
@@ -39,10 +39,10 @@ def seeds_needed(effect: float, power: float = 0.8, arms: int = 2, alpha: float 
     """Return the least number of seeds per arm whose t test finds an effect with the power asked for.
 
     Args:
-        effect: the difference over the standard deviation: of runs for two arms, of differences for pairs; not zero.
-        power: chance of finding it.
-        arms: two for independent arms, one for paired differences.
-        alpha: of the two-sided test.
+        effect: Difference over the standard deviation: of runs for two arms, of differences for pairs; not zero.
+        power: Chance of finding the effect.
+        arms: Number of arms, two for independent arms, one for paired differences.
+        alpha: Significance level of the two-sided test.
 
     Raises:
         ValueError: an effect too small for any number of runs.
@@ -65,10 +65,10 @@ def detectable_effect(seeds: int, power: float = 0.8, arms: int = 2, alpha: floa
     Multiply by the standard deviation of runs (of differences, for pairs) to have it in the unit of the metric.
 
     Args:
-        seeds: per arm, at least two.
-        power: chance of finding it, above alpha.
-        arms: two for independent arms, one for paired differences.
-        alpha: of the two-sided test.
+        seeds: Number of seeds per arm, at least two.
+        power: Chance of finding the effect, above alpha.
+        arms: Number of arms, two for independent arms, one for paired differences.
+        alpha: Significance level of the two-sided test.
 
     Raises:
         ValueError: a power that an effect of zero has already.

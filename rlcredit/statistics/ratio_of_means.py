@@ -27,9 +27,9 @@ def ratio_of_means(numerators: ArrayLike, denominators: ArrayLike, level: float 
     interval is exact; the whole line is returned, so that the truth is inside more often than the level says.
 
     Args:
-        numerators: one value a run, shape ``(n,)``, n at least two.
-        denominators: of the same runs in the same order, shape ``(n,)``.
-        level: of the interval.
+        numerators: One value of the first quantity a run, shape ``(n,)``, n at least two.
+        denominators: One value of the other quantity a run, in the same order, shape ``(n,)``.
+        level: Confidence level of the interval.
 
     Raises:
         ValueError: the two are not of the same runs, or the denominators' mean is zero.

@@ -12,7 +12,7 @@ def interquartile_mean(scores: ArrayLike) -> float:
     the median it uses half of the runs. Fewer than four scores are all kept.
 
     Args:
-        scores: one score per run, or per run and task, which are pooled as in the paper; any shape.
+        scores: One score per run, or per run and task, which are pooled as in the paper; any shape.
 
     Example:
         >>> round(interquartile_mean([0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 1.0]), 4)  # of 0.6, 0.7, 0.8 and 0.9
@@ -31,8 +31,8 @@ def probability_of_improvement(arm: ArrayLike, baseline: ArrayLike) -> float:
     how much. With several tasks it is the mean over tasks, each compared only with itself.
 
     Args:
-        arm: one score per run, shape ``(N,)``, or per run and task, ``(N, tasks)``.
-        baseline: likewise, ``(M,)`` or ``(M, tasks)``.
+        arm: One score per run of the condition, shape ``(N,)``, or per run and task, ``(N, tasks)``.
+        baseline: One score per run of the baseline, ``(M,)``, or per run and task, ``(M, tasks)``.
 
     Example:
         >>> probability_of_improvement([0.6, 0.7], [0.6, 0.5])  # 0.6 ties with 0.6; the three other pairs are won
@@ -52,8 +52,8 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
     need not be equally spaced; a flat curve has its own height as its area.
 
     Args:
-        steps: increasing, shape ``(n,)``.
-        values: the curve at these steps, for instance pass@1, shape ``(..., n)``.
+        steps: Steps, increasing, shape ``(n,)``.
+        values: Values of the curve at these steps, for instance pass@1, shape ``(..., n)``.
 
     Returns:
         One area per curve, shape ``(...)``.

@@ -21,9 +21,9 @@ def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> 
     the test stays valid (Phipson and Smyth, 2010, doi:10.2202/1544-6115.1585).
 
     Args:
-        differences: arm minus baseline for each common seed, shape ``(n,)``, any unit.
-        draws: sign patterns drawn above twenty pairs.
-        seed: of these draws.
+        differences: Condition minus baseline for each common seed, shape ``(n,)``, any unit.
+        draws: Number of sign patterns drawn above twenty pairs.
+        seed: Seed of these draws.
 
     Returns:
         At least ``smallest_sign_flip_p(n)``; tied pairs, and sums that tie as coarse scores do, make it larger.

@@ -8,8 +8,8 @@ def spearman_correlation(left: ArrayLike, right: ArrayLike) -> float:
     """Return the correlation of the ranks of two quantities, equal values sharing the mean of their ranks.
 
     Args:
-        left: shape ``(n,)``, two different values at least.
-        right: likewise.
+        left: Values of one quantity, shape ``(n,)``, at least two of them different.
+        right: Values of the other quantity, shape ``(n,)``, at least two of them different.
 
     Returns:
         From -1 to 1; NaN if one of them is constant.

@@ -16,12 +16,12 @@ class TTest:
     """Hold a difference of means, how well it is known, and the test that it is zero.
 
     Args:
-        difference: of the means, in the unit of the values.
-        standard_error: of the difference, same unit.
-        statistic: the difference over its standard error.
-        df: degrees of freedom, a fraction in Welch's test.
-        p: two-sided.
-        interval: of the difference.
+        difference: Difference of the means, in the unit of the values.
+        standard_error: Standard error of the difference, same unit.
+        statistic: Difference over its standard error.
+        df: Degrees of freedom, a fraction in Welch's test.
+        p: Two-sided p-value.
+        interval: Interval of the difference.
 
     """
 
@@ -39,10 +39,10 @@ def t_test(difference: float, standard_error: float, df: float, level: float = 0
     Without any spread between runs the statistic is its limit: infinite, or zero where the difference is zero as well.
 
     Args:
-        difference: of two means.
-        standard_error: of the difference, at least zero.
-        df: degrees of freedom.
-        level: of the interval.
+        difference: Difference of two means.
+        standard_error: Standard error of the difference, at least zero.
+        df: Degrees of freedom.
+        level: Confidence level of the interval.
 
     Example:
         >>> test = t_test(2.0, 1.0, df=4)
@@ -65,8 +65,8 @@ def paired_t_test(differences: ArrayLike, level: float = 0.95) -> TTest:
     Use it where both arms share seed, data order and questions, so that what a seed does to both cancels.
 
     Args:
-        differences: arm minus baseline for each common seed, shape ``(n,)``, n at least two.
-        level: of the interval.
+        differences: Condition minus baseline for each common seed, shape ``(n,)``, n at least two.
+        level: Confidence level of the interval.
 
     Example:
         >>> test = paired_t_test([1.0, 2.0, 3.0])  # mean 2, standard error 1 / sqrt(3)
@@ -88,9 +88,9 @@ def welch_t_test(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TT
     The degrees of freedom lie between the smaller arm's and both arms' together; Welch, 1947, doi:10.2307/2332510.
 
     Args:
-        arm: one value per run, shape ``(n_x,)``, at least two.
-        baseline: likewise, shape ``(n_y,)``; the numbers of runs may differ.
-        level: of the interval.
+        arm: One value per run of the condition, shape ``(n_x,)``, at least two.
+        baseline: One value per run of the baseline, shape ``(n_y,)``, at least two; the numbers of runs may differ.
+        level: Confidence level of the interval.
 
     Example:
         >>> test = welch_t_test([3.0, 4.0, 5.0], [1.0, 2.0, 3.0])  # equal spread and size: 2 + 2 degrees of freedom
@@ -115,8 +115,8 @@ def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest
     Satterthwaite, 1946, doi:10.2307/3002019.
 
     Args:
-        tests: one or more.
-        level: of the interval.
+        tests: Tests of the differences, one or more.
+        level: Confidence level of the interval.
 
     Raises:
         ValueError: there are none.

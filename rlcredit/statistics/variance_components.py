@@ -17,8 +17,8 @@ class VarianceComponents:
     """Hold the variance that each factor adds to an outcome.
 
     Args:
-        variances: by factor, and ``residual``, in the squared unit of the outcomes.
-        truncated: factors whose estimate was negative and is set to zero: less spread than the residual explains.
+        variances: Variance by factor, and ``residual``, in the squared unit of the outcomes.
+        truncated: Factors whose estimate was negative and is set to zero: less spread than the residual explains.
 
     """
 
@@ -44,8 +44,8 @@ def variance_components(outcomes: ArrayLike, factors: Mapping[str, ArrayLike]) -
     own are nested in them; likewise prompts in steps. Interactions count as residual.
 
     Args:
-        outcomes: one per row, shape ``(N,)``.
-        factors: labels by name, each of shape ``(N,)``; for an array of outcomes, ``np.indices(shape)``, raveled.
+        outcomes: Outcome of each row, shape ``(N,)``.
+        factors: Labels by name, each of shape ``(N,)``; for an array of outcomes, ``np.indices(shape)``, raveled.
 
     Raises:
         ValueError: a factor without two levels, a table that is not balanced, or no row left for the residual.

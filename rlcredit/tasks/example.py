@@ -11,10 +11,10 @@ class Example(NamedTuple):
     """One question.
 
     Attributes:
-        question: a text, or turns; before the task's instruction, system prompt and shots.
-        answer: what a verifier compares with.
-        metadata: whatever the task's own scorer needs.
-        alternatives: further answers that are as right as the first.
+        question: Text of the question, or its turns; before the task's instruction, system prompt and shots.
+        answer: Answer that a verifier compares with.
+        metadata: Whatever the task's own scorer needs.
+        alternatives: Further answers that are as right as the first.
 
     """
 
@@ -58,8 +58,8 @@ class Shot:
     """An example that the policy is shown before every question.
 
     Args:
-        question: written by the task's instruction, as every question is.
-        answer: as the policy should write it.
+        question: Question, written by the task's instruction, as every question is.
+        answer: Answer as the policy should write it.
 
     """
 
@@ -73,10 +73,10 @@ def build_conversation(
     """Return what the policy is asked.
 
     Args:
-        question: a text, or turns; the instruction is written around its last turn.
+        question: Text of the question, or its turns; the instruction is written around its last turn.
         instruction: ``{question}`` stands for the question; shots are written by it too.
-        system: the first turn; none if None.
-        shots: questions with their answers, before the question.
+        system: First turn; none if None.
+        shots: Questions with their answers, before the question.
 
     Raises:
         ValueError: the turns are malformed, or have a system prompt of their own beside another.

@@ -16,9 +16,10 @@ class HeldOutSet(NamedTuple):
     """Held-out questions that are asked together.
 
     Attributes:
-        name: in metrics; empty for the questions of the training task itself.
-        number: 0 for those, then in the order in which the configuration names the others; it names the noise.
-        task: that asks and judges.
+        name: Name of the set in metrics; empty for the questions of the training task itself.
+        number: Number of the set, 0 for those, then in the order in which the configuration names the others; it
+            determines the noise.
+        task: Task that asks and judges.
 
     """
 
@@ -45,8 +46,8 @@ class HeldOutSet(NamedTuple):
         """Return k of its pass@k.
 
         Args:
-            usual: of the model.
-            completions: as many as are usually drawn.
+            usual: Value of k that the model uses elsewhere.
+            completions: Number of completions that are usually drawn.
 
         Raises:
             ValueError: more than its completions.
@@ -62,7 +63,7 @@ class HeldOutSet(NamedTuple):
         """Return how many answers one evaluation of it takes; None where all of its questions are asked.
 
         Args:
-            usual: completions of a question, where the set has no number of its own.
+            usual: Completions per question, where the set has no number of its own.
 
         """
         size = self.task.validation_size

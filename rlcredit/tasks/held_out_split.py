@@ -88,10 +88,10 @@ def split_held_out(
     """Deal distinct questions to a training and a held-out set until both are full or the examples end.
 
     Args:
-        examples: in a fixed order; repeated questions are dropped.
-        train_size: wanted, or None for all.
-        validation_size: wanted, or None for all.
-        share: of all questions that is held out.
+        examples: Examples in a fixed order; repeated questions are dropped.
+        train_size: Number of training questions wanted, or None for all.
+        validation_size: Number of held-out questions wanted, or None for all.
+        share: Share of all questions that is held out.
 
     """
     wanted = [math.inf if size is None else size for size in (train_size, validation_size)]
@@ -115,9 +115,9 @@ def make_disjoint_sets(
     """Take every question of a held-out set out of the training set, then cut the held-out set to size.
 
     Args:
-        train: repeated questions are dropped.
-        held_out: repeated questions are dropped.
-        validation_size: wanted, or None for all.
+        train: Training questions; repeated ones are dropped.
+        held_out: Held-out questions; repeated ones are dropped.
+        validation_size: Number of held-out questions wanted, or None for all.
 
     """
     _, validation = split_held_out(held_out, None, None, share=1.0)

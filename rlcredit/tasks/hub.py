@@ -11,14 +11,14 @@ class HubDataset(Records):
     """``Records`` of a repository, whose held-out questions are its split ``test``.
 
     Args:
-        path: repository on the hub, or a local folder of the same format.
-        name: configuration inside the repository; of several, questions are taken in turn.
-        revision: commit or tag; pin it for a result that is to be repeated.
-        train_split: name of the training split; if None all questions are held out.
-        validation_split: name of the held-out split; without one, a hash of the text holds out a tenth.
-        question: column of the question.
-        answer: column of the answer.
-        kwargs: see :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
+        path: Repository on the hub, or a local folder of the same format.
+        name: Configuration inside the repository; of several, questions are taken in turn.
+        revision: Commit or tag; pin it for a result that is to be repeated.
+        train_split: Name of the training split; if None all questions are held out.
+        validation_split: Name of the held-out split; without one, a hash of the text holds out a tenth.
+        question: Column of the question.
+        answer: Column of the answer.
+        kwargs: Arguments of :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
 
     """
 
@@ -85,9 +85,9 @@ class JSONL(Records):
     """One JSON object per line, whatever the file is called; otherwise as ``Records``.
 
     Args:
-        train: file of training questions.
-        validation: file of held-out questions; without one, a hash of the text holds out a tenth of ``train``.
-        kwargs: see :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
+        train: File of training questions.
+        validation: File of held-out questions; without one, a hash of the text holds out a tenth of ``train``.
+        kwargs: Arguments of :class:`~rlcredit.tasks.records.Records` and :class:`~rlcredit.tasks.task.Task`.
 
     """
 

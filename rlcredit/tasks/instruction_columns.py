@@ -24,8 +24,8 @@ def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tup
     r"""Divide an instruction into what makes the text of a question out of columns, and what stands around it.
 
     Args:
-        instruction: as the configuration has it.
-        is_column: whether a name in braces is one of a column; ``question`` always is.
+        instruction: Instruction as the configuration has it.
+        is_column: Function that tells whether a name in braces is one of a column; ``question`` always is.
 
     Returns:
         The first part reaches from the first to the last column that is named; the second is the instruction with
@@ -49,8 +49,9 @@ def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
     """Write the texts of columns into a template.
 
     Args:
-        template: the first part of :func:`split_instruction`.
-        text_of: the text of a name in braces; None where it is no column, and stays as it is written.
+        template: First part of :func:`split_instruction`.
+        text_of: Function that returns the text of a name in braces; None where it is no column, and stays as it is
+            written.
 
     """
 

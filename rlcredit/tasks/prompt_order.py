@@ -14,13 +14,13 @@ class PromptOrder(Sampler[list[int]]):
     for the next shuffle.
 
     Args:
-        size: number of prompts.
-        batch: prompts per step over all processes, at most ``size``.
-        seed: of the run.
-        step: returns the number of steps taken before; asked when an iteration begins.
-        repeats: how many steps in a row get the same batch.
-        rank: of this process; it gets every ``world``-th prompt of a batch.
-        world: number of processes; divides ``batch``.
+        size: Number of prompts.
+        batch: Prompts per step over all processes, at most ``size``.
+        seed: Seed of the run.
+        step: Function that returns the number of steps taken before; called when an iteration begins.
+        repeats: Number of consecutive steps that get the same batch.
+        rank: Rank of this process; it gets every ``world``-th prompt of a batch.
+        world: Number of processes; divides ``batch``.
 
     Raises:
         ValueError: the batch is larger than the data or does not divide among the processes.

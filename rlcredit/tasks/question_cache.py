@@ -47,8 +47,8 @@ def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.
 
     Args:
-        key: all that the questions depend on.
-        sets: training and held-out questions.
+        key: Everything that the questions depend on.
+        sets: Training and held-out questions.
 
     """
     try:

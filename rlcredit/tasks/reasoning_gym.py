@@ -85,9 +85,9 @@ def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> 
     Another process makes it, since no signal reaches arithmetic with a billion digits.
 
     Args:
-        name: of the data set.
-        seed: of its questions.
-        config: its parameters.
+        name: Name of the data set.
+        seed: Seed of its questions.
+        config: Parameters of the data set.
 
     Raises:
         ValueError: with the repair.
@@ -126,12 +126,12 @@ class ReasoningGym(Task):
     Partial credit for answers that merely contain the right one is no verdict.
 
     Args:
-        name: of the data set, for example ``chain_sum``.
-        config: its parameters; those not named keep reasoning-gym's defaults.
-        train_size: training questions generated.
-        solved_at: score from which an answer counts as right.
-        generator_seed: of the questions; the same for all runs, so that they are compared on the same ones.
-        kwargs: see :class:`~rlcredit.tasks.task.Task`.
+        name: Name of the data set, for example ``chain_sum``.
+        config: Parameters of the data set; those not named keep reasoning-gym's defaults.
+        train_size: Number of training questions generated.
+        solved_at: Score from which an answer counts as right.
+        generator_seed: Seed of the questions; the same for all runs, so that they are compared on the same ones.
+        kwargs: Arguments of :class:`~rlcredit.tasks.task.Task`.
 
     """
 

@@ -48,10 +48,10 @@ class AnswerColumn:
     """How the answers of records are read.
 
     Args:
-        name: of the column.
-        meaning: of a list with several entries; those are refused if None.
-        reference: how a worked solution states its answer; the whole entry is the answer if None.
-        decimal_comma: whether ``3,5`` is 3.5 in this column.
+        name: Name of the column.
+        meaning: Meaning of a list with several entries; such lists are refused if None.
+        reference: How a worked solution states its answer; the whole entry is the answer if None.
+        decimal_comma: Whether ``3,5`` is 3.5 in this column.
 
     """
 
@@ -64,8 +64,8 @@ class AnswerColumn:
         """Return the answers of a record, of which a completion must state one.
 
         Args:
-            record: one of a table.
-            where: it is from, for messages.
+            record: Record of a table.
+            where: Place that the record is from, for messages.
 
         Raises:
             UnansweredError: it has none.

@@ -16,11 +16,11 @@ class RecordReader:
     """What reads the records of one source.
 
     Args:
-        question: column of the question; None where the template names other columns only.
-        answers: column of the answer, and how it is read.
-        template: what makes the question out of columns; see
+        question: Column of the question; None where the template names other columns only.
+        answers: Column of the answer, and how it is read.
+        template: Template that makes the question out of columns; see
             :func:`~rlcredit.tasks.instruction_columns.split_instruction`.
-        columns: those that it names, beside the question.
+        columns: Columns that the template names, beside the question.
 
     """
 
@@ -33,8 +33,8 @@ class RecordReader:
         """Return the example of a record.
 
         Args:
-            record: one of a table.
-            where: it is from, for messages.
+            record: Record of a table.
+            where: Place that the record is from, for messages.
 
         Raises:
             UnansweredError: it has no answer.

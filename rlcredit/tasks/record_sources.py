@@ -58,12 +58,12 @@ class RecordSource(NamedTuple):
     """Where records are.
 
     Attributes:
-        path: a file (JSONL, JSON, CSV, TSV, Parquet), a folder (saved by ``save_to_disk``, or of data files), or a
-            repository on the hub.
-        split: of it; the only one if None. A file is one split, ``train``.
-        name: configuration inside a folder or repository; of several, records are taken in turn.
-        revision: of a repository.
-        form: of a file, as a suffix; its own if None.
+        path: File (JSONL, JSON, CSV, TSV, Parquet), folder (saved by ``save_to_disk``, or of data files), or repository
+            on the hub.
+        split: Split of the data; the only one if None. A file is one split, ``train``.
+        name: Configuration inside a folder or repository; of several, records are taken in turn.
+        revision: Commit or tag of a repository.
+        form: Format of a file, as a suffix; that of its name if None.
 
     """
 

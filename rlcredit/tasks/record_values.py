@@ -28,9 +28,10 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
 
     Args:
         role: ``question`` or ``answer``.
-        wanted: the name that the configuration gives; a point leads into a mapping. One of :data:`USUAL` if None.
-        record: the first one.
-        where: it is from.
+        wanted: Name of the column that the configuration gives; a point leads into a mapping. One of :data:`USUAL` if
+            None.
+        record: First record of the table.
+        where: Place that the record is from, for messages.
 
     Raises:
         ValueError: there is none, or more than one that could be meant; with the columns that were found.
@@ -95,8 +96,8 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
     """Return a question; nothing if there is none.
 
     Args:
-        content: a text or a number, or turns of a conversation; a single one, the user's, is a text.
-        where: it is from, for messages.
+        content: Text or number, or turns of a conversation; a single one, the user's, is a text.
+        where: Place that the question is from, for messages.
 
     Raises:
         ValueError: a turn is malformed, or the last one is not the user's.

@@ -44,26 +44,28 @@ class Records(Task):
     occurs more than once, the first is used.
 
     Args:
-        path: a file (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, ``.parquet``), a folder (written by ``save_to_disk``,
-            or of such files), or a repository on the hub.
-        validation: the same, of held-out questions that lie elsewhere.
-        name: configuration inside a folder or repository; of several, questions are taken in turn.
-        revision: commit or tag of a repository; pin it for a result that is to be repeated.
-        train_split: split of ``path`` with training questions; if None all its questions are held out, and nothing can
+        path: File (``.jsonl``, ``.json``, ``.csv``, ``.tsv``, ``.parquet``), folder (written by ``save_to_disk``, or of
+            such files), or repository on the hub.
+        validation: File, folder or repository of held-out questions that lie elsewhere.
+        name: Configuration inside a folder or repository; of several, questions are taken in turn.
+        revision: Commit or tag of a repository; pin it for a result that is to be repeated.
+        train_split: Split of ``path`` with training questions; if None all its questions are held out, and nothing can
             be trained.
-        validation_split: split with held-out questions. If None, those of ``validation``; without it, a hash of the
+        validation_split: Split with held-out questions. If None, those of ``validation``; without it, a hash of the
             text holds out a tenth of ``train_split``, at least one question.
-        question: column of the question; one called ``question``, ``prompt`` or ``problem`` if None. ``a.b`` is the
+        question: Column of the question; one called ``question``, ``prompt`` or ``problem`` if None. ``a.b`` is the
             value of ``b`` inside ``a``.
-        answer: column of the answer; one called ``answer``, ``final_answer`` or ``ground_truth`` if None.
-        reference: how the column of the answer states it, if that is a worked solution; the whole column if None.
-        answers: meaning of a list in the column of the answer. ``any``: each entry is right; ``all``: a completion must
+        answer: Column of the answer; one called ``answer``, ``final_answer`` or ``ground_truth`` if None.
+        reference: How the column of the answer states it, if that is a worked solution; the whole column is the answer
+            if None.
+        answers: Meaning of a list in the column of the answer. ``any``: each entry is right; ``all``: a completion must
             state all of them. A list of several is refused if None; one of one is that entry.
-        decimal_comma: whether ``3,5`` is 3.5 in the texts of the column of the answer; otherwise it is 3 and 5.
-        skip_unanswered: leave out records without an answer, and say how many there are; they are refused if false.
-        max_question_characters: length beyond which questions are left out, without instruction, system prompt and
+        decimal_comma: Whether ``3,5`` is 3.5 in the texts of the column of the answer; otherwise it is 3 and 5.
+        skip_unanswered: Whether to leave out records without an answer, and say how many there are; they are refused if
+            false.
+        max_question_characters: Length beyond which questions are left out, without instruction, system prompt and
             shots; the same for every policy, so that all are asked the same questions.
-        kwargs: see :class:`~rlcredit.tasks.task.Task`.
+        kwargs: Arguments of :class:`~rlcredit.tasks.task.Task`.
 
     """
 

@@ -32,9 +32,9 @@ def find_reference_faults(
     Each accepted answer is stated as a completion should state it, and judged.
 
     Args:
-        examples: some questions; what cannot be judged in :data:`SECONDS` is left out.
-        answer_format: in which completions are asked to state their answers.
-        judge: of completions, against questions.
+        examples: Questions to check; what cannot be judged in :data:`SECONDS` is left out.
+        answer_format: Format in which completions are asked to state their answers.
+        judge: Function that judges completions against questions.
 
     """
     started = time.monotonic()
@@ -67,10 +67,10 @@ def write_reference_warning(
     """Return the warning about references that are not right against themselves, without what to do.
 
     Args:
-        faults: see :func:`find_reference_faults`; at least one.
-        total: questions that were looked at.
-        answer_format: in which they were stated.
-        place: where a question is from.
+        faults: Faults that :func:`find_reference_faults` found, at least one.
+        total: Number of questions that were checked.
+        answer_format: Format in which the references were stated.
+        place: Place where a question is from.
 
     """
     stated = state_answer("...", [answer_format])[0]

@@ -27,9 +27,9 @@ class PromptBatch:
     """A batch of questions.
 
     Attributes:
-        numbers: of the examples in their set; they name the sampling noise.
-        questions: what the policy is asked, P conversations.
-        examples: the same P examples, for the verifier.
+        numbers: Numbers of the examples in their set; they determine the sampling noise.
+        questions: Conversations that the policy is asked, P of them.
+        examples: Same P examples, for the verifier.
 
     """
 
@@ -64,30 +64,30 @@ class Task(LightningDataModule):
     """Questions for training and, disjoint from them, questions held out.
 
     Args:
-        prompts_per_step: P, over all processes.
-        validation_size: held-out questions used; all of them if None; only those of ``held_out`` if 0.
-        validation_batch: questions answered at a time in validation, per process.
-        instruction: what the policy reads; ``{question}`` stands for the question.
-        seed: of the order; the questions themselves do not depend on it.
-        unsafe_scorers: let verifiers evaluate answers even where the system cannot lock the processes that do. Where it
-            can (Linux), they are always locked.
-        verify_budget: processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
+        prompts_per_step: Prompts per step, P, over all processes.
+        validation_size: Number of held-out questions used; all of them if None; only those of ``held_out`` if 0.
+        validation_batch: Number of questions answered at a time in validation, per process.
+        instruction: Text that the policy reads; ``{question}`` stands for the question.
+        seed: Seed of the order; the questions themselves do not depend on it.
+        unsafe_scorers: Whether verifiers may evaluate answers even where the system cannot lock the processes that do.
+            Where it can (Linux), they are always locked.
+        verify_budget: Processor seconds that a batch may lose to slow answers, beyond a tenth of a second each. Slow
             answers share them, and what has had its share is wrong unless its reference alone takes as long; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-        answer_formats: in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
+        answer_formats: Formats in which a completion may state its answer, the most binding first: ``boxed``, ``tag``,
             ``phrase``, ``hashes``, ``label``, and ``number`` and ``whole``, which count only where they are named; see
             :func:`~rlcredit.verification.answer_formats.find_final_answer`. An answer in another of the first five is
             not judged, and shows in ``train/unjudged``; a completion without any shows in ``train/no_answer``.
-        tolerance: how far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
-        verifier: dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
+        tolerance: How far an answer that is a number may lie from its reference, as a share of it; 0 is exact.
+        verifier: Dotted path of a function ``(completion: str, answer: str, metadata: dict) -> bool | float``, or of a
             class whose objects are called so, that judges instead, formats and tolerance left to it; see
-            :class:`~rlcredit.verification.user_verifier.UserVerifier`. The task's own if None.
-        held_out: further held-out questions: names, and the task files that they are from. Each set is asked and judged
+            :class:`~rlcredit.verification.user_verifier.UserVerifier`. The task's own verifier if None.
+        held_out: Further held-out questions: names, and the task files that they are from. Each set is asked and judged
             as its own file says, and reported as ``val/<name>/pass_at_1`` and so on.
-        held_out_completions: per held-out question of this task; ``model.validation.completions`` if None.
-        held_out_k: k of the ``pass_at_k`` of its held-out questions; ``model.pass_k`` if None.
-        system: system prompt; what the chat template does without one if None.
-        shots: questions with their answers, shown before every question.
+        held_out_completions: Completions per held-out question of this task; ``model.validation.completions`` if None.
+        held_out_k: Value of k in the ``pass_at_k`` of its held-out questions; ``model.pass_k`` if None.
+        system: System prompt; what the chat template does without one if None.
+        shots: Questions with their answers, shown before every question.
 
     """
 
@@ -167,8 +167,8 @@ class Task(LightningDataModule):
         """Return what to do about questions that are too long for a policy.
 
         Args:
-            characters: of the longest question that is not.
-            left_out: questions that are longer than that.
+            characters: Length in characters of the longest question that is short enough.
+            left_out: Number of questions that are longer.
 
         """
         return "Leave out long questions, or shorten data.init_args.instruction, system or shots."

@@ -26,8 +26,8 @@ def read_task(path: str | Path, /, **overrides: Any) -> Task:
     """Return the task that a file describes; its questions are not read yet.
 
     Args:
-        path: of the file; one of those that come with rlcredit where the working directory has none.
-        overrides: arguments of the task that replace those in the file.
+        path: Path of the file; one of those that come with rlcredit where the working directory has none.
+        overrides: Arguments of the task that replace those in the file.
 
     Raises:
         ValueError: names the file, the key, and what it accepts.

@@ -37,10 +37,10 @@ def find_sampler_fault(
     .. math:: \sqrt{2\,\mathrm{KL}} \approx \text{root mean square of } \log\rho_{i,t}
 
     Args:
-        step: optimizer steps taken.
+        step: Optimizer steps taken.
         divergence: KL(sampler || trainer) per token in nats, estimated on data that should be on policy.
-        metrics: the smallest and largest ratio, for the message.
-        tolerance: how far from one the ratio of a token may lie, as a root mean square.
+        metrics: Smallest and largest ratio, for the message.
+        tolerance: How far from one the ratio of a token may lie, as a root mean square.
 
     """
     distance = (2 * max(divergence, 0.0)) ** 0.5
@@ -64,12 +64,12 @@ def find_engine_fault(
     Distances are root mean squares over tokens, in nats.
 
     Args:
-        step: optimizer steps taken.
-        distance: of the engine's log-probabilities from the trainer's.
-        with_adapter: likewise, in some completions.
-        without_adapter: in the same completions, from the trainer's without its adapter; less than half of
+        step: Optimizer steps taken.
+        distance: Distance of the engine's log-probabilities from the trainer's.
+        with_adapter: Distance of the engine's log-probabilities from the trainer's, in some completions.
+        without_adapter: Distance in the same completions from the trainer's without its adapter; less than half of
             ``with_adapter`` says that the engine has no adapter, however little the adapter has learned.
-        tolerance: largest distance that is allowed.
+        tolerance: Largest distance that is allowed.
 
     """
     missing = without_adapter < with_adapter / 2
@@ -104,12 +104,12 @@ class UpdateValues:
     """The values that an update computes before the optimizer steps.
 
     Attributes:
-        step: optimizer steps taken before.
-        rollout: the mini-batch, with the log-probabilities under the weights as they are.
-        entropy: of the policy that is trained, shape ``(B, T)``.
-        loss: scalar.
-        loss_name: class of the loss.
-        metrics: by :func:`rlcredit.training.metrics.policy_metrics`.
+        step: Optimizer steps taken before.
+        rollout: Mini-batch, with the log-probabilities under the weights as they are.
+        entropy: Entropy of the policy that is trained, shape ``(B, T)``.
+        loss: Value of the loss, a scalar.
+        loss_name: Name of the loss's class.
+        metrics: Metrics of the policy, by :func:`rlcredit.training.metrics.policy_metrics`.
         gradient_norm: Norm of the gradient before it is clipped; unknown before the backward pass.
 
     """
@@ -128,9 +128,10 @@ class UpdateValues:
         """Return the first thing that is wrong: one exchange with the device if nothing is.
 
         Args:
-            weights: those that learn, with their gradients.
-            scaled: whether a gradient scaler is used, which skips steps that overflow.
-            tolerance: see :func:`find_sampler_fault`; infinite where the data is not on policy.
+            weights: Weights that learn, with their gradients.
+            scaled: Whether a gradient scaler is used, which skips steps that overflow.
+            tolerance: Largest root mean square distance of importance ratios from one, see :func:`find_sampler_fault`;
+                infinite where the data is not on policy.
 
         """
         assert self.gradient_norm is not None

@@ -172,8 +172,8 @@ class RolloutCollector:
         """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
         Args:
-            prompts: P prompts, whose numbers name the sampling noise.
-            prompt_ids: The same as tokens, shape ``(P, L)``.
+            prompts: Prompts, P of them, whose numbers determine the sampling noise.
+            prompt_ids: Same prompts as token ids, shape ``(P, L)``.
             sampling: How completions are drawn.
             seed: Seed of the sampling noise.
             step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.

@@ -1,4 +1,4 @@
-"""The gradient that other credit would have on the batch at hand, and the step that the optimizer would make of it."""
+"""The gradient that other credit would give on the same batch, and the step that the optimizer would take."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ def compute_credit_gradients(
     Nothing is stepped, accumulated or kept: the run goes on as it would without.
 
     Args:
-        trainer: for its precision.
-        module: with the loss and the weights.
-        rollout: the mini-batch.
-        credits: advantages, each ``(B, T)``.
+        trainer: Trainer, whose precision is used.
+        module: Module with the loss and the weights.
+        rollout: Mini-batch that the gradients are computed on.
+        credits: Advantages of each ledger, each ``(B, T)``.
 
     Returns:
         Float32 gradients by weight, averaged over all processes as data-parallel training does.
@@ -103,8 +103,8 @@ def predict_adam_step(
 
     Args:
         optimizer: Adam or AdamW, possibly before its first step.
-        gradient: as the optimizer will see it, clipped.
-        names: of the weights.
+        gradient: Gradient as the optimizer will see it, clipped.
+        names: Names of the weights.
 
     """
     preconditioned, change = {}, {}

@@ -20,7 +20,7 @@ class DynamicSampling:
     verdict first.
 
     Args:
-        rounds: how often a step asks at most; 1 is plain sampling. DAPO uses 10.
+        rounds: Most times that a step samples prompts; 1 is plain sampling. DAPO uses 10.
 
     """
 
@@ -42,8 +42,8 @@ def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[R
     """Take rounds until this process, like all others, has enough informative groups.
 
     Args:
-        rounds: rollouts of ``prompts`` groups each, sampled when asked for.
-        prompts: groups wanted.
+        rounds: Rollouts of ``prompts`` groups each, sampled when asked for.
+        prompts: Number of groups wanted.
 
     Returns:
         A rollout of as many groups, in the order they were sampled; and how many rounds it took and which share of all

@@ -48,7 +48,7 @@ class MeanPassAtK(Metric):
     """Unbiased pass@k, averaged over questions and over processes.
 
     Args:
-        k: how many completions may be tried.
+        k: Number of completions that may be tried.
 
     """
 

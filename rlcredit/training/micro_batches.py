@@ -32,10 +32,10 @@ class MicroBatches:
     """Cuts batches into micro-batches of as many tokens each; how they are cut changes no gradient but by rounding.
 
     Args:
-        size: of a micro-batch.
+        size: Size of a micro-batch.
 
     Attributes:
-        limit: tokens of a micro-batch that fit, as far as is known; None as long as all have.
+        limit: Tokens of a micro-batch that fit, as far as is known; None as long as all have.
 
     """
 
@@ -56,8 +56,8 @@ class MicroBatches:
         """Return the micro-batches of a batch; a single one if it fits.
 
         Args:
-            lengths: tokens of each row, prompt included, ascending.
-            compute: a forward and backward pass of some rows that leaves nothing behind; with ``auto`` it is called for
+            lengths: Tokens of each row, prompt included, ascending.
+            compute: Forward and backward pass of some rows that leaves nothing behind; with ``auto`` it is called for
                 the largest micro-batch whenever none so large has been computed before, and with less and less until
                 memory suffices.
 

@@ -298,7 +298,7 @@ class PolicyModule(LightningModule):
 
         Args:
             rollout: The rollout with the engine's log-probabilities, :math:`\log \mu`.
-            credit: A, shape ``(B, T)``.
+            credit: Credit A of each token, shape ``(B, T)``.
 
         """
         if rollout.engine_logprobs is None or self.mismatch_cap is None:
@@ -315,7 +315,7 @@ class PolicyModule(LightningModule):
         Args:
             rollout: The mini-batch.
             scores: Scores of the mini-batch by the policy that is trained.
-            credit: A, shape ``(B, T)``.
+            credit: Credit A of each token, shape ``(B, T)``.
 
         """
 

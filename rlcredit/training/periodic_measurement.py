@@ -50,10 +50,10 @@ class PeriodicMeasurement:
         """Return what is to be logged.
 
         Args:
-            trainer: with the optimizer, its moments as they were after the last step.
-            module: with the loss.
-            rollout: the mini-batch of this update, with the credit that it uses.
-            advantages: those at the probe's place, of the same rows.
+            trainer: Trainer with the optimizer, its moments as they were after the last step.
+            module: Module with the loss.
+            rollout: Mini-batch of this update, with the credit that it uses.
+            advantages: Advantages at the probe's place in the stack, of the same rows.
 
         """
         raise NotImplementedError

@@ -52,9 +52,9 @@ def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str
     """Return tensors and plain Python for ``torch.load(..., weights_only=True)``.
 
     Args:
-        rollout: whose facts and ledger are kept, by the names of its fields, and the operators that have assigned
-            credit, each with the advantages after it; the oracle and other objects are not.
-        details: what else to keep, tensors and plain Python.
+        rollout: Rollout whose facts and ledger are kept, by the names of its fields, and the operators that have
+            assigned credit, each with the advantages after it; the oracle and other objects are not.
+        details: Other things to keep, tensors and plain Python.
 
     """
     facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - {"oracle"})}
@@ -78,8 +78,8 @@ def write_postmortem(path: Path, content: Mapping[str, Any]) -> str:
     """Write a post-mortem and return the sentence that says where it lies, or why it could not be written.
 
     Args:
-        path: of the file.
-        content: by :func:`collect_postmortem`.
+        path: Path of the file.
+        content: Content, by :func:`collect_postmortem`.
 
     """
     try:

@@ -43,8 +43,8 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
     that ends while it thinks, or in a box that it does not close, states no answer, whatever it stated before.
 
     Args:
-        text: a completion.
-        formats: those that count, the most binding first.
+        text: Text of a completion.
+        formats: Formats that count, the most binding first.
 
     Example:
         >>> find_final_answer(r"so \boxed{1}, no: \boxed{\frac{1}{2}}")

@@ -53,9 +53,9 @@ def is_plain_expression(answer: str, variables: Collection[str] = (), functions:
     """Whether an answer in Python's notation is arithmetic: numbers, operators, these variables, these functions.
 
     Args:
-        answer: for example ``2*x**2/3 + C``.
-        variables: names that may stand alone.
-        functions: names that a bracket must follow; no other name may have one.
+        answer: Answer, for example ``2*x**2/3 + C``.
+        variables: Names that may stand alone.
+        functions: Names that a bracket must follow; no other name may have one.
 
     Example:
         >>> is_plain_expression("2*x + sin(x)", "x", ["sin"]), is_plain_expression("(3+5)/2")

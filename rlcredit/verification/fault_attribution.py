@@ -12,8 +12,8 @@ def judge_or_blame(judge: Callable[[], T], judge_reference: Callable[[], Any]) -
     Whatever reads a completion does so in here, in the trainer as in a worker, so that no completion ends a run.
 
     Args:
-        judge: judges the answer.
-        judge_reference: does the same with the reference as the answer.
+        judge: Function that judges the answer.
+        judge_reference: Function that does the same with the reference as the answer.
 
     Example:
         >>> judge_or_blame(lambda: int("5") == 5, lambda: int("5"))

@@ -92,9 +92,9 @@ def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
     """Whether the scorer may see the answer; what it may not see is wrong.
 
     Args:
-        name: of the data set.
-        answer: of the policy.
-        entry: the example; the one of a composed data set names the data set it is from.
+        name: Name of the data set.
+        answer: Answer of the policy.
+        entry: Example that was asked; that of a composed data set names the data set it is from.
 
     """
     if not is_short_answer(answer, str(entry["answer"])):

@@ -24,9 +24,9 @@ def require_verdicts(verdicts: Sequence[Verdict], size: int, task: object) -> Se
     """Return the verdicts, if they are verdicts, one for each completion.
 
     Args:
-        verdicts: of ``task.judge``.
-        size: B.
-        task: whose class is named in the error.
+        verdicts: Verdicts that ``task.judge`` returned.
+        size: Number of completions, B.
+        task: Task whose class is named in the error.
 
     Raises:
         Ended: one is a bool or a number, any of which would count as wrong, or they are not B.
@@ -49,9 +49,9 @@ def verdict_rewards(right: Tensor, judged: Tensor, group_size: int) -> Tensor:
     Under any baseline that is the mean of the group, that is no credit at all, and it moves nobody else's.
 
     Args:
-        right: shape ``(B,)`` bool, groups of ``group_size`` neighbours.
-        judged: false where the verifier could not tell, shape ``(B,)`` bool.
-        group_size: G.
+        right: True where the completion is right, shape ``(B,)`` bool, groups of ``group_size`` neighbours.
+        judged: False where the verifier could not tell, shape ``(B,)`` bool.
+        group_size: Completions per prompt, G.
 
     Returns:
         Shape ``(B,)`` float32; zero in a group without any verdict.

@@ -51,7 +51,7 @@ def build_seccomp_filter(descriptor: int, machine: str) -> bytes:
     """Return the filter, 8 bytes per instruction: what is not allowed fails with EPERM; another architecture kills.
 
     Args:
-        descriptor: the only file that may be read and written.
+        descriptor: Only file that may be read and written.
         machine: ``x86_64`` or ``aarch64``, both little-endian.
 
     """
@@ -108,7 +108,7 @@ def lock_process(descriptor: int) -> None:
     Whatever else it asks of the kernel fails with PermissionError. Standard input, output and error lead nowhere.
 
     Args:
-        descriptor: the file that may still be read and written.
+        descriptor: File that may still be read and written.
 
     Raises:
         OSError: if the kernel refuses to lock.

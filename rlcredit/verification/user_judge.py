@@ -16,8 +16,8 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
     """Import a function, or make an object of a class.
 
     Args:
-        path: dotted, of either.
-        folder: where modules may lie too; the working directory of the run.
+        path: Dotted path of the function or class.
+        folder: Folder where modules may lie too; the working directory of the run.
 
     Raises:
         Exception: whatever importing raises.
@@ -59,9 +59,9 @@ def make_user_judge(path: str, folder: str, example: tuple[str, str, dict[str, A
     What raises because of the completion scores 0; what raises with the reference as completion too is not judged.
 
     Args:
-        path: see :func:`load_user_verifier`.
-        folder: likewise.
-        example: completion, answer and metadata, so that what is imported late has been imported.
+        path: Dotted path of the verifier, see :func:`load_user_verifier`.
+        folder: Folder that it is imported from, see :func:`load_user_verifier`.
+        example: Completion, answer and metadata, so that what is imported late has been imported.
 
     """
     verifier = load_user_verifier(path, folder)

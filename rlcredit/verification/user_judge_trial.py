@@ -19,11 +19,11 @@ def find_verifier_fault(descriptor: int, path: str, folder: str, example: tuple[
     """Return what is wrong with a verifier; nothing if nothing is.
 
     Args:
-        descriptor: the one that stays open.
-        path: see :func:`~rlcredit.verification.user_judge.load_user_verifier`.
-        folder: likewise.
-        example: completion, answer and metadata.
-        seconds: that it may take for one.
+        descriptor: File descriptor that stays open.
+        path: Dotted path of the verifier, see :func:`~rlcredit.verification.user_judge.load_user_verifier`.
+        folder: Folder that it is imported from, see :func:`~rlcredit.verification.user_judge.load_user_verifier`.
+        example: Completion, answer and metadata.
+        seconds: Seconds that one verdict may take.
 
     """
     try:

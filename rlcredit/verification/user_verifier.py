@@ -33,10 +33,10 @@ class UserVerifier:
     long because of it, is wrong; what does so with the reference as completion too is unjudged.
 
     Args:
-        path: dotted, of the function or class, in the working directory or wherever Python finds it.
-        budget: seconds that a batch may lose to slow completions, which share them; see
+        path: Dotted path of the function or class, in the working directory or wherever Python finds it.
+        budget: Seconds that a batch may lose to slow completions, which share them; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-        unsafe: ask it even where the system cannot lock the process that does.
+        unsafe: Whether to ask it even where the system cannot lock the process that does.
 
     Raises:
         ValueError: the path is none, or names something of Python's own.

@@ -38,9 +38,9 @@ def judge_exactly(answer: str, reference: str, tolerance: float = 0.0) -> Verdic
     r"""Compare by the kind of thing that the reference is, without computer algebra; None if only that can tell.
 
     Args:
-        answer: final answer of a completion.
-        reference: what it is compared with.
-        tolerance: how far two numbers may differ, as a share of the reference.
+        answer: Final answer of a completion.
+        reference: Reference that it is compared with.
+        tolerance: How far two numbers may differ, as a share of the reference.
 
     """
     try:
@@ -77,12 +77,12 @@ class MathVerifier:
     is stated in a known format which does not count.
 
     Args:
-        timeout: processor seconds that one comparison may take.
-        budget: processor seconds that a batch may lose to slow comparisons, which share them; see
+        timeout: Processor seconds that one comparison may take.
+        budget: Processor seconds that a batch may lose to slow comparisons, which share them; see
             :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-        unsafe: compare even where the system cannot lock the processes that do.
-        formats: in which an answer counts, the most binding first; see :func:`find_final_answer`.
-        tolerance: how far two numbers may differ, as a share of the reference.
+        unsafe: Whether to compare even where the system cannot lock the processes that do.
+        formats: Formats in which an answer counts, the most binding first; see :func:`find_final_answer`.
+        tolerance: How far two numbers may differ, as a share of the reference.
 
     """
 
@@ -157,10 +157,11 @@ def inspect_answer(
     """Look at a completion in the trainer; one that makes ``look`` raise is wrong.
 
     Args:
-        look: takes a completion and its reference.
-        completion: of the policy.
-        reference: what it is compared with.
-        state: returns a completion that states the reference; if looking at this one raises too, nobody can judge.
+        look: Function that takes a completion and its reference.
+        completion: Completion of the policy.
+        reference: Reference that it is compared with.
+        state: Function that returns a completion stating the reference; if looking at this one raises too, nobody can
+            judge.
 
     """
     found: Any = judge_or_blame(lambda: look(completion, reference), lambda: look(state(reference), reference))

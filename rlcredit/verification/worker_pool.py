@@ -43,9 +43,9 @@ class RequestBatch:
     about the request: after two of them there is no answer.
 
     Args:
-        requests: arguments of what answers them.
-        timeout: seconds that one may take at most.
-        budget: seconds that all may take together, beyond :data:`NORMAL` each.
+        requests: Arguments of each request.
+        timeout: Seconds that one request may take at most.
+        budget: Seconds that all requests may take together, beyond :data:`NORMAL` each.
 
     """
 
@@ -132,13 +132,14 @@ class WorkerPool:
     """Answers to batches of requests, by workers that are replaced when they break.
 
     Args:
-        make: see :class:`~rlcredit.verification.workers.WorkerTemplate`.
-        arguments: of ``make``.
-        timeout: seconds that one request may compute or sleep.
-        budget: seconds that the requests of a batch may compute or sleep together, beyond a tenth of a second each;
-            see :class:`~rlcredit.verification.worker_pool.RequestBatch`.
-        alone: returns requests about the reference of a request that has run out of time, the reference in front. If
-            one of them runs out of it too, the reference is to blame and the answer is None; it is 0 otherwise.
+        make: Function that makes a judge, see :class:`~rlcredit.verification.workers.WorkerTemplate`.
+        arguments: Arguments of ``make``.
+        timeout: Seconds that one request may compute or sleep.
+        budget: Seconds that the requests of a batch may compute or sleep together, beyond a tenth of a second each; see
+            :class:`~rlcredit.verification.worker_pool.RequestBatch`.
+        alone: Function that returns requests about the reference of a request that has run out of time, the reference
+            in front. If one of them runs out of it too, the reference is to blame and the answer is None; it is 0
+            otherwise.
 
     """
 

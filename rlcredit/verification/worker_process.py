@@ -116,8 +116,8 @@ def import_submodules(package: str, leave_out: Collection[str]) -> None:
     """Import all of a package that a library would import in the middle of an answer.
 
     Args:
-        package: dotted; it exists.
-        leave_out: last names of modules, and of packages with all that is in them, that no answer needs.
+        package: Dotted path of the package; it exists.
+        leave_out: Last names of modules, and of packages with all that is in them, that no answer needs.
 
     """
     found = importlib.import_module(package)

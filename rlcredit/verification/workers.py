@@ -47,8 +47,8 @@ class WorkerTemplate:
     It starts when it is made, in the background, and never sees an answer.
 
     Args:
-        make: importable function; called in the process with ``arguments``, it returns what answers requests.
-        arguments: of ``make``.
+        make: Importable function; called in the process with ``arguments``, it returns what answers requests.
+        arguments: Arguments of ``make``.
 
     """
 
@@ -91,7 +91,7 @@ class JudgeWorker:
     Before its first request it is locked (:mod:`rlcredit.verification.sandbox`).
 
     Args:
-        template: of which it is a copy.
+        template: Process that the worker is a copy of.
 
     """
 
@@ -105,12 +105,12 @@ class JudgeWorker:
         self._begin_request(0, limit=START_TIMEOUT, patience=START_TIMEOUT)
 
     def send_request(self, *request: Any, limit: float, patience: float) -> None:
-        """Send a request, or as much of it as fits; :meth:`answer` sends the rest.
+        """Send a request, or as much of it as fits; :meth:`receive_answer` sends the rest.
 
         Args:
-            request: arguments of what ``make`` has returned.
-            limit: seconds that it may compute or sleep.
-            patience: seconds that it may do neither at a stretch.
+            request: Arguments for what ``make`` has returned.
+            limit: Seconds that the request may compute or sleep.
+            patience: Seconds that it may do neither at a stretch.
 
         """
         content = pickle.dumps(request)

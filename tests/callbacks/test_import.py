@@ -41,6 +41,10 @@ try:
     check_stack([SEPA(), GTPO()])
 except StackError as error:
     print(error)
+
+from rlcredit import CreditStack
+
+print(CreditStack([GRPO(), GTPO(beta=0.5)]).assign(rollout).advantages.tolist())
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"transformers", "peft", "mlflow", "torchmetrics"}))
 """
 
@@ -52,6 +56,7 @@ def test_operators_assign_credit_without_lightning():
         "[[0.375, 0.625], [-0.5, -0.5]]",
         "SEPA reads `plan_mask`, which no callback above it writes. "
         "Put StrategicGrams above SEPA in trainer.callbacks.",
+        "[[0.375, 0.625], [-0.5, -0.5]]",
         "[]",
     ], done.stderr
 

@@ -1,6 +1,7 @@
 """Definition 1 of the paper, executed for every operator there is: f reads rewards, g reads what it says."""
 
 import copy
+import inspect
 import math
 import warnings
 from contextlib import nullcontext
@@ -19,30 +20,20 @@ from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.probes.quadrant_stats import QuadrantStats
-from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
 from callbacks.signals.sepa_amplification import SEPAAmplification
 from callbacks.signals.surprisal import Surprisal
-from callbacks.tokens.advantage_clip import AdvantageClip
 from callbacks.tokens.delight import Delight
 from callbacks.tokens.eapo import EAPO
-from callbacks.tokens.entropy_advantage import EntropyAdvantage
-from callbacks.tokens.entropy_gate import EntropyGate
 from callbacks.tokens.entropy_mask import EntropyMask
-from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
-from callbacks.tokens.hicra import HICRA
-from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
-from callbacks.tokens.repo import REPO
-from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
-from callbacks.tokens.zero_variance_shaping import ZeroVarianceShaping
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.rollout import FIELDS, Rollout
 from rlcredit.formulas.gates import AdaptiveEta
@@ -52,38 +43,26 @@ OPERATORS = find_operator_classes()
 DRAWN = {RandomMask, RandomPlanner, QuadrantStats}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "advantages")
+REQUIRED = {SoftOverlong: {"max_tokens": 4, "cache": 2}}
+"""Arguments without which an operator does not act outside a trainer."""
+
 NEUTRAL = [
-    ConstantLambda(value=0.0),
-    CorrectnessGate(threshold=0.0),
+    *(kind(**REQUIRED.get(kind, {}), **kind.neutral) for kind in OPERATORS if kind.neutral),
     Surprisal(),
     SEPA(),
     SEPAAmplification(),
     SEPAAmplification(clamped=True),
-    AdvantageClip(limit=math.inf),
-    GTPO(beta=0.0),
-    HICRA(alpha=0.0),
-    EntropyMask(rho=1.0),
     EntropyMask(rho=1.0, scope="sequence", denominator="kept"),
-    RandomMask(rho=1.0),
-    Delight(blend=0.0),
     Delight(blend="lambda"),
-    HardDelight(keep=1.0),
     HardDelight(blend=0.0),
-    EntropyGate(gamma=0.0, normalize="double"),
-    OutcomeAnchor(eta=0.0),
-    EAPO(alpha=0.0),
     EAPO(modulated=()),
-    TACO(strength=0.0),
-    REPO(zeta=0.0),
-    EntropyAdvantage(alpha=0.0),
-    RSIMask(low=0.0, high=math.inf),
-    ZeroVarianceShaping(alpha=0.0),
-    STARE(up=1.0, target=math.inf),
     STARE(target=0.0, adapt=0.1),
-    QuadrantMask(),
     QuadrantMask(threshold="top", scope="batch"),
-    SoftOverlong(factor=0.0, max_tokens=4, cache=2),
 ]
+"""What headers declare to be the identity, and other arguments or neighbours with which an operator is."""
+
+NEVER_NEUTRAL = {"BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner"}
+"""Operators that always change what they read: they normalise, weigh by a probability, or turn a mask."""
 
 
 ACTIVE = {
@@ -254,6 +233,12 @@ def test_a_completion_that_was_not_judged_gets_no_credit(operator, verdicts):
     made(operator).assign(rollout)
     if operator.__name__ != "BatchNormalization":  # it moves everybody, as documented
         assert not rollout.advantages[~rollout.judged].where(rollout.mask[~rollout.judged], 0).any()
+
+
+def test_every_operator_that_edits_what_it_reads_declares_neutral_arguments():
+    edits = [kind for kind in OPERATORS if kind.reads & kind.writes and inspect.signature(kind).parameters]
+    silent = {kind.__name__ for kind in edits if not kind.neutral}
+    assert silent - {"SEPAAmplification"} == NEVER_NEUTRAL  # lambda = 0 makes SEPA's amplification the identity
 
 
 @pytest.mark.parametrize("operator", NEUTRAL, ids=name)

@@ -1,1 +1,1 @@
-"""Who starts the runs of a campaign, and where: this machine, or the nodes of a cluster."""
+"""Launchers, which start the runs of a campaign on this machine or on the nodes of a cluster."""

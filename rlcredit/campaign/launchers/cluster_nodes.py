@@ -1,4 +1,4 @@
-"""What the nodes of a cluster can hold."""
+"""The capacity of cluster nodes for runs."""
 
 import dataclasses
 from collections import Counter
@@ -8,13 +8,13 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class ClusterNode:
-    """A machine of a cluster, as the cluster offers it.
+    """A cluster node and its free resources.
 
     Args:
-        name: its address, for people.
-        identity: which no other node has.
-        cpus: for runs.
-        gpus: for runs.
+        name: Address of the node, for people.
+        identity: Identifier that no other node has.
+        cpus: CPUs that runs may use.
+        gpus: GPUs that runs may use.
 
     """
 
@@ -24,12 +24,12 @@ class ClusterNode:
     gpus: int
 
     def run_capacity(self, threads: int, devices: int) -> int:
-        """Return how many runs it can hold.
+        """Return the number of runs that the node can hold.
 
         Example:
             >>> node = ClusterNode("10.0.0.1", "a1", cpus=8, gpus=3)
-            >>> node.holds(threads=2, devices=0), node.holds(threads=2, devices=1), node.holds(threads=4, devices=1)
-            (4, 3, 2)
+            >>> [node.run_capacity(threads, devices) for threads, devices in ((2, 0), (2, 1), (4, 1))]
+            [4, 3, 2]
 
         """
         by_cpus = self.cpus // threads
@@ -37,7 +37,7 @@ class ClusterNode:
 
 
 def select_living_nodes(descriptions: Sequence[Mapping[str, Any]]) -> list[ClusterNode]:
-    """Return the nodes that are there, from Ray's description of all there have been."""
+    """Return the nodes that are alive, from Ray's description of all that have ever joined."""
     return [
         ClusterNode(
             description["NodeManagerAddress"],
@@ -50,17 +50,17 @@ def select_living_nodes(descriptions: Sequence[Mapping[str, Any]]) -> list[Clust
 
 
 def cluster_capacity(nodes: Sequence[ClusterNode], threads: int, devices: int) -> int:
-    """Return how many runs all nodes can hold."""
+    """Return the number of runs that all nodes together can hold."""
     return sum(node.run_capacity(threads, devices) for node in nodes)
 
 
 def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int | None) -> int:
-    """Return the most threads a run can have that cost no run its place.
+    """Return the largest number of threads per run that does not reduce the number of parallel runs.
 
     Args:
-        nodes: of the cluster.
-        devices: GPUs of a run; 0 if it uses none.
-        most: runs at a time; as many as there are GPUs, else cores, if None.
+        nodes: Nodes of the cluster.
+        devices: GPUs per run; 0 if it uses none.
+        most: Runs at a time; as many as there are GPUs, or else cores, if None.
 
     Example:
         >>> nodes = [ClusterNode("10.0.0.1", "a1", cpus=8, gpus=2), ClusterNode("10.0.0.2", "b2", cpus=6, gpus=2)]
@@ -76,7 +76,7 @@ def most_threads_per_run(nodes: Sequence[ClusterNode], devices: int, most: int |
 
 
 def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> str:
-    """Say what the nodes hold.
+    """Describe in words how many runs each node holds.
 
     Example:
         >>> nodes = [ClusterNode("10.0.0.1", "a1", 1, 0)]
@@ -98,7 +98,7 @@ def describe_nodes(nodes: Sequence[ClusterNode], threads: int, devices: int) -> 
 
 
 def describe_run_needs(threads: int, devices: int) -> str:
-    """Say what a run takes of a node."""
+    """Describe in words the resources that a run needs on a node."""
     return _format_count(threads, "CPU") + (f" and {_format_count(devices, 'GPU')}" if devices else "")
 
 

@@ -1,4 +1,4 @@
-"""Runs on the machine of the command: as many at a time as there are GPUs, or else cores."""
+"""The launcher for this machine: as many runs at a time as there are GPUs, or else cores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ class LocalLauncher:
     """Start runs as processes of this machine.
 
     Args:
-        environments: of each slot.
-        forking: whether runs that can be are forked from one process, which saves each some seconds of imports.
+        environments: Environment variables of each slot.
+        forking: Whether runs are forked from one process where they can be, which saves each some seconds of imports.
 
     """
 
@@ -30,16 +30,16 @@ class LocalLauncher:
 
     @property
     def slots(self) -> int:
-        """Return how many runs may go on at a time."""
+        """Return the number of runs that may execute at a time."""
         return len(self.environments)
 
     @property
     def description(self) -> str:
-        """Return where they go, for people."""
+        """Return the description of the machine, for people."""
         return f"this machine; threads of a run: {self.threads}"
 
     def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
-        """Start a run in a slot that is free."""
+        """Start a run in a free slot."""
         busy = {slot for slot, process in self.processes.items() if process.poll() is None}
         slot = next(slot for slot in range(self.slots) if slot not in busy)
         own = {**self.environments[slot], **environment}
@@ -47,18 +47,18 @@ class LocalLauncher:
         return self.processes[slot]
 
     def end_leftover_run(self, record: Path) -> None:
-        """End what an earlier campaign has left."""
+        """Kill a run left over from an earlier campaign process."""
         kill_recorded_process(record)
 
 
 @contextmanager
 def open_local_machine(root: Path, address: str | None, most: int | None) -> Iterator[Share]:
-    """Open this machine.
+    """Return a function that opens the launcher of this machine.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
         address: None; this machine needs none.
-        most: runs at a time, if given.
+        most: Runs at a time, if given.
 
     Raises:
         ValueError: an address is given.
@@ -72,5 +72,5 @@ def open_local_machine(root: Path, address: str | None, most: int | None) -> Ite
         return LocalLauncher(environments, forking=True)
 
     if address is not None:
-        raise ValueError(f"--address {address} is that of a cluster. Add --launcher ray.")
+        raise ValueError(f"--address {address} is for clusters. Add --launcher ray.")
     yield share

@@ -40,9 +40,9 @@ def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Itera
     """Connect to a Ray cluster whose nodes share the folder of the campaign.
 
     Args:
-        root: folder of the campaign.
-        address: of the cluster, HOST:PORT; what Ray itself finds if None.
-        most: runs at a time, if given.
+        root: Folder of the campaign.
+        address: Address of the cluster, HOST:PORT; the one that Ray finds by itself if None.
+        most: Runs at a time, if given.
 
     Raises:
         ValueError: the cluster does not answer, or has a node where runs cannot go.
@@ -61,7 +61,7 @@ def open_ray_cluster(root: Path, address: str | None, most: int | None) -> Itera
 
 
 def _refuse_silent_cluster(address: str) -> None:
-    """Refuse an address where no cluster answers; another process asks, because Ray tries without end."""
+    """Refuse an address at which no cluster answers; a second process asks, because Ray would retry forever."""
     command = [sys.executable, "-c", CONNECT, address]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=ANSWER)
@@ -76,7 +76,7 @@ def refuse_unfit_nodes(root: Path) -> None:
     """Check that every node with CPUs has what a run needs.
 
     Args:
-        root: folder of the campaign.
+        root: Folder of the campaign.
 
     Raises:
         ValueError: a node does not share the folder or the working directory, or has other versions.
@@ -98,7 +98,7 @@ def refuse_unfit_nodes(root: Path) -> None:
 
 
 def _await_node_problem(reference: ray.ObjectRef) -> str | None:
-    """Return what ``find_node_problem`` has found on a node, or the error that kept it from answering."""
+    """Return the problem that ``find_node_problem`` found on a node, or the error that prevented the check."""
     try:
         return ray.get(reference, timeout=ASKED)
     except RayError as error:

@@ -1,4 +1,4 @@
-"""Runs on the nodes of a Ray cluster: each is a task that starts a process of its own."""
+"""The launcher for a Ray cluster: each run is a Ray task that starts its own process."""
 
 import os
 import signal
@@ -21,12 +21,12 @@ from rlcredit.run_folder.layout import RunFolder
 
 
 def find_node_problem(working: Path, shared: Path, expected: Mapping[str, str]) -> str | None:
-    """Say why runs cannot go here, None if they can; enter the working directory.
+    """Return why runs cannot start on this node, or None if they can; change to the working directory.
 
     Args:
-        working: directory of the command; paths of a campaign start there.
-        shared: a file or folder that the command has made.
-        expected: versions where the command was given.
+        working: Directory of the command; paths of a campaign start there.
+        shared: File or folder that the command has made.
+        expected: Versions on the machine where the command was given.
 
     """
     try:
@@ -47,11 +47,11 @@ def run_fit_on_node(
     """Run ``rlcredit fit`` on this node until it ends or this task is cancelled; return its exit status.
 
     Args:
-        folder: of the run; it exists.
-        args: of ``rlcredit fit``.
-        environment: beside that of the node.
-        working: directory of the command.
-        expected: versions where the command was given.
+        folder: Folder of the run, which exists.
+        args: Arguments of ``rlcredit fit``.
+        environment: Environment variables added to those of the node.
+        working: Working directory of the command.
+        expected: Versions on the machine where the command was given.
 
     Raises:
         ValueError: runs cannot go here.
@@ -84,18 +84,18 @@ EVERY = 5.0
 
 
 class LostClusterError(ValueError):
-    """The node by which this machine belongs to the cluster has died: nothing is heard of runs any more."""
+    """This machine's connection to the cluster has died, so the state of the runs is unknown."""
 
 
 class ClusterHeartbeat:
-    """Looks now and then whether this machine still belongs to the cluster; Ray itself would wait without end."""
+    """Regular checks that this machine is still connected to the cluster; Ray itself would wait forever."""
 
     def __init__(self) -> None:
         self.looked = 0.0
         self.lost = False
 
     def refuse_lost_cluster(self) -> None:
-        """Look, unless that was a moment ago.
+        """Check the connection, unless it was checked a few seconds ago.
 
         Raises:
             LostClusterError: it does not.
@@ -116,11 +116,11 @@ PULSE = ClusterHeartbeat()
 
 
 class RayTask:
-    """A run somewhere in the cluster, or waiting for a place there.
+    """A run that executes in the cluster, or waits for free resources.
 
     Args:
-        reference: Ray's, of the task.
-        log: of the run.
+        reference: Ray's reference of the task.
+        log: Log file of the run.
 
     """
 
@@ -129,7 +129,7 @@ class RayTask:
         self.status: int | None = None
 
     def poll(self) -> int | None:
-        """Return the exit status, None while the run goes on; that of a killed process if its task was lost.
+        """Return the exit status, or None while the run executes; a run whose task was lost counts as killed.
 
         Raises:
             LostClusterError: nothing will be heard of it.
@@ -146,7 +146,7 @@ class RayTask:
         return self.status
 
     def kill(self) -> None:
-        """Cancel the task, which ends the run, and wait until it has; a lost cluster ends it when it misses us."""
+        """Cancel the task, which ends the run, and wait for its end; runs in a lost cluster end by themselves."""
         if PULSE.lost:
             return
         ray.cancel(self.reference)
@@ -156,12 +156,12 @@ class RayTask:
 
 
 class RayLauncher:
-    """Start runs where the cluster has room.
+    """Start runs wherever the cluster has free resources.
 
     Args:
-        most: runs at a time; as many as the cluster holds if None.
-        threads: of a run, each a CPU of a node.
-        devices: GPUs of a run.
+        most: Runs at a time; as many as the cluster holds if None.
+        threads: CPU threads per run, each a CPU of a node.
+        devices: GPUs per run.
 
     """
 
@@ -172,14 +172,14 @@ class RayLauncher:
 
     @property
     def slots(self) -> int:
-        """Return how many runs may go on now; nodes come and go."""
+        """Return the number of runs that may execute now; it changes as nodes join and leave."""
         PULSE.refuse_lost_cluster()
         capacity = cluster_nodes.cluster_capacity(list_cluster_nodes(), self.threads, self.devices)
         return min(capacity, self.most or capacity)
 
     @property
     def description(self) -> str:
-        """Return where they go, for people."""
+        """Return the description of the cluster, for people."""
         address = ray.get_runtime_context().gcs_address
         return f"Ray at {address}: {cluster_nodes.describe_nodes(list_cluster_nodes(), self.threads, self.devices)}"
 
@@ -193,14 +193,14 @@ class RayLauncher:
         return RayTask(remote.remote(folder, args, own, Path.cwd(), read_code_versions()), RunFolder(folder).log)
 
     def end_leftover_run(self, record: Path) -> None:
-        """Ask every node to end what an earlier campaign has left; the one that knows the process does."""
+        """Ask every node to kill a run left over from an earlier campaign process; the node that runs it does so."""
         if record.exists():
             references = [call_on_node(node, kill_recorded_process, record.resolve()) for node in list_cluster_nodes()]
             ray.wait(references, num_returns=len(references), timeout=ASKED)
 
 
 def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: int | None) -> RayLauncher:
-    """Share out the cluster among runs like this one.
+    """Return a launcher that divides the cluster among runs like this one.
 
     Raises:
         ValueError: no node has room for a run.
@@ -219,11 +219,11 @@ def make_ray_launcher(most: int | None, resolution: ResolvedCondition, threads: 
 
 
 def list_cluster_nodes() -> list[cluster_nodes.ClusterNode]:
-    """Return the nodes of the cluster that live."""
+    """Return the nodes of the cluster that are alive."""
     return cluster_nodes.select_living_nodes(ray.nodes())
 
 
 def call_on_node(node: cluster_nodes.ClusterNode, function: Callable[..., Any], *arguments: Any) -> ray.ObjectRef:
-    """Call a function on a node, even if runs have all its CPUs; return the reference of its result."""
+    """Call a function on a node even if runs occupy all its CPUs; return the reference of the result."""
     pinned = NodeAffinitySchedulingStrategy(node.identity, soft=False)
     return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=pinned).remote(*arguments)

@@ -1,4 +1,4 @@
-"""The interface of what starts the runs of a campaign."""
+"""The interface of launchers, which start the runs of a campaign."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,23 +9,23 @@ from rlcredit.campaign.resolved_condition import ResolvedCondition
 
 
 class RunProcess(Protocol):
-    """A run that has been begun."""
+    """A run that has been started."""
 
     def poll(self) -> int | None:
-        """Return its exit status, None while it goes on; negative if it was killed."""
+        """Return the exit status, negative after a signal, or None while the run executes."""
         ...
 
     def kill(self) -> None:
-        """End it and all it has started, and wait until it has ended."""
+        """Kill the run and all processes it has started, and wait until they have ended."""
         ...
 
 
 class RunLauncher(Protocol):
-    """Starts runs where there is room.
+    """Interface of an object that starts runs.
 
     Attributes:
         label: Name of the kind of place, by which measured times are kept.
-        threads: of a run.
+        threads: CPU threads per run.
 
     """
 
@@ -34,27 +34,27 @@ class RunLauncher(Protocol):
 
     @property
     def slots(self) -> int:
-        """Return how many runs may go on at a time now."""
+        """Return the number of runs that may execute at a time now."""
         ...
 
     @property
     def description(self) -> str:
-        """Return where they go, for people."""
+        """Return where runs execute, for people."""
         ...
 
     def start_run(self, folder: Path, args: Sequence[str], environment: Mapping[str, str]) -> RunProcess:
         """Start ``rlcredit fit``.
 
         Args:
-            folder: of the run; its output is appended to the log there.
-            args: of ``rlcredit fit``.
-            environment: variables of the run, added to those of the machine.
+            folder: Folder of the run; its output is appended to the log there.
+            args: Arguments of ``rlcredit fit``.
+            environment: Environment variables added to those of the machine.
 
         """
         ...
 
     def end_leftover_run(self, record: Path) -> None:
-        """End the run that has written this file, if it still goes on."""
+        """Kill the run that wrote this process record, if it still executes."""
         ...
 
 

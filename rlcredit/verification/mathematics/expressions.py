@@ -62,8 +62,8 @@ def is_finished_expression(text: str, allowed: str = "") -> bool:
     is meant, with nothing left over.
 
     Args:
-        text: in normal form.
-        allowed: a text whose commands and words are allowed too: the reference.
+        text: Text in normal form.
+        allowed: Text whose commands and words are allowed too: the reference.
 
     Example:
         >>> [is_finished_expression(text) for text in (r"2\sqrt{3}", "x^{2}+1")]
@@ -136,7 +136,7 @@ class ExactEquality:
     """Equality of rational numbers, and of texts; all else is left to computer algebra.
 
     Args:
-        tolerance: how far two numbers may differ, as a share of the reference.
+        tolerance: How far two numbers may differ, as a share of the reference.
 
     """
 

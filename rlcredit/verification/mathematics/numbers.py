@@ -21,7 +21,7 @@ def read_rational(text: str) -> Fraction | None:
     r"""Read an integer, decimal, fraction or mixed number exactly, in scientific notation too; None if it is none.
 
     Args:
-        text: in whatever notation people use.
+        text: Number in whatever notation people use.
 
     Example:
         >>> [str(read_rational(text)) for text in ("1,000", "2/4", "5%", r"\frac{1}{20}", "1 1/2", r"0.\overline{3}")]

@@ -18,9 +18,9 @@ class ReferenceKind:
     """A kind of reference.
 
     Attributes:
-        name: for people.
-        describes: whether a reference in normal form is of this kind.
-        is_same: whether an answer in normal form equals a reference of this kind.
+        name: Name for people.
+        describes: Whether a reference in normal form is of this kind.
+        is_same: Whether an answer in normal form equals a reference of this kind.
 
     """
 
@@ -53,7 +53,7 @@ class KindEquality:
     """Equality by the kind of thing that a reference is.
 
     Attributes:
-        values: comparison of what is left of both in the end.
+        values: Function that compares what is left of both in the end.
 
     """
 
@@ -79,9 +79,9 @@ def is_equal_answer(answer: str, reference: str, values: ValueEquality) -> bool:
     """Whether an answer equals a reference, as they are written.
 
     Args:
-        answer: as the completion states it.
-        reference: as the data set writes it.
-        values: comparison of what is left of both in the end.
+        answer: Answer as the completion states it.
+        reference: Reference answer as the data set writes it.
+        values: Function that compares what is left of both in the end.
 
     Raises:
         UndecidedError: only computer algebra can tell, and ``values`` asks none.

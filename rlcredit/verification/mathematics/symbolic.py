@@ -50,9 +50,9 @@ def judge_symbolically(answer: str, reference: str, tolerance: float = 0.0) -> f
     """Return 1 for equal things, 0 for others, None if the reference itself cannot be read or compared.
 
     Args:
-        answer: as the completion states it.
-        reference: as the data set writes it.
-        tolerance: how far their values may differ, as a share of the reference's, where both have one.
+        answer: Answer as the completion states it.
+        reference: Reference answer as the data set writes it.
+        tolerance: How far their values may differ, as a share of the reference's, where both have one.
 
     """
     values = SymbolicEquality(tolerance)
@@ -66,7 +66,7 @@ class SymbolicEquality:
     """Equality of values by math-verify's parser and by sympy, where comparing exactly decides nothing.
 
     Args:
-        tolerance: how far two numbers may differ, as a share of the reference.
+        tolerance: How far two numbers may differ, as a share of the reference.
 
     """
 

@@ -105,9 +105,9 @@ class Quantity(NamedTuple):
     r"""A value and what stands beside it.
 
     Attributes:
-        value: the text of the value, in normal form.
-        factor: what the words beside it multiply it by.
-        unit: name of the unit, the same for all its spellings; empty without one.
+        value: Text of the value, in normal form.
+        factor: Factor by which the words beside it multiply it.
+        unit: Name of the unit, the same for all its spellings; empty without one.
 
     """
 

@@ -72,7 +72,7 @@ def campaign(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("mlflow_database")
 def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path, capsys):
     from mlflow import MlflowClient
 

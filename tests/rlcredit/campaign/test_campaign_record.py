@@ -29,7 +29,7 @@ def test_a_changed_declaration_is_refused_with_what_has_changed(tmp_path):
     changed = json.loads(json.dumps(FIXED))
     changed["declaration"]["effect"] = 0.5
     changed["configs"]["grpo"]["model"]["lr"] = 0.2  # an overlay was edited, the campaign file was not
-    with pytest.raises(ValueError, match="campaign x was declared otherwise") as refused:
+    with pytest.raises(ValueError, match="the declaration of campaign x has changed") as refused:
         CampaignRecord(tmp_path).fix_declaration(changed)
     told = str(refused.value)
     assert "  declaration.effect: was 0.02, is now 0.5\n" in told

@@ -117,8 +117,11 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
     ("change", "message"),
     [
         ({"sedes": [1]}, "sedes: no such key. Did you mean `seeds`? There are name, configs, "),
-        ({"configs": ["configs/tyni.yaml"]}, "configs: there is no file configs/tyni.yaml; paths start in"),
-        ({"conditions": {"grpo": "nowhere.yaml"}}, "conditions.grpo: there is no file nowhere.yaml; paths start in"),
+        ({"configs": ["configs/tyni.yaml"]}, "configs: there is no file configs/tyni.yaml; paths are relative to"),
+        (
+            {"conditions": {"grpo": "nowhere.yaml"}},
+            "conditions.grpo: there is no file nowhere.yaml; paths are relative to",
+        ),
         ({"conditions": {"../grpo": "configs/tiny.yaml"}}, "conditions: '../grpo' names a folder: letters, digits,"),
         ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice; the same run counted twice is no evidence. Remove one."),
         ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),
@@ -133,7 +136,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             {"conditions": {"report": "configs/tiny.yaml"}},
             "conditions: report is a file of the campaign itself. Give th",
         ),
-        ({"families": {"# x": {}}}, "families: '# x' is a heading: one line, without < > | [ ] #."),
+        ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
         (
@@ -166,7 +169,9 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
 def test_what_is_missing_is_asked_for(tmp_path):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({key: value for key, value in SMOKE.items() if key not in ("effect", "seeds")}))
-    with pytest.raises(ValueError, match=r"seeds, effect: not declared\. What is not fixed before the first run"):
+    with pytest.raises(
+        ValueError, match=r"seeds, effect: missing from the declaration\. They must be fixed before the first run"
+    ):
         read_declaration(path)
 
 

@@ -40,7 +40,9 @@ def measured(monkeypatch):
 
 def asked(resolutions, root, threads=1, **more):
     given = dict.fromkeys(resolutions, ())
-    return step_timing.measure_conditions(given, resolutions, SimpleNamespace(threads=threads), root, **more)
+    return step_timing.measure_conditions(
+        given, resolutions, SimpleNamespace(label="Local", threads=threads), root, **more
+    )
 
 
 def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_path):
@@ -85,7 +87,7 @@ def test_what_was_measured_before_a_failure_is_kept(resolutions, measured, monke
         (folder / "log.txt").write_text("no memory")
         return SimpleNamespace(poll=lambda: 1)
 
-    launcher = SimpleNamespace(threads=1, start_run=begin)
+    launcher = SimpleNamespace(label="Local", threads=1, start_run=begin)
     both = {name: resolutions[name] for name in ("c1_grpo", "tepo")}
     with pytest.raises(ValueError, match="a short run of tepo failed: no memory"):
         step_timing.measure_conditions(dict.fromkeys(both, ()), both, launcher, tmp_path)

@@ -44,8 +44,8 @@ trainer: {callbacks: [MaxRL]}
     ("text", "message"),
     [
         ("model: {validation: {completions: 8}}", "mine and GRPO are not evaluated alike"),
-        ("model: {sampling: {temperature: 1.5}}", "mine draws other completions than the baseline: model.sampling"),
-        ("data: {init_args: {train_size: 64}}", "mine draws other completions than the baseline: data.init_args"),
+        ("model: {sampling: {temperature: 1.5}}", "mine samples other completions than the baseline: model.sampling"),
+        ("data: {init_args: {train_size: 64}}", "mine samples other completions than the baseline: data.init_args"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_is_measured(text, message, capsys, tmp_path, monkeypatch):
@@ -60,15 +60,15 @@ def test_conditions_that_differ_have_names_that_differ(capsys, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(NAMESAKE)
     assert run_card_command(["mine.yaml"]) == 2
-    assert "GRPO and mine.yaml differ and are both called GRPO. Rename one." in capsys.readouterr().err
+    assert "GRPO and mine.yaml are different conditions, both called GRPO. Rename one." in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["mine.yaml"]
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "no subject is named"),
-        (["NoSuch"], "neither an operator nor the path of one"),
+        ([], "nothing to test is named"),
+        (["NoSuch"], "neither an operator nor the class path of one"),
         (["GTPO", "--organism", "nowhere"], "there is no nowhere. There are aligned"),
         (["GTPO", "--organism", "decoi"], "there is no decoi. Did you mean decoy?"),
         (["--organism", "aligned", "GTPO"], "there is no GTPO. There are aligned"),
@@ -129,18 +129,18 @@ def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_three_shipped_operators_get_whole_cards_and_nothing_is_measured_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    subjects = ["GTPO", "HICRA", "EntropyMask"]
-    assert run_card_command([*subjects, "--budget", "quick"]) == 0
+    names = ["GTPO", "HICRA", "EntropyMask"]
+    assert run_card_command([*names, "--budget", "quick"]) == 0
     found = cards(tmp_path)
-    for name in subjects:
+    for name in names:
         assert re.match("better|worse|equivalent|undecided", found[name].verdict)
         assert set(found[name].sections) == {"batch", "gradient", "truth", "learning", "cost"}
         assert (tmp_path / "cards" / f"{name}-quick" / "card.html").stat().st_size > 20_000
     with (tmp_path / "cards" / "leaderboard.csv").open(newline="") as file:
-        assert {*subjects} <= {row["condition"] for row in csv.DictReader(file)}
+        assert {*names} <= {row["condition"] for row in csv.DictReader(file)}
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")}
     capsys.readouterr()
-    assert run_card_command([*subjects[:2], "--budget", "quick"]) == 0
+    assert run_card_command([*names[:2], "--budget", "quick"]) == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("held_out/*.json")} == before
     assert "measuring" not in capsys.readouterr().err
 
@@ -159,9 +159,9 @@ def test_organisms_that_differ_have_names_that_differ(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("model: {}\n")
     (tmp_path / "empty.yaml").write_text("")
-    with pytest.raises(ValueError, match=r"empty\.yaml is no configuration"):
+    with pytest.raises(ValueError, match=r"empty\.yaml needs model, data and trainer"):
         select_card_policies(["empty.yaml"])
     with pytest.raises(ValueError, match=r"a/mine\.yaml and b/mine\.yaml share a name"):
         select_card_policies(["a/mine.yaml", "b/mine.yaml"])
-    with pytest.raises(ValueError, match=r"a/decoy\.yaml: say decoy, or rename the file"):
+    with pytest.raises(ValueError, match=r"a/decoy\.yaml: that name is taken\. Rename the file"):
         select_card_policies(["a/decoy.yaml"])

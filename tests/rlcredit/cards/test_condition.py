@@ -99,12 +99,12 @@ def test_one_of_several_operators_of_a_file_is_named(own):
     ("name", "message"),
     [
         ("SignalStats", "is a probe"),
-        ("NoSuchOperator", "neither an operator nor the path of one"),
+        ("NoSuchOperator", "neither an operator nor the class path of one"),
         ("no_such.yaml", "there is no such condition"),
         ("no_such.py", "there is no such file"),
-        ("os.path.join", "neither an operator nor the path of one"),
+        ("os.path.join", "neither an operator nor the class path of one"),
         ("gtpo", r"Did you mean GTPO\?"),
-        ("callbacks.nothing.GTPO", "neither an operator nor the path of one"),
+        ("callbacks.nothing.GTPO", "neither an operator nor the class path of one"),
     ],
 )
 def test_what_assigns_no_credit_is_refused(name, message):

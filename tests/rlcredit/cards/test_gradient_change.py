@@ -57,4 +57,4 @@ def test_the_opposite_way_is_called_so():
     assert result["angle"].estimate == pytest.approx(180)
     assert result["direction"].estimate == pytest.approx(-1)
     assert result["direction"].low >= -1
-    assert result["direction"].sentence == "On average it leads the opposite way."
+    assert result["direction"].sentence == "On average it points the opposite way."

@@ -83,7 +83,7 @@ def board(**gains):
 
 
 def test_what_gains_most_on_average_stands_first():
-    assert [standing.name for standing in rank_conditions(board(Bad=-6.0, Good=4.0))] == ["Good", "GRPO", "Bad"]
+    assert [ranked.name for ranked in rank_conditions(board(Bad=-6.0, Good=4.0))] == ["Good", "GRPO", "Bad"]
 
 
 def test_a_gain_is_the_test_that_its_interval_came_from():
@@ -114,9 +114,9 @@ def test_what_one_comparison_would_find_many_do_not():
 def test_it_is_said_in_words():
     assert summarise_leaderboard(board(Good=4.0, Even=0.0, Bad=-6.0)) == (
         "Of 6 intervals 2 lie above zero and 2 below; 0.2 on each side would if nothing made a difference. "
-        "Of the means of 3 conditions, corrected for all of them, 1 lies (Good) above zero and 1 lies (Bad) below."
+        "After Holm correction over 3 conditions, 1 (Good) has a positive mean gain and 1 (Bad) has a negative one."
     )
-    assert "none lies above zero and none lies below" in summarise_leaderboard(board(Even=0.0))
+    assert "none has a positive mean gain and none has a negative one" in summarise_leaderboard(board(Even=0.0))
     assert summarise_leaderboard(board()) == ""
 
 

@@ -311,7 +311,7 @@ def run(*arguments, **environment):
     return fork.returncode, errors
 
 
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("mlflow_database")
 def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     """Four steps are an epoch: one kill is continued inside an epoch, the other from its last batch."""
     from mlflow import MlflowClient
@@ -335,7 +335,7 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
-@pytest.mark.usefixtures("database")
+@pytest.mark.usefixtures("mlflow_database")
 def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     import yaml
     from mlflow import MlflowClient

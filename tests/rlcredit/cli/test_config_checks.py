@@ -54,7 +54,7 @@ def elsewhere(tmp_path, monkeypatch):
         ),
         ("--config={model: [1]}", "model: expected a mapping of settings, got a list."),
         ("--config={completions: [1]}", "completions: expected a mapping of settings, got a list."),
-        ("--config={1: 2}", "{1: 2}: 1: a key is a text, got 1. Put quotes around it."),
+        ("--config={1: 2}", "{1: 2}: 1: keys must be texts, got 1. Put quotes around it."),
         ("--config={condition: a, condition: b}", "--config: line 1: condition occurs twice; the second would replace"),
         ("--model.sampling={completions: 2, completions: 4}", "--model.sampling: line 1: completions occurs twice"),
         (

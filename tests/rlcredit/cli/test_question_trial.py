@@ -68,7 +68,7 @@ def test_an_option_that_is_nearly_one_of_its_own_is_named(capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--model=tiny",), "the questions are those of a configuration."),
+        (("--model=tiny",), "questions come from a configuration."),
         (("--config=c.yaml", "--questions=0"), "--questions: at least 1, got 0."),
     ],
 )

@@ -8,7 +8,7 @@ from tests.forks import CommandFork
 from tests.small_runs import SMALL, wait_for_small_run
 
 
-def test_validation_is_said_without_a_step_and_recorded(tmp_path, database):
+def test_validation_is_said_without_a_step_and_recorded(tmp_path, mlflow_database):
     command = ["-m", "rlcredit", "validate", *SMALL[1:]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     status, out, err = wait_for_small_run(CommandFork(command, tmp_path, environment))
@@ -17,7 +17,7 @@ def test_validation_is_said_without_a_step_and_recorded(tmp_path, database):
     assert "pass@k" in out
     assert "rlcredit evaluate" in out
     assert "step" not in out
-    client = MlflowClient(f"sqlite:///{database}")
+    client = MlflowClient(f"sqlite:///{mlflow_database}")
     (run,) = client.search_runs([each.experiment_id for each in client.search_experiments()])
     assert (run.info.run_name, run.info.status) == ("grpo-seed0-validate", "FINISHED")
     assert run.data.tags["kind"] == "validation"

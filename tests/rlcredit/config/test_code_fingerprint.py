@@ -65,6 +65,13 @@ def test_what_comes_with_rlcredit_counts_and_what_others_have_made_does_not(fold
     assert not [name for name in found if name.partition(".")[0] in ("torch", "lightning", "json")]
 
 
+def test_what_a_package_of_ours_gives_lazily_counts_where_it_is_used(folder):
+    (folder / "own_lazily.py").write_text("from rlcredit import Rollout\nfrom rlcredit.formulas import masked_mean\n")
+    found = trace_imported_modules(["own_lazily"])
+    assert {"rlcredit", "rlcredit.credit.rollout", "rlcredit.formulas.masked"} <= {*found}
+    assert not {"rlcredit.formulas.spans", "rlcredit.credit.stack", "rlcredit.training.module"} & {*found}
+
+
 def test_packages_above_a_folder_without_one_are_found(folder):
     (folder / "own_outer" / "plain").mkdir(parents=True)
     (folder / "own_outer" / "__init__.py").write_text("")

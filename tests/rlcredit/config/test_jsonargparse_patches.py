@@ -4,9 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonargparse._util import get_import_path
 
+import rlcredit
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.config.jsonargparse_patches import find_declaring_class
+from rlcredit.config.jsonargparse_patches import find_declaring_class, patch_written_class_paths
 from rlcredit.tasks import GSM8K, JSONL, MATH, HubDataset, ReasoningGym, Records, Task
 
 CONFIGS = Path(__file__).parents[3] / "configs"
@@ -57,3 +59,26 @@ def test_an_argument_belongs_to_the_class_that_declares_it():
     assert find_declaring_class(JSONL, "question") is find_declaring_class(Records, "question") is Records
     assert find_declaring_class(ReasoningGym, "instruction") is find_declaring_class(Records, "instruction") is Task
     assert find_declaring_class(GSM8K, "nothing") is None
+
+
+def test_a_name_that_is_public_changes_no_path_that_is_written():
+    patch_written_class_paths()
+    classes = [named for named in map(rlcredit.__getattr__, rlcredit.__all__) if isinstance(named, type)]
+    written = {cls.__name__: get_import_path(cls) for cls in classes}
+    assert {name: written[name] for name in ("Policy", "LoRA", "ReasoningGym", "Records", "RunRecord", "Sampling")} == {
+        "Policy": "rlcredit.policy.Policy",
+        "LoRA": "rlcredit.policy.LoRA",
+        "ReasoningGym": "rlcredit.tasks.ReasoningGym",
+        "Records": "rlcredit.tasks.Records",
+        "RunRecord": "rlcredit.record.RunRecord",
+        "Sampling": "rlcredit.decoding.sampling.Sampling",
+    }
+    assert not [path for path in written.values() if path.count(".") < 2]
+
+
+def test_a_configuration_may_use_the_public_name(tmp_path, capsys):
+    (tmp_path / "public.yaml").write_text(
+        "model: {policy: {class_path: rlcredit.Policy, init_args: {dtype: bfloat16}}}"
+    )
+    run_lightning_command(["explain", f"--config={CONFIGS / 'tiny.yaml'}", "--config=public.yaml"])
+    assert "tiny, bfloat16, LoRA rank 16" in capsys.readouterr().out

@@ -89,11 +89,11 @@ def test_verdicts_are_the_tasks(policy, questions):
 
 
 def test_one_model_is_read_once_for_all_its_adapters(adapter, policy):
-    speaker, own = PolicyLoader(CPU), find_trained_policy(Path(adapter))
-    first = speaker.load_policy(own)
-    assert speaker.load_policy(dataclasses.replace(own, name="base", adapter=None)) is first
+    loader, own = PolicyLoader(CPU), find_trained_policy(Path(adapter))
+    first = loader.load_policy(own)
+    assert loader.load_policy(dataclasses.replace(own, name="base", adapter=None)) is first
     # Other settings: all-linear is not a list of names.
-    assert speaker.load_policy(make_base_policy("tiny")) is not first
+    assert loader.load_policy(make_base_policy("tiny")) is not first
 
 
 def test_a_full_disk_ends_it_with_one_sentence(tasks, adapter, questions, monkeypatch):

@@ -94,8 +94,8 @@ def test_filters_change_what_is_drawn(evaluate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--model: nobody answers"),
-        (["--model", "tiny", "--against", "base"], "only the base answers"),
+        ([], "--model: no policy is named"),
+        (["--model", "tiny", "--against", "base"], "there is no policy to compare with it"),
         (["--model", "tiny", "--k", "8"], "--k: pass@8 needs 8 completions per question, got 4"),
         (["--model", "tiny", "--greedy"], "--greedy: all 4 completions would be the same"),
         (["--model", "tiny", "--top_p", "1.5"], "top_p must be above 0 and at most 1, got 1.5"),
@@ -114,7 +114,7 @@ def test_filters_change_what_is_drawn(evaluate):
         (["--run", "nowhere"], "nowhere is no run folder"),
         (["--model", "tiny", "--mlflow", "http://ann:secret@host"], "holds a password"),
         (["--model", "tiny", "--mlflow", "env"], "MLFLOW_TRACKING_URI"),
-        (["--model", "tiny", "--out", "full"], "full holds something else, thesis.tex"),
+        (["--model", "tiny", "--out", "full"], "full holds other files, for instance thesis.tex"),
         (["--model", "tiny", "--questons", "3"], "--questons: no such option. Did you mean `--questions`?"),
         (["--model", "tiny", "--unknown", "3"], "unrecognized arguments: --unknown 3"),
     ],

@@ -33,7 +33,7 @@ def test_other_versions_go_on_with_a_warning(folder, capsys):
 def test_two_processes_do_not_write_in_one_folder(folder):
     with (
         folder.hold_lock(),
-        pytest.raises(ValueError, match="another process writes in"),
+        pytest.raises(ValueError, match="another process writes to"),
         EvaluationFolder(folder.path).hold_lock(),
     ):
         pass
@@ -41,7 +41,10 @@ def test_two_processes_do_not_write_in_one_folder(folder):
 
 def test_a_folder_of_something_else_stays_as_it_is(tmp_path):
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(ValueError, match=r"holds something else, thesis.tex"), EvaluationFolder(tmp_path).hold_lock():
+    with (
+        pytest.raises(ValueError, match=r"holds other files, for instance thesis.tex"),
+        EvaluationFolder(tmp_path).hold_lock(),
+    ):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

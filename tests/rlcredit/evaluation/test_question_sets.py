@@ -28,7 +28,7 @@ def test_a_file_with_fewer_says_how_many(here):
     (here / "own.yaml").write_text("data: {class_path: JSONL, init_args: {train: q.jsonl, prompts_per_step: 1}}")
     found = read_question_set(Path("own.yaml"), "all").size
     assert 2 <= found < 20
-    with pytest.raises(ValueError, match=f"own holds out {found} questions, not 50. Say --questions all"):
+    with pytest.raises(ValueError, match=f"own holds out only {found} questions, not 50. Say --questions all"):
         read_question_set(Path("own.yaml"), 50)
 
 

@@ -256,7 +256,7 @@ def test_metrics_of_different_definition_are_not_compared(left, where, value, sa
     assert verdicts["good"] == f"not compared: {said}"
     assert verdicts["bad"] == "worse"
     assert decompose_variance(evidence) == {}
-    with pytest.raises(ValueError, match=r"families\.all: val/pass_at_1 is not one metric in all of it: settings"):
+    with pytest.raises(ValueError, match=r"families\.all: val/pass_at_1 differs between its conditions: settings"):
         refuse_unlike_metrics(evidence.declaration, campaign.ledger["configs"])
 
 
@@ -427,7 +427,10 @@ def test_a_folder_of_something_else_is_no_place_for_a_report(left, tmp_path, cap
     kept.mkdir()
     (kept / "mine.csv").write_text("1")
     assert run_report_command([campaign, f"--out={kept}"]) == 2
-    assert capsys.readouterr().err == f"error: --out: {kept} holds something else, mine.csv. Name a new folder.\n"
+    assert (
+        capsys.readouterr().err
+        == f"error: --out: {kept} holds other files, for instance mine.csv. Name a new folder.\n"
+    )
     assert [path.name for path in kept.iterdir()] == ["mine.csv"]
     assert run_report_command([campaign, f"--out={kept / 'mine.csv'}"]) == 2
     assert "is a file. Name a new folder." in capsys.readouterr().err

@@ -59,7 +59,7 @@ def status(folder):
 
 
 @pytest.mark.slow
-def test_a_killed_command_leaves_nothing_in_the_cluster_and_goes_on(nodes, tmp_path, database):
+def test_a_killed_command_leaves_nothing_in_the_cluster_and_goes_on(nodes, tmp_path, mlflow_database):
     from mlflow import MlflowClient
 
     root = declared(tmp_path)

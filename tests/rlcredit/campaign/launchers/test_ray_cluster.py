@@ -28,8 +28,8 @@ def refused(monkeypatch, tmp_path, capfd):
 WITHOUT_RAY = """
 import sys
 sys.modules["ray"] = None
-from rlcredit.campaign.campaign_command import main
-sys.exit(main(sys.argv[1:]))
+from rlcredit.campaign.campaign_command import run_campaign_command
+sys.exit(run_campaign_command(sys.argv[1:]))
 """
 
 
