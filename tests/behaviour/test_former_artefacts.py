@@ -153,9 +153,9 @@ def test_a_run_is_validated_exported_and_sampled(kept):
     run_command(kept, "validate", f"--config={run}/config.yaml", f"--ckpt_path={run}/checkpoints/last.ckpt")
     assert "step 4" in run_command(kept, "export", "--ckpt", run, "--out", "exported")
     question = ("--question", "4 + 3 =", "-n", "1", "--max_tokens", "4")
-    assert run_command(kept, "sample", "--ckpt", run, *question) == run_command(
-        kept, "sample", "--adapter", f"{run}/adapter", "--model", "tiny", *question
-    )
+    by_run = run_command(kept, "sample", "--ckpt", run, *question)
+    by_adapter = run_command(kept, "sample", "--adapter", f"{run}/adapter", "--model", "tiny", *question)
+    assert by_run.split("\n")[1:] == by_adapter.split("\n")[1:]
 
 
 @pytest.mark.slow
