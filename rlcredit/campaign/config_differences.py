@@ -58,16 +58,17 @@ def list_differences(declared: Any, executed: Any, names: tuple[str, str] = ("de
     """
     before, after = flatten_config(declared), flatten_config(executed)
 
+    def meaning(leaves: Mapping[str, Any], name: str) -> str:
+        value = leaves.get(name)
+        return repr(resolve_former_path(value)) if isinstance(value, str) else shown(leaves, name)
+
     def shown(leaves: Mapping[str, Any], name: str) -> str:
-        if name not in leaves:
-            return ABSENT
-        value = leaves[name]
-        return repr(resolve_former_path(value) if isinstance(value, str) else value)
+        return repr(leaves[name]) if name in leaves else ABSENT
 
     return [
         f"{name}: {names[0]} {shown(before, name)}, {names[1]} {shown(after, name)}"
         for name in dict.fromkeys([*before, *after])
-        if shown(before, name) != shown(after, name)
+        if meaning(before, name) != meaning(after, name)
     ]
 
 

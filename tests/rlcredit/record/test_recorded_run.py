@@ -1,11 +1,14 @@
 """A run read back from its folder as tables."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from rlcredit.record.recorded_run import read_run
+
+KEPT = Path(__file__).parents[2] / "kept" / "runs" / "kept-seed0"
 
 RECORD = (
     {"step": 0, "time": 1, "metrics": {"val/pass_at_1": 0.25}},
@@ -75,3 +78,13 @@ def test_a_run_that_has_only_begun_has_empty_tables(tmp_path):
 def test_a_folder_without_a_record_holds_no_run(tmp_path):
     with pytest.raises(ValueError, match=r"holds no run: there is no record.jsonl in it. Pass the folder of a run."):
         read_run(tmp_path)
+
+
+def test_a_run_of_an_earlier_state_of_the_code_is_read():
+    run = read_run(KEPT)
+    assert run.stack == ["GRPO(normalize_std=False)", "Halved"]
+    assert run.parameters["optimizer.class"] == "AdamW"
+    solved = run.metrics["val/pass_at_1"].dropna()
+    assert solved.to_dict() == {0: 0.1875, 2: 0.1875, 4: 0.1875}
+    assert run.held_out.groupby("step")["right"].mean().to_dict() == solved.to_dict()
+    assert run.metrics["train/loss"].notna().tolist() == [True, True, True, True, False]
