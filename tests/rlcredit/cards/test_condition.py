@@ -41,7 +41,7 @@ def test_code_that_is_edited_while_it_is_measured_is_refused(own, tmp_path):
         ValueError, match=r"own_doubled\.py was edited while Doubled was measured\. Run the command again"
     ):
         judged.refuse_edits()
-    with pytest.raises(ValueError, match="Begin again"):
+    with pytest.raises(ValueError, match="Run the command again"):
         judged.write_files(tmp_path / "card")
 
 
