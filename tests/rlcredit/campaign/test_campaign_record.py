@@ -48,7 +48,7 @@ def test_a_ledger_older_than_what_is_fixed_is_gone_on_with(tmp_path):
     CampaignRecord(tmp_path).fix_declaration(FIXED)
     CampaignRecord(tmp_path).fix_declaration({**FIXED, "code": {"own_operator": "1f"}})
     assert CampaignRecord(tmp_path).content["code"] == {"own_operator": "1f"}
-    with pytest.raises(ValueError, match="declared otherwise"):
+    with pytest.raises(ValueError, match="has changed"):
         CampaignRecord(tmp_path).fix_declaration({**FIXED, "code": {"own_operator": "2e"}})
 
 

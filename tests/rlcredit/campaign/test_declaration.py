@@ -123,7 +123,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             "conditions.grpo: there is no file nowhere.yaml; paths are relative to",
         ),
         ({"conditions": {"../grpo": "configs/tiny.yaml"}}, "conditions: '../grpo' names a folder: letters, digits,"),
-        ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice; the same run counted twice is no evidence. Remove one."),
+        ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice, and one run must not count twice. Remove one."),
         ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),
         ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
         ({"steps": "ten"}, "steps: expected a number of optimizer steps, at least 1, got 'ten'."),
@@ -134,7 +134,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"conditions": {"report": "configs/tiny.yaml"}},
-            "conditions: report is a file of the campaign itself. Give th",
+            "conditions: report is the name of a file of the campaign itself. Give th",
         ),
         ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
@@ -150,10 +150,10 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ),
         (
             {"families": {"a": {"baseline": "grpo", "conditions": []}}},
-            "families.a: expected names of conditions, at le",
+            "families.a: expected names of conditions, with at le",
         ),
         ({"settings": {"trainer.max_steps": 5}}, "settings: trainer.max_steps follows from `steps`. Remove it here."),
-        ({"settings": {"a": 1, "a.b": 2}}, "settings: a.b is inside a value that another setting gives. Keep one of"),
+        ({"settings": {"a": 1, "a.b": 2}}, "settings: a.b lies inside the value of another setting. Keep one of"),
     ],
 )
 def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):

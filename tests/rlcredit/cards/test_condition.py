@@ -37,9 +37,11 @@ def test_code_that_is_edited_while_it_is_measured_is_refused(own, tmp_path):
     judged = resolve_card_condition(str(own))
     judged.write_files(tmp_path / "card")
     own.write_text(OWN.replace("2 *", "3 *"))
-    with pytest.raises(ValueError, match=r"own_doubled\.py was edited while Doubled was measured\. Begin again"):
+    with pytest.raises(
+        ValueError, match=r"own_doubled\.py was edited while Doubled was measured\. Run the command again"
+    ):
         judged.refuse_edits()
-    with pytest.raises(ValueError, match="Begin again"):
+    with pytest.raises(ValueError, match="Run the command again"):
         judged.write_files(tmp_path / "card")
 
 
@@ -141,7 +143,7 @@ def test_a_helper_that_is_another_file_is_refused(own, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(other)
     own.write_text(OWN + "\n\nfrom own_helper import TWO\n")
     try:
-        with pytest.raises(ValueError, match=r"Python knows another module own_helper, .*other"):
+        with pytest.raises(ValueError, match=r"another module own_helper is imported already, .*other"):
             resolve_card_condition(str(own))
     finally:
         sys.modules.pop("own_helper", None)

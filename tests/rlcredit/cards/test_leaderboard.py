@@ -64,7 +64,7 @@ def test_all_of_it_is_written(rows, tmp_path):
 
 def test_one_organism_has_no_mean_of_all(rows, tmp_path):
     page = leaderboard.write_leaderboard(rows[:3], tmp_path).read_text()
-    assert "mean of all organisms" not in page
+    assert "mean of all test policies" not in page
     assert page.count("<tr") == 1 + 3
 
 

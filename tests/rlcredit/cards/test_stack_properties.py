@@ -124,7 +124,7 @@ def test_what_is_remembered_is_noticed(batch):
     assert held(batch, GRPO())["memory"].holds
     found = held(batch, GRPO(), Fading())["memory"]
     assert found.holds is False
-    assert "no `state` says so" in found.sentence
+    assert "no `state` declares it" in found.sentence
     known = held(batch, GRPO(), Declared())["memory"]
     assert known.holds is None
     assert known.sentence.endswith("Declared keeps calls")

@@ -153,7 +153,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
             "trainer:\n  callbacks:\n    - class_path: GTPO\n    init_args: {beta: 1}\n",
             "overlay.yaml: line 4: not YAML: expected <block end>, but found '?'. Indent the keys of one mapping, and",
         ),
-        ("trainer:\ncallbacks: [GRPO]\n", "trainer: holds nothing. Indent what belongs to it, or remove it."),
+        ("trainer:\ncallbacks: [GRPO]\n", "trainer: is empty. Indent what belongs to it, or remove it."),
         ("model: {sampling: {top_p: 0.9}}", "sampling expects top_p = 1 and top_k = 0, got top_p = 0.9"),
         (
             "model: {pass_k: 9}",

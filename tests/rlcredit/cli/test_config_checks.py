@@ -27,11 +27,11 @@ def elsewhere(tmp_path, monkeypatch):
         ),
         (
             "--seed_everything=true",
-            "seed_everything: expected a number; a seed that nobody knows cannot be used again.",
+            "seed_everything: expected a number, so that the run can be repeated.",
         ),
         (
             "--config={seed_everything: true}",
-            "seed_everything: expected a number; a seed that nobody knows cannot be used again.",
+            "seed_everything: expected a number, so that the run can be repeated.",
         ),
         ("--trainer.max_steps=1:59:59", "YAML reads 1:59:59 as a number in base sixty."),
         (f"--trainer.max_steps={'9' * 400}", "a number of 400 digits; none needs more than 60. Shorten it."),
@@ -69,7 +69,7 @@ def elsewhere(tmp_path, monkeypatch):
             "condition: '../../x' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.",
         ),
         ("--condition=", "condition: '' names a folder"),
-        ('--config={trainer: "a\\0b"}', "trainer: holds a null byte, which no name or path may. Remove it."),
+        ('--config={trainer: "a\\0b"}', "trainer: contains a null byte, which no name or path may. Remove it."),
         ("--config={data: {class_path: {a: 1}, init_args: {x: 1}}}", "data"),
         ("--condition=" + "x" * 300, "names a folder: at most 100 characters, got 300."),
         (

@@ -106,7 +106,7 @@ def test_a_checkpoint_without_its_configuration_asks_for_it(policy, tmp_path, ca
     run = made(policy, tmp_path / "run")
     run.config.unlink()
     assert run_sample_command(["--ckpt=run", "--question=4 + 3"]) == 2
-    assert "no configuration beside it. Name that of its run with --config." in capsys.readouterr().err
+    assert "there is no configuration beside it. Name the one of its run with --config." in capsys.readouterr().err
     (tmp_path / "c.yaml").write_text(CONFIG.replace("rank: 16", "rank: 4"))
     assert run_sample_command(["--ckpt=run", "--config=c.yaml", "--question=4 + 3"]) == 2
     assert "not of this model with LoRA rank 4: 42 weights differ" in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_a_file_with_a_model_is_read(here):
     (here / "model.yaml").write_text("model: {policy: {path: Qwen/Qwen3-0.6B, dtype: bfloat16}}")
     assert make_base_policy("model.yaml").build_policy().dtype == "bfloat16"
     (here / "none.yaml").write_text("data: {}")
-    with pytest.raises(ValueError, match="a configuration of a model holds"):
+    with pytest.raises(ValueError, match="a model's configuration must have the keys"):
         make_base_policy("none.yaml")
 
 

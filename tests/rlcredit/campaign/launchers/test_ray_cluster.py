@@ -56,10 +56,7 @@ def test_an_address_that_is_none_says_so(refused):
 
 
 def test_an_address_without_a_cluster_is_a_mistake(refused):
-    assert (
-        refused("--address=10.0.0.1:6379")
-        == "error: --address 10.0.0.1:6379 is that of a cluster. Add --launcher ray.\n"
-    )
+    assert refused("--address=10.0.0.1:6379") == "error: --address 10.0.0.1:6379 is for clusters. Add --launcher ray.\n"
 
 
 def test_a_folder_that_a_node_does_not_see_is_refused(nodes, connection, tmp_path, monkeypatch):
