@@ -20,6 +20,7 @@ from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.config.class_paths import import_class_path
 from rlcredit.config.code_fingerprint import find_dotted_paths, trace_imported_modules
 from rlcredit.config.former_names import FORMER, resolve_former_path
+from rlcredit.config.jsonargparse_patches import patch_written_class_paths
 from rlcredit.config.strict_yaml import read_yaml
 from rlcredit.evaluation.evaluated_policies import CLASS, make_base_policy
 from rlcredit.policy.policy import Policy
@@ -77,6 +78,7 @@ def test_every_class_path_of_a_saved_configuration_resolves(config, kept):
 
 
 def test_a_saved_configuration_calls_a_policy_as_before():
+    patch_written_class_paths()  # as every command does
     assert get_import_path(Policy) == CLASS == "rlcredit.policy.Policy"
 
 

@@ -81,5 +81,8 @@ def test_probes_measure_the_gradient_that_is_corrected(fit):
 
 
 def test_an_engine_that_cannot_continue_contexts_is_no_oracle(fit):
-    with pytest.raises(ValueError, match=r"Elsewhere answers prompts only. Use model.engine: InProcessEngine"):
+    with pytest.raises(
+        ValueError,
+        match=r"CreditOracle needs an engine .*; Elsewhere answers whole prompts only",
+    ):
         fit(engine=Elsewhere(), stack=[GRPO(), CreditOracle(every_n_steps=1)])
