@@ -17,14 +17,14 @@ from rlcredit.oracle import Oracle
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.task import PromptBatch, Task
-from rlcredit.training.checks import (
+from rlcredit.training.dynamic_sampling import DynamicSampling, sample_until_informative
+from rlcredit.training.nan_and_mismatch import (
     find_engine_fault,
     find_rollout_fault,
     find_weight_fault,
     rms_difference,
     trainable_weights,
 )
-from rlcredit.training.dynamic_sampling import DynamicSampling, sample_until_informative
 from rlcredit.training.postmortem import stop_on_fault
 from rlcredit.training.scoring import RolloutScorer
 from rlcredit.training.step_state import read_clock

@@ -11,8 +11,8 @@ from torch import Tensor
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import rank_and_world_size, sum_over_processes
 from rlcredit.formulas.gradient_vectors import Vector
-from rlcredit.training.checks import trainable_weights
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.nan_and_mismatch import trainable_weights
 
 
 def compute_credit_gradients(

@@ -26,11 +26,11 @@ from rlcredit.losses.base import bounded_ratio
 from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
-from rlcredit.training.checks import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.collector import RolloutCollector
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metrics
 from rlcredit.training.micro_batches import MicroBatches, Size
+from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
 from rlcredit.training.scoring import RolloutScorer
 from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_setup

@@ -8,7 +8,7 @@ import torch
 
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.rollout import Rollout
-from rlcredit.training.checks import UpdateValues
+from rlcredit.training.nan_and_mismatch import UpdateValues
 
 
 class Phase(Enum):

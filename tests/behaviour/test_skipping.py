@@ -10,7 +10,7 @@ from lightning.pytorch.plugins import MixedPrecision
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import NotFinite
-from rlcredit.training.checks import trainable_weights
+from rlcredit.training.nan_and_mismatch import trainable_weights
 
 DECAYED = partial(torch.optim.AdamW, lr=1e-3, weight_decay=0.1)
 HALVED = partial(torch.optim.lr_scheduler.ExponentialLR, gamma=0.5)

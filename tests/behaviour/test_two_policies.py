@@ -9,7 +9,7 @@ from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.policy import model_loading
 from rlcredit.policy.policy import Policy
-from rlcredit.training.checks import trainable_weights
+from rlcredit.training.nan_and_mismatch import trainable_weights
 from tests.rlcredit.policy.test_determinism import CONV1D, gpt2
 
 

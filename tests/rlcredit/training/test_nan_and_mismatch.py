@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rlcredit.training.checks import find_sampler_fault
+from rlcredit.training.nan_and_mismatch import find_sampler_fault
 
 RATIOS = {"train/ratio_min": torch.tensor(0.76), "train/ratio_max": torch.tensor(1.42)}
 

@@ -1,4 +1,4 @@
-"""Checks of rollouts, samplers, updates and weights; each returns the first fault as an exception, or None."""
+"""What stops a run: NaN or infinity in rollouts, updates and weights, and a sampler that is another policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
