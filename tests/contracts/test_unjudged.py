@@ -102,7 +102,11 @@ def left(operator, *rollouts):
     stack = stack_around(operator)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StackWarning)
-        return [CreditStack(stack).assign(rollout) for rollout in rollouts]
+        ledgers = [rollout.copy_with_neutral_ledger() for rollout in rollouts]
+        for ledger in ledgers:
+            for each in stack:  # no program: an operator stands here beside neighbours that may not need it
+                each.assign_checked(ledger)
+        return ledgers
 
 
 @pytest.mark.parametrize("operator", [one for one in OPERATORS if not isinstance(one, DRAWN)], ids=name)

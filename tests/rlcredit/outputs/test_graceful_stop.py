@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from rlcredit.outputs import graceful_stop
 from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.training.step_state import Phase, StepState
 
 
 @pytest.fixture
@@ -17,12 +19,12 @@ def signals():
 
 
 class Training:
-    def __init__(self, midstep):
-        self.lightning_module = type("Module", (), {"midstep": midstep})()
+    def __init__(self, phase):
+        self.lightning_module = SimpleNamespace(state=StepState(phase=phase))
 
 
 def test_in_the_middle_of_a_step_a_signal_waits_and_a_second_does_not(signals):
-    signals.training = Training(midstep=True)
+    signals.training = Training(Phase.UPDATING)
     os.kill(os.getpid(), signal.SIGTERM)
     assert signals.caught == signal.SIGTERM
     with pytest.raises(SignalInterrupt, match="SIGINT"):
@@ -31,7 +33,7 @@ def test_in_the_middle_of_a_step_a_signal_waits_and_a_second_does_not(signals):
 
 def test_a_step_that_takes_too_long_is_not_waited_for(signals, monkeypatch):
     monkeypatch.setattr(graceful_stop, "GRACE", 0.2)
-    signals.training = Training(midstep=True)
+    signals.training = Training(Phase.UPDATING)
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(SignalInterrupt, match="SIGTERM"):
         time.sleep(5)
