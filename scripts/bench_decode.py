@@ -29,7 +29,7 @@ from small_policies import load_with_random_adapter, save_as_policy
 from tiny_traces import CHAIN_SUM
 from torch import Tensor
 
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Samples, Sampling

@@ -33,7 +33,7 @@ from callbacks.probes.zero_variance import ZeroVariance
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 
 HOOKS = ("assign", "on_before_backward", "on_train_batch_end")

@@ -20,7 +20,7 @@ from callbacks.schedules.linear_lambda import LinearLambda
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 

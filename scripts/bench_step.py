@@ -20,7 +20,7 @@ from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule

@@ -30,7 +30,7 @@ from short_runs import train_unlogged
 from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.policy import LoRA, Policy
 from rlcredit.tasks import Example, ReasoningGym

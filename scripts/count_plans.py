@@ -16,7 +16,7 @@ import torch
 
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import Span, phrase_spans
 
 Planner = Callable[[Sequence[str]], list[list[Span]]]

@@ -39,7 +39,7 @@ from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
 from callbacks.tokens.random_mask import RandomMask
 from rlcredit.campaign.resolved_condition import resolve_condition
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FACTS, Rollout
 from rlcredit.credit.stack import CreditStack

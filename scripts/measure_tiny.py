@@ -11,7 +11,7 @@ import torch
 from tiny_traces import CHAIN_SUM
 
 from callbacks.planning.strategic_grams import PHRASES
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.masked import masked_mean

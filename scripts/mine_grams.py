@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from scipy.cluster.vq import kmeans2
 
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import APOSTROPHE
 from rlcredit.policy.model_loading import load_sentence_encoder
 

@@ -36,7 +36,7 @@ from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.hicra import HICRA
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack

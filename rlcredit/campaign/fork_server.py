@@ -37,7 +37,7 @@ def run_fork_server_command() -> None:
 def _import_modules(modules: Sequence[str]) -> None:
     """Import modules without starting a thread, since no thread would survive in a fork."""
     prefer_own_callbacks()  # the working directory comes first on the path
-    from rlcredit.cli.library_silence import silence_libraries  # noqa: PLC0415
+    from rlcredit.cli.quiet_libraries import silence_libraries  # noqa: PLC0415
 
     silence_libraries()  # before MLflow is imported
     for module in modules:

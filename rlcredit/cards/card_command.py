@@ -16,7 +16,7 @@ from rlcredit.cards.card_page import write_card_page
 from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name

@@ -18,9 +18,9 @@ from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
-from rlcredit.cli.library_silence import silence_libraries
 from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.run_session import RunSession, describe_run_results
 from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation

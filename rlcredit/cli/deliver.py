@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.base.exit_status import FAILED, FINISHED, REFUSED
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.config.passwords import redact_passwords, refuse_passwords

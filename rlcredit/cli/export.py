@@ -10,8 +10,8 @@ import torch
 from rlcredit.base.exit_status import FINISHED
 from rlcredit.base.files import write_folder_atomically
 from rlcredit.base.messages import print_message
-from rlcredit.cli.library_silence import silence_libraries
 from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.arguments import CommandParser
 from rlcredit.policy.export import MergedWeights, export_policy
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rlcredit.base.exit_status import FINISHED
 from rlcredit.base.text_escaping import escape_controls
 from rlcredit.cli.completion_printer import CompletionPrinter
-from rlcredit.cli.library_silence import silence_libraries
 from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
 from rlcredit.cli.prompt_preview import render_prompt
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sample import (
     add_sampling_arguments,
     choose_sampling,

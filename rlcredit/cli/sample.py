@@ -11,9 +11,9 @@ from rlcredit.base.files import write_atomically
 from rlcredit.base.text_escaping import escape_controls
 from rlcredit.cli.completion_printer import CompletionPrinter, is_colour_wanted
 from rlcredit.cli.completions_page import render_completions_page
-from rlcredit.cli.library_silence import silence_libraries
 from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
 from rlcredit.cli.prompt_preview import render_prompt
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sampled_completions import Completion, sample_completions
 from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.strict_yaml import shorten_name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
 from rlcredit.base.messages import print_message
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.evaluation.answering import answer_remaining_questions
 from rlcredit.evaluation.evaluate_options import build_evaluation_request, make_evaluation_parser

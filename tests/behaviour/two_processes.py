@@ -11,7 +11,7 @@ from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.base.exit_status import RunStopped
-from rlcredit.cli.library_silence import silence_libraries
+from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.losses import ImportanceSampling
