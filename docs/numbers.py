@@ -26,6 +26,9 @@ PASS = "val/pass_at_1"
 ENTROPY = "val/entropy"
 LENGTH = "val/completion_length"
 
+STEPS = (25, 50, 75, 100)
+"""Steps after which the runs of headroom and headline were evaluated."""
+
 WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 Rows = list[dict[str, str]]
@@ -86,6 +89,11 @@ def pair_differences(
     own = read_held_out(study, condition, metric, step)
     base = read_held_out(study, baseline, metric, step)
     return (own - base) * (100 if metric == PASS else 1)
+
+
+def list_leads_by_step(study: str, condition: str, baseline: str = "c1_grpo") -> list[float]:
+    """Return the mean lead over a baseline at every evaluation after training began, in points."""
+    return [float(pair_differences(study, condition, baseline, step=step).mean()) for step in STEPS]
 
 
 def pair_area_differences(study: str, condition: str, baseline: str = "c1_grpo") -> np.ndarray:

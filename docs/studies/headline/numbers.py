@@ -14,6 +14,7 @@ from docs.numbers import (
     estimate_area_lead,
     estimate_lead,
     list_conclusions,
+    list_leads_by_step,
     pair_differences,
     parse_estimate,
     read_held_out,
@@ -32,7 +33,6 @@ BEST = "headline_best"
 LONGER = "headline_300"
 MORE = "headline_collapse"
 TOKENS = "headline_tokens_best"
-STEPS = (25, 50, 75, 100)
 STRENGTHS = ("gtpo_002", "gtpo_01", "gtpo_03")
 
 
@@ -69,8 +69,8 @@ def collect_controls() -> dict[str, Any]:
         "completions": estimate_lead(CONTROLS, "flat_56_completions", "measured"),
         "prompts_over_completions": estimate_lead(CONTROLS, "flat_28_prompts", "flat_56_completions"),
         "completions_area": estimate_area_lead(CONTROLS, "flat_56_completions", "measured"),
-        "prompts_by_step": list_leads_by_step("flat_28_prompts"),
-        "completions_by_step": list_leads_by_step("flat_56_completions"),
+        "prompts_by_step": list_leads_by_step(CONTROLS, "flat_28_prompts", "measured"),
+        "completions_by_step": list_leads_by_step(CONTROLS, "flat_56_completions", "measured"),
         "odds": estimate_lead(CONTROLS, "flat_odds", "flat"),
         "odds_collapsed": fallen[0],
         "odds_runs": fallen[1],
@@ -78,11 +78,6 @@ def collect_controls() -> dict[str, Any]:
         "strengths": [pair_differences(CONTROLS, "flat", name).mean() for name in STRENGTHS],
         "start": read_held_out(CONTROLS, "flat", step=0).mean(),
     }
-
-
-def list_leads_by_step(condition: str) -> list[float]:
-    """Return how far a condition is ahead of measured credit at every evaluation, in points."""
-    return [pair_differences(CONTROLS, condition, "measured", step=step).mean() for step in STEPS]
 
 
 def collect_best() -> dict[str, Any]:

@@ -8,8 +8,10 @@ import numpy as np
 
 from docs.numbers import (
     LENGTH,
+    STEPS,
     Estimate,
     estimate_lead,
+    list_leads_by_step,
     pair_area_differences,
     pair_differences,
     read_held_out,
@@ -19,7 +21,6 @@ from docs.numbers import (
 )
 from rlcredit.statistics.t_test import welch_t_test
 
-STEPS = (25, 50, 75, 100)
 STUDIES = ("headroom_2_4", "headroom_6_8", "headroom_optimal_2_4", "headroom_optimal_6_8", "headroom_10_12")
 OPTIMAL = {"short": "headroom_optimal_2_4", "middle": "headroom_optimal_6_8", "long": "headroom_10_12"}
 VALUE = {"short": "headroom_2_4", "middle": "headroom_6_8"}
@@ -27,11 +28,6 @@ MASKED = {**VALUE, "long": "headroom_10_12"}
 RATE = "headroom_rate_6_8"
 COLLAPSE = 10
 """Points between two evaluations by which a run falls that collapses."""
-
-
-def list_leads_by_step(study: str, condition: str) -> list[float]:
-    """Return the mean lead of a condition at every evaluation, in points."""
-    return [float(pair_differences(study, condition, step=step).mean()) for step in STEPS]
 
 
 def compare_lengths(longer: np.ndarray, shorter: np.ndarray) -> Estimate:
