@@ -5,35 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from rlcredit.base.files import write_atomically
-from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import SECTIONS, Card
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.ranking import add_shipped_rows, group_rows_by_policy
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.record import RunRecord
 from rlcredit.record.destination import MLflowDestination, make_destination
+from rlcredit.report.report_page import TEMPLATES, load_page_template
 from rlcredit.report.report_tables import format_p_value, shorten_commit
 from rlcredit.run_folder.layout import RunFolder
-
-PLACES = (Path(__file__).parent, Path(__file__).parents[1] / "report")
-"""Where templates lie: the card's own, and what all pages share."""
 
 
 def render_card_template(template: str, content: dict[str, Any]) -> str:
     """Return a template filled with its content."""
-    templates = Environment(
-        loader=ChoiceLoader([FileSystemLoader(place) for place in PLACES]),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    if template.endswith(".md"):
-        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
-    return templates.get_template(template).render(
+    return load_page_template(template, Path(__file__).parent, TEMPLATES).render(
         content,
         value=format_unit_value,
         interval=format_finding_interval,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
 
 from rlcredit.base.files import write_atomically
 from rlcredit.base.text_escaping import escape_markdown
@@ -140,6 +140,30 @@ def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
+TEMPLATES = Path(__file__).parent
+"""Where the templates of reports lie, and the style that all pages share."""
+
+
+def load_page_template(name: str, *folders: Path) -> Template:
+    """Return the template of a page, which escapes what HTML or Markdown would take for markup.
+
+    Args:
+        name: File name of the template; its ending decides how values are escaped.
+        folders: Where it is looked for, and what it includes, in this order.
+
+    """
+    templates = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    if name.endswith(".md"):
+        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
+    return templates.get_template(name)
+
+
 def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
     def data(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
@@ -151,15 +175,6 @@ def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
         reach = REACH * content["declaration"].effect
         return round(50 + 50 * max(-1.0, min(1.0, difference / reach)), 2)
 
-    templates = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    if name.endswith(".md"):
-        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
-    return templates.get_template(name).render(
+    return load_page_template(name, TEMPLATES).render(
         content, data=data, cells=cells, place=place, signed=report_tables.format_signed_points
     )
