@@ -115,7 +115,7 @@ class RolloutCollector:
         group, device = self.sampling.completions, self.policy.device
         started = read_clock(device)
         samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step)
-        engine_fault = self.find_engine_fault(prompt_ids, samples, self.sampling, step)
+        engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoded = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
         task: Task = self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
@@ -199,7 +199,7 @@ class RolloutCollector:
         precision = self.trainer.precision_plugin.forward_context
         return self.scorer.score_without_graph(prompt_ids, completion_ids, mask, temperature, precision, adapter)
 
-    def find_engine_fault(
+    def compare_engine(
         self, prompt_ids: Tensor, samples: Samples, sampling: Sampling, step: int
     ) -> PolicyMismatch | None:
         """Compare the log-probabilities of another engine with the trainer's, with its adapter and without."""

@@ -424,7 +424,7 @@ class PolicyModule(LightningModule):
             or find_value_fault(
                 self.global_step, "sampling held-out answers", "log-probabilities", samples.logprobs, samples.mask
             )
-            or collector.find_engine_fault(prompt_ids, samples, sampling, self.global_step)
+            or collector.compare_engine(prompt_ids, samples, sampling, self.global_step)
         )
         answers = self.policy.decode_texts(samples.completion_ids, samples.mask)
         verdicts = collector.judge(asked.task, batch, answers, sampling.completions)
