@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,14 @@ DDP = ("--trainer.devices=2", "--trainer.strategy=ddp")
 FOLDER = Path("runs") / "grpo-seed0"
 
 
-def children(pid):
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if "rlcredit" in line and "worker_process" not in line]
+def find_second_rank(pid):
+    """Return the pid of the child that trains as the second of two, as its environment says."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
+    for child in map(int, listed.split()):
+        with suppress(OSError):  # it has ended
+            if b"LOCAL_RANK=1" in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
+                return child
+    raise AssertionError(f"process {pid} has no second rank among {listed.split()}")
 
 
 def stepping(tmp_path, step):
@@ -51,8 +57,7 @@ def test_a_signal_stops_both_with_one_checkpoint_and_they_go_on(tmp_path, mlflow
 @pytest.mark.slow
 def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, mlflow_database):
     process = stepping(tmp_path, 3)
-    (other,) = children(process.pid)
-    os.kill(other, signal.SIGKILL)
+    os.kill(find_second_rank(process.pid), signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode not in (0, None)
     status, _, err = finish_small_run(tmp_path, *DDP, "--trainer.max_steps=4", "--ckpt_path=last")

@@ -13,13 +13,8 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from rlcredit.campaign.launchers.ray_launcher import (
-    ASKED,
-    call_on_node,
-    find_node_problem,
-    list_cluster_nodes,
-    make_ray_launcher,
-)
+from rlcredit.campaign.launchers.node_tasks import find_node_problem
+from rlcredit.campaign.launchers.ray_launcher import ASKED, call_on_node, list_cluster_nodes, make_ray_launcher
 from rlcredit.campaign.launchers.run_launcher import Share
 from rlcredit.outputs.code_versions import read_code_versions
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from rlcredit.campaign.resolved_condition import ResolvedCondition
+if TYPE_CHECKING:
+    from rlcredit.campaign.resolved_condition import ResolvedCondition
 
 
 class RunProcess(Protocol):
@@ -58,7 +59,7 @@ class RunLauncher(Protocol):
         ...
 
 
-Share = Callable[[ResolvedCondition, int | None], RunLauncher]
+Share = Callable[["ResolvedCondition", int | None], RunLauncher]
 """Shares machines out among runs like this one, with so many threads each, if that is given."""
 
 Opened = Callable[[Path, str | None, int | None], AbstractContextManager[Share]]
