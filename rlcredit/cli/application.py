@@ -91,7 +91,17 @@ class Trainer(pl.Trainer):
 
 
 class CreditCLI(LightningCLI):
-    """The command line; see :func:`run_lightning_command`."""
+    """The command line; see :func:`run_lightning_command`.
+
+    Args:
+        words: Words of the command line; only commands among them get their arguments, which take time to describe.
+        arguments: Arguments of Lightning's command line.
+
+    """
+
+    def __init__(self, words: Sequence[str], **arguments: Any) -> None:
+        self.words = words
+        super().__init__(**arguments)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the arguments that every run has."""
@@ -120,6 +130,8 @@ class CreditCLI(LightningCLI):
         return {**offered, "explain": {"model", "datamodule"}}
 
     def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:
+        if subcommand not in self.words:
+            return self.init_parser(**kwargs)
         parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
         if subcommand == "explain":
             shows = "Print one prompt as the model reads it, and how answers to it are judged; reads the tokenizer."
@@ -392,8 +404,9 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     }
     ReadableParser.given = read_configuration_or_exit(words)
     return cli(
-        PolicyModule,
-        Task,
+        words,
+        model_class=PolicyModule,
+        datamodule_class=Task,
         subclass_mode_data=True,
         trainer_class=Trainer,
         trainer_defaults=TRAINER_DEFAULTS,
@@ -401,6 +414,7 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
         save_config_kwargs={"save_to_log_dir": False},
         seed_everything_default=0,
         auto_configure_optimizers=False,
+        load_from_checkpoint_support=False,  # it would keep the configuration twice; the run's record has it
         parser_class=ReadableParser,
         parser_kwargs={"description": DESCRIPTION},
         args=args,
