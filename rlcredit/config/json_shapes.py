@@ -18,6 +18,8 @@ Shape = Any
 A number that should be a float may be an integer, but true is no number.
 """
 
+TEXT_OR_NULL = (str, type(None))
+
 
 def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
     """Return what a JSON file holds.

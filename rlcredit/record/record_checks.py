@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.config.json_shapes import Shape, find_shape_mismatch
+from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
 from rlcredit.run_folder.layout import RunFolder
-
-TEXT_OR_NULL = (str, type(None))
 
 ENTRIES: dict[str, Shape] = {
     "metrics": {"step": int, "time": int, "metrics": {str: float}},
