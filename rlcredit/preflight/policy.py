@@ -142,7 +142,7 @@ def select_lora_layers(
         others: Names of the parts that cannot.
 
     Raises:
-        TargetError: with the names that exist.
+        LoRATargetError: with the names that exist.
         ValueError: the rank is too high.
 
     """
@@ -161,7 +161,7 @@ def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], l
     """Return the layers that PEFT would choose.
 
     Raises:
-        TargetError: it would find none, or others than linear layers; with the names that exist.
+        LoRATargetError: it would find none, or others than linear layers; with the names that exist.
 
     """
     ends = sorted({name.rpartition(".")[2] for name in layers})

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
+from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
 ENTRIES: dict[str, Shape] = {
@@ -31,8 +32,7 @@ def refuse_invalid_record(folder: RunFolder) -> None:
     """
     for path in (folder.tracking, folder.record, folder.lock):
         _refuse_outside_path(path, folder.path, str(path))
-    for number, entry in enumerate(_read_record_lines(folder.record), start=1):
-        place = f"{folder.record}, line {number}"
+    for place, entry in _number_record_lines(folder.record):
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
             raise ValueError(f"{place}: no line of a record has {_shorten_repr(entry)}. {REPAIR}")
@@ -47,17 +47,14 @@ def refuse_invalid_record(folder: RunFolder) -> None:
 REPAIR = "Deliver a folder as its run has left it."
 
 
-def _read_record_lines(path: Path) -> Iterator[Any]:
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return  # which a run that was killed has begun
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError):
-                raise ValueError(f"{path}, line {number}: not JSON. {REPAIR}") from None
+def _number_record_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the lines of a record, each with its place."""
+    number = 0
+    try:
+        for number, (entry, _) in enumerate(read_journal_entries(path), start=1):
+            yield f"{path}, line {number}", entry
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path}, line {number + 1}: not JSON. {REPAIR}") from None
 
 
 def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:

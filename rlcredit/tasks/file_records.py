@@ -145,8 +145,7 @@ def read_csv_records(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        if file.read(2) in WIDE:
-            raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+        _strip_byte_order_mark(file.read(2), path)
         file.seek(0)
         content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         limit = csv.field_size_limit(LARGEST)
