@@ -51,9 +51,9 @@ def read_run_status(spec: RunSpec) -> dict[str, Any]:
     return read_stored_json(path, dict.fromkeys(STATUS, NUMBER_OR_NULL), "Remove it.") if path.is_file() else {}
 
 
-def read_log_tail(folder: Path, count: int = 3) -> list[str]:
-    """Return the last lines of the log in a run's folder."""
-    return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]
+def read_log_tail(folder: Path) -> list[str]:
+    """Return the last three lines of the log in a run's folder."""
+    return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
 
 
 def summarise_finished_run(
