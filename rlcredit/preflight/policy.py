@@ -35,13 +35,12 @@ class LoRATargetError(ValueError):
 
     Attributes:
         cause: What is wrong with the targets.
-        repair: How to repair a configuration that names them.
 
     """
 
     def __init__(self, cause: str, repair: str) -> None:
         super().__init__(f"model.policy.lora.targets: {cause} {repair}")
-        self.cause, self.repair = cause, repair
+        self.cause = cause
 
 
 def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
