@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
+from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, shorten_repr
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
@@ -35,7 +35,7 @@ def refuse_invalid_record(folder: RunFolder) -> None:
     for place, entry in _number_record_lines(folder.record):
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
-            raise ValueError(f"{place}: no line of a record has {_shorten_repr(entry)}. {REPAIR}")
+            raise ValueError(f"{place}: no line of a record has {shorten_repr(entry)}. {REPAIR}")
         if problem := find_shape_mismatch(entry, ENTRIES[kind]):
             raise ValueError(f"{place}: {problem}. {REPAIR}")
         for key in {"file", "table", "to"} & entry.keys():
@@ -63,7 +63,7 @@ def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
         return
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise ValueError(f"{place} is {_shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
+        raise ValueError(f"{place} is {shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
     whole = folder / path
     below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
     for each in (whole, *below):
@@ -91,8 +91,3 @@ def _refuse_invalid_table(path: Path) -> None:
     columns = list(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
     if columns is None or any(not isinstance(row, dict) or list(row) != columns for row in rows):
         raise ValueError(f"{path}: no table of rows with the same columns. {REPAIR}")
-
-
-def _shorten_repr(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]} .."
