@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 
-def make_benchmark_parser(doc: str | None, rounds: int = 5) -> argparse.ArgumentParser:
+def make_benchmark_parser(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every benchmark."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="a file that gets all values as JSON")
     return parser

@@ -8,7 +8,7 @@ from typing import Any
 
 def read_csv_rows(path: Path) -> list[dict[str, str]]:
     """Return the rows of a file."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 

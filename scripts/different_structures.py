@@ -1,7 +1,7 @@
 """Completions that answer another thing of the same kind than a gold does."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from gold_kinds import (
@@ -188,24 +188,21 @@ def change_option_letter(pattern: str) -> Rewrite:
 _ORDER = re.compile(r"<|>|\\[lg]eq?(?:slant)?(?![a-z])")
 
 
-def flip_inequality(gold: str) -> str | None:
-    """Turn the sign of an inequality."""
-    value = strip_dollars(gold)
-    signs = _ORDER.findall(value)
-    if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
-        return None
-    turned = {"<": ">", ">": "<", r"\le": r"\ge", r"\leq": r"\geq", r"\ge": r"\le", r"\geq": r"\leq"}[signs[0]]
-    return write_in_box(value.replace(signs[0], turned))
+_TURNED = {"<": ">", ">": "<", r"\le": r"\ge", r"\leq": r"\geq", r"\ge": r"\le", r"\geq": r"\leq"}
+_OPENED_OR_CLOSED = {"<": r"\le ", ">": r"\ge ", r"\le": "<", r"\leq": "<", r"\ge": ">", r"\geq": ">"}
 
 
-def toggle_strict_inequality(gold: str) -> str | None:
-    """Let an inequality hold at its end, or not."""
-    value = strip_dollars(gold)
-    signs = _ORDER.findall(value)
-    if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
-        return None
-    turned = {"<": r"\le ", ">": r"\ge ", r"\le": "<", r"\leq": "<", r"\ge": ">", r"\geq": ">"}[signs[0]]
-    return write_in_box(value.replace(signs[0], turned))
+def replace_order_sign(others: Mapping[str, str]) -> Rewrite:
+    """Return the rewrite that gives an inequality another sign."""
+
+    def rewrite(gold: str) -> str | None:
+        value = strip_dollars(gold)
+        signs = _ORDER.findall(value)
+        if len(signs) != 1 or not is_formula(value) or "slant" in signs[0] or ":" in value:
+            return None
+        return write_in_box(value.replace(signs[0], others[signs[0]]))
+
+    return rewrite
 
 
 def compute_dashed_value(gold: str) -> str | None:
@@ -246,8 +243,8 @@ STRUCTURES: dict[str, Rewrite] = {
     "number in an equation changed": change_last_match(
         r"(?<![\d^.{_])\d+(?![\d.^])", increment_matched_number, is_plain_equation
     ),
-    "inequality turned": flip_inequality,
-    "end of an inequality": toggle_strict_inequality,
+    "inequality turned": replace_order_sign(_TURNED),
+    "end of an inequality": replace_order_sign(_OPENED_OR_CLOSED),
     "date, score or range computed": compute_dashed_value,
     "anagram": reverse_word,
     "text cut": change_text(lambda text: text[:-1]),

@@ -1,6 +1,7 @@
 """Completions that answer what a gold answers, in other LaTeX."""
 
 import re
+from collections.abc import Callable
 
 from gold_kinds import is_formula, is_scalar, is_unevaluated_scalar, read_gold_number, read_option_letter, strip_dollars
 from rewriting import (
@@ -28,23 +29,6 @@ _SIGNS = {
     r"\\theta(?![a-z])": "θ",
     r"\^\s*(?:\\circ|\{\s*\\circ\s*\})": "°",
 }
-
-
-def write_unicode_roots(gold: str) -> str | None:
-    """Write square roots of numbers and letters with the sign of Unicode."""
-    value = strip_dollars(gold)
-    written = re.sub(r"\\sqrt\{(\d+|[a-z])\}(?![\da-z])", r"√\1", value) if is_formula(value) else value
-    return None if written == value else write_in_box(written)
-
-
-def write_unicode_powers(gold: str) -> str | None:
-    """Write exponents as superscripts."""
-    value = strip_dollars(gold)
-    pattern = r"(?<=[\da-zA-Z)])\^(?:\{(-?\d+)\}|(\d))"
-    if not is_formula(value):
-        return None
-    written = re.sub(pattern, lambda power: (power[1] or power[2]).translate(_SUPERSCRIPTS), value)
-    return None if written == value else write_in_box(written)
 
 
 def write_unicode_signs(gold: str) -> str | None:
@@ -81,13 +65,9 @@ def read_complex_number(value: str) -> str | None:
     return value if found else None
 
 
-def remove_spaces(gold: str) -> str | None:
-    """Remove every space that parts neither a command from letters nor two numbers."""
-    value = strip_dollars(gold)
-    if not is_formula(value) or re.search(r"\d\s+[\d\\]", value):
-        return None
-    written = re.sub(r"(?<![\\A-Za-z])[ ]+|(?<!\\)[ ]+(?![A-Za-z0-9])", "", value)
-    return None if written == value else write_in_box(written)
+def is_formula_without(pattern: str) -> Callable[[str], bool]:
+    """Return the test whether a value is a formula in which a pattern does not occur."""
+    return lambda value: is_formula(value) and not re.search(pattern, value)
 
 
 def space_out_signs(space: str) -> Rewrite:
@@ -116,15 +96,6 @@ def size_brackets(gold: str) -> str | None:
     return None if written == value or r"\sqrt[" in value else write_in_box(written)
 
 
-def unsize_brackets(gold: str) -> str | None:
-    r"""Leave ``\left`` and ``\right`` out."""
-    value = strip_dollars(gold)
-    if not is_formula(value) or re.search(r"\\(?:left|right)\s*[.|]", value):
-        return None
-    written = re.sub(r"\\(?:left|right)(?![a-z])\s*", "", value)
-    return None if written == value else write_in_box(written)
-
-
 def write_slash_fraction(gold: str) -> str | None:
     r"""Write the one ``\frac`` of a value with a slash and brackets."""
     value = strip_dollars(gold)
@@ -141,8 +112,12 @@ NOTATION: dict[str, Rewrite] = {
     ),
     "quotient with a slash and brackets": write_slash_fraction,
     r"\left and \right": size_brackets,
-    r"no \left and \right": unsize_brackets,
-    "no spaces": remove_spaces,
+    r"no \left and \right": replace_pattern(
+        r"\\(?:left|right)(?![a-z])\s*", "", is_formula_without(r"\\(?:left|right)\s*[.|]")
+    ),
+    "no spaces": replace_pattern(
+        r"(?<![\\A-Za-z])[ ]+|(?<!\\)[ ]+(?![A-Za-z0-9])", "", is_formula_without(r"\d\s+[\d\\]")
+    ),
     "spaces": space_out_signs(" "),
     r"thin spaces (\,)": space_out_signs(r"\\,"),
     r"medium spaces (\;)": space_out_signs(r"\\;"),
@@ -152,7 +127,7 @@ NOTATION: dict[str, Rewrite] = {
     "matrix over several lines": lay_out_matrix,
     "other brackets of a matrix": replace_pattern(
         r"\{(p|b)matrix\}",
-        lambda found: f"{{{'b' if found[1] == 'p' else 'p'}matrix}}",  # pyright: ignore[reportArgumentType]
+        lambda found: f"{{{'b' if found[1] == 'p' else 'p'}matrix}}",
     ),
     "matrix as an array": write_matrix_as_array,
     "bold": enclose_value(r"\mathbf{", "}"),
@@ -181,9 +156,11 @@ NOTATION: dict[str, Rewrite] = {
     r"\varnothing": replace_pattern(r"\\emptyset", r"\\varnothing"),
     "empty braces": replace_pattern(r"\\emptyset|\\varnothing", r"\\{\\}"),
     r"+\infty": replace_pattern(r"(?<![-+])(?<![-+] )\\infty", r"+\\infty"),
-    r"braces of sets by \lbrace": replace_pattern(r"\\([{}])", lambda found: "\\" + "lr"[found[1] == "}"] + "brace "),  # pyright: ignore[reportArgumentType]
-    "unicode roots": write_unicode_roots,
-    "unicode exponents": write_unicode_powers,
+    r"braces of sets by \lbrace": replace_pattern(r"\\([{}])", lambda found: "\\" + "lr"[found[1] == "}"] + "brace "),
+    "unicode roots": replace_pattern(r"\\sqrt\{(\d+|[a-z])\}(?![\da-z])", r"√\1"),
+    "unicode exponents": replace_pattern(
+        r"(?<=[\da-zA-Z)])\^(?:\{(-?\d+)\}|(\d))", lambda power: (power[1] or power[2]).translate(_SUPERSCRIPTS)
+    ),
     "unicode signs": write_unicode_signs,
     "unicode minus": replace_pattern("-", "\N{MINUS SIGN}", lambda value: is_formula(value) and r"\text" not in value),
     "dash for a minus": replace_pattern("^-", "\N{EN DASH}", is_gold_number),

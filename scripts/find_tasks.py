@@ -96,11 +96,11 @@ def make_level_task(name: str, config: dict[str, Any], way: str, questions: int)
     return {"data": {"class_path": "ReasoningGym", "init_args": {"name": name, "config": config, **common, **how}}}
 
 
-def choose_solved_examples(name: str, config: dict[str, Any], number: int = 2) -> list[dict[str, str]]:
-    """Return solved questions, none of which is held out."""
+def choose_solved_examples(name: str, config: dict[str, Any]) -> list[dict[str, str]]:
+    """Return two solved questions, none of which is held out."""
     drawn = reasoning_gym.create_dataset(name, seed=1, size=1000, **config)
     free = (entry for entry in drawn if not is_held_out(entry["question"]))
-    pairs = [next(free) for _ in range(number)]
+    pairs = [next(free) for _ in range(2)]
     return [{"question": entry["question"], "answer": f"The answer is {entry['answer']}."} for entry in pairs]
 
 

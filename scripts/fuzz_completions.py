@@ -35,81 +35,16 @@ PIECES = (
     *("\ud800", "\udfff", "\u202e", "\u200f", "\U0001f600", "e\u0301" * 5, "\u0663", "\u00b2", "\u00bd", "\u221e"),
     *("{", "}", "(", ")", "[", "]", "$", "$$", "\\", "\\\\", "&", "%", "#", "_", "^", "~", "`", "*", "**", "'", '"'),
     *("\\boxed{", "\\boxed", "\\boxed{}", "<answer>", "</answer>", "####", "the answer is", "Answer:", "\\(", "\\["),
-    *(
-        "\\frac",
-        "\\frac{}{}",
-        "\\frac{1}{0}",
-        "\\sqrt[",
-        "\\left(",
-        "\\right.",
-        "\\begin{matrix}",
-        "\\end{x}",
-        "\\text{",
-    ),
-    *(
-        "\\int",
-        "\\sum_{",
-        "\\lim",
-        "\\infty",
-        "\\mathrm{",
-        "\\%",
-        "\\,",
-        "\\phantom{5}",
-        "\\def\\x{\\x}\\x",
-        "\\input{x}",
-    ),
-    *(
-        "9" * 300,
-        "1e999999999",
-        "1/0",
-        "0/0",
-        "-0",
-        "--5",
-        "+-5",
-        "1e",
-        ".",
-        "..",
-        "1.2.3",
-        "1,,2",
-        "0x1F",
-        "1_000",
-        "5!" * 9,
-    ),
-    *(
-        "9**9**9**9",
-        "9^{9^{9}}",
-        "nan",
-        "inf",
-        "-inf",
-        "None",
-        "True",
-        "[]",
-        "{}",
-        "()",
-        "[[",
-        "[1,",
-        "{1:",
-        "lambda: 1",
-    ),
-    *(
-        "x",
-        "x+1",
-        "C",
-        "E",
-        "I",
-        "pi",
-        "sin(",
-        "sin(x)",
-        "log(0)",
-        "x**x",
-        "x=",
-        "=",
-        "x=5",
-        "a=b=c",
-        ">=",
-        "1 2",
-        "1;2",
-    ),
+    *("\\frac", "\\frac{}{}", "\\frac{1}{0}", "\\sqrt[", "\\left(", "\\right.", "\\begin{matrix}", "\\end{x}"),
+    "\\text{",
+    *("\\int", "\\sum_{", "\\lim", "\\infty", "\\mathrm{", "\\%", "\\,", "\\phantom{5}", "\\def\\x{\\x}\\x"),
+    "\\input{x}",
+    *("9" * 300, "1e999999999", "1/0", "0/0", "-0", "--5", "+-5", "1e", ".", "..", "1.2.3", "1,,2", "0x1F", "1_000"),
+    "5!" * 9,
+    *("9**9**9**9", "9^{9^{9}}", "nan", "inf", "-inf", "None", "True", "[]", "{}", "()", "[[", "[1,", "{1:"),
+    "lambda: 1",
+    *("x", "x+1", "C", "E", "I", "pi", "sin(", "sin(x)", "log(0)", "x**x", "x=", "=", "x=5", "a=b=c", ">=", "1 2"),
+    "1;2",
     *("5 apples", "about 5", "5 or 6", "not 5", "$5", "5%", "5 m/s^2", "12:30", "2023-01-15", "A", "yes", "(A)", "42"),
     *("import os", "__import__('os').system('touch {canary}')", "open('{canary}', 'w')", "exec('1')", "().__class__"),
     *("<script>", "; rm -rf x", "$(touch {canary})", "%s%n", "{0}", "{canary}", "\\write18{touch {canary}}"),
@@ -155,15 +90,9 @@ class GoldQuestions(Task):
         return made, made[:1]
 
 
-def make_fuzzed_tasks(names: Sequence[str], formats: Sequence[str] = EVERY_FORMAT) -> Iterator[tuple[str, Task]]:
-    """Yield mathematics, and data sets of reasoning-gym by name; those that cannot be made here are named and left out.
-
-    Args:
-        names: Names of data sets.
-        formats: Formats in which an answer counts.
-
-    """
-    counts = {"answer_formats": tuple(formats), "verify_budget": 5.0}
+def make_fuzzed_tasks(names: Sequence[str]) -> Iterator[tuple[str, Task]]:
+    """Yield mathematics, and data sets of reasoning-gym by name; name those that cannot be made, and leave them out."""
+    counts = {"answer_formats": EVERY_FORMAT, "verify_budget": 5.0}
     for name in ("mathematics", *names):
         try:
             task = (

@@ -75,6 +75,12 @@ def write_mutated_config(name: str, content: Any, rng: random.Random) -> Path:
     return path
 
 
+def write_mutated_json(path: Path, content: Any, rng: random.Random) -> None:
+    """Write a changed JSON file, three in ten of them damaged besides."""
+    lines = json.dumps(mutate_content(content, rng), default=str).encode()
+    path.write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+
+
 def make_sound_config(folder: Path) -> dict[str, Any]:
     """Return a whole configuration that trains."""
     content = yaml.safe_load(TINY.read_text())
@@ -172,8 +178,7 @@ def make_finished_campaign(folder: Path) -> dict[str, Any]:
 
 def try_mutated_campaign_record(content: Any, rng: random.Random) -> Attempt:
     """Report a campaign whose ledger has changed."""
-    lines = json.dumps(mutate_content(content, rng), default=str).encode()
-    Path("campaigns/x/ledger.json").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+    write_mutated_json(Path("campaigns/x/ledger.json"), content, rng)
     return _report_finished_campaign
 
 
@@ -181,8 +186,7 @@ def try_mutated_evaluation(content: Any, rng: random.Random) -> Attempt:
     """Report a campaign one of whose held-out files has changed before the ledger recorded it."""
     ledger = make_finished_campaign(Path())
     path = RunFolder("campaigns/x/b/seed1").evaluation_file(10)
-    lines = json.dumps(mutate_content(json.loads(path.read_text()), rng), default=str).encode()
-    path.write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+    write_mutated_json(path, json.loads(path.read_text()), rng)
     ledger["cells"]["b/seed1"]["held_out_sha256"]["10"] = file_sha256(path)
     Path("campaigns/x/ledger.json").write_text(json.dumps(ledger))
     return _report_finished_campaign
@@ -221,8 +225,7 @@ def copy_embedded_policy(folder: Path) -> dict[str, Any]:
 
 def try_mutated_policy_config(content: Any, rng: random.Random) -> Attempt:
     """Begin with a policy whose description has changed."""
-    lines = json.dumps(mutate_content(content, rng), default=str).encode()
-    Path("policy/config.json").write_bytes(damage_bytes(lines, rng) if rng.random() < 0.3 else lines)
+    write_mutated_json(Path("policy/config.json"), content, rng)
     return lambda: _check_arguments(["fit", "--config=sound.yaml", "--model.policy.path=policy"])
 
 

@@ -11,28 +11,11 @@ import yaml
 NASTY: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 10**30, 0.5, -0.5, 1e-300, 1e308, float("nan"), float("inf")),
     *("", " ", "x", "nan", "null", "true", "-1", "0", "1e9", "{", "[", "a: b", "*x", "&x", "!!python/name:os.system"),
-    *(
-        "\0",
-        "é",
-        "\U0001f600",
-        "../../x",
-        "/",
-        "~",
-        "x" * 300,
-        "x\ny",
-        "os.system",
-        "subprocess.Popen",
-        "this.x",
-        "GRPO",
-    ),
+    *("\0", "é", "\U0001f600", "../../x", "/", "~", "x" * 300, "x\ny", "os.system", "subprocess.Popen", "this.x"),
+    "GRPO",
     *("http://u:SECRET@h", "https://h/?token=SECRET", [], {}, [[]], [None], {"a": 1}, {"class_path": "os.system"}),
-    *(
-        {"class_path": "subprocess.getoutput", "init_args": {"cmd": "touch canary"}},
-        [1, 2],
-        ["x"],
-        {"": None},
-        {"init_args": 1},
-    ),
+    *({"class_path": "subprocess.getoutput", "init_args": {"cmd": "touch canary"}}, [1, 2], ["x"], {"": None}),
+    {"init_args": 1},
 )
 
 Place = tuple[Any, Any]

@@ -167,9 +167,9 @@ def main() -> None:
     """Print one row per stack."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stacks", nargs="*", help=f"of {', '.join(STACKS).replace('%', '%%')}; all if none is named")
-    parser.add_argument("--config", nargs="+", default=[], help="of a run, instead of --policy, --terms, --max_tokens")
+    parser.add_argument("--config", nargs="+", default=[], help="files instead of --policy, --terms, --max_tokens")
     parser.add_argument("--policy", default="tiny")
-    parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="of the chains")
+    parser.add_argument("--terms", type=int, nargs=2, default=(3, 5), help="fewest and most terms of the chains")
     parser.add_argument("--max_tokens", type=int, default=128)
     parser.add_argument("--prompts", type=int, default=128)
     parser.add_argument("--completions", type=int, default=8)

@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--format", help="in which a worked solution states its answer; boxed or hashes, for example")
     parser.add_argument("--per-rewrite", type=int, default=50, help="golds that a rewrite is tried on, per file")
     parser.add_argument("--only", default="", help="part of the names of the rewrites that are tried")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of golds")
+    parser.add_argument("--seed", type=int, default=0, help="seed for the choice of golds")
     parser.add_argument("--show", type=int, default=0, help="failing cases of each rewrite that are printed")
     parser.add_argument("--no-library", action="store_true", help="leave math-verify alone out")
     parser.add_argument("--out", type=Path, help="CSV file, a row per file and rewrite")

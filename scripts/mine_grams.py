@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="a file, or the folder of a run")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--clusters", type=int, default=100)
-    parser.add_argument("--share", type=float, default=0.2, help="of the clusters that is kept")
+    parser.add_argument("--share", type=float, default=0.2, help="share of the clusters that is kept")
     parser.add_argument("--most", type=float, default=0.8, help="share of the solutions that a cluster may occur in")
     parser.add_argument("--fewest", type=int, default=3, help="solutions that must hold a gram for it to be considered")
     parser.add_argument("--model", default="all-MiniLM-L6-v2")

@@ -7,7 +7,6 @@ does. Lines of data sets that are named are replaced, all others stay. Without a
 """
 
 import argparse
-import csv
 import itertools
 import json
 import re
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from csv_rows import read_csv_rows, write_csv_rows
 from reasoning_gym.composite import DatasetSpec
 
 from rlcredit.tasks import ReasoningGym
@@ -252,14 +252,10 @@ def main() -> None:
     args = parser.parse_args()
     known: dict[str, dict[str, Any]] = {}
     if args.out.exists():
-        with args.out.open(newline="", encoding="utf-8") as file:
-            known = {row["name"]: dict(row) for row in csv.DictReader(file)}
+        known = {row["name"]: dict(row) for row in read_csv_rows(args.out)}
     for name in args.names or sorted(DATASETS):
         known[name], accepted = judge_data_set(name, FEWER.get(name, QUESTIONS))
-        with args.out.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            table.writeheader()
-            table.writerows(known[name] for name in sorted(known))
+        write_csv_rows(args.out, [dict.fromkeys(COLUMNS, "") | known[each] for each in sorted(known)])
         print(known[name], file=sys.stderr, flush=True)
         for case, ours in accepted:
             print(f"  {'RIGHT' if ours else 'scorer'} {case.kind}: {case.answer!r:.200}", file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ are run that have no line yet.
 
 import argparse
 import contextlib
-import csv
 import io
 import multiprocessing
 import os
@@ -16,6 +15,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from csv_rows import read_csv_rows, write_csv_rows
 
 from rlcredit.cli.application import run_lightning_command as command_line
 
@@ -66,8 +67,7 @@ def main() -> None:
     args = parser.parse_args()
     known: dict[str, dict[str, object]] = {}
     if args.out.exists():
-        with args.out.open(newline="", encoding="utf-8") as file:
-            known = {row["name"]: dict(row) for row in csv.DictReader(file)}
+        known = {row["name"]: dict(row) for row in read_csv_rows(args.out)}
     for name in args.names or [name for name in sorted(DATASETS) if name not in known]:
         context = multiprocessing.get_context("fork")
         results = context.Queue()
@@ -78,10 +78,7 @@ def main() -> None:
         process.kill()
         nothing = {"name": name, "outcome": f"longer than {LIMIT} s" if late else "dies"}
         known[name] = nothing if results.empty() else results.get()
-        with args.out.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            table.writeheader()
-            table.writerows(known[name] for name in sorted(known))
+        write_csv_rows(args.out, [dict.fromkeys(COLUMNS, "") | known[each] for each in sorted(known)])
         print(known[name], file=sys.stderr, flush=True)
 
 

@@ -32,7 +32,9 @@ def enclose_value(before: str, after: str, where: Callable[[str], object] = is_f
     return state_value(rf"\boxed{{{before}", f"{after}}}", where)
 
 
-def replace_pattern(pattern: str, replacement: str, where: Callable[[str], object] = is_formula) -> Rewrite:
+def replace_pattern(
+    pattern: str, replacement: str | Callable[[re.Match[str]], str], where: Callable[[str], object] = is_formula
+) -> Rewrite:
     """Return the rewrite that replaces what a pattern matches, wherever it does."""
 
     def rewrite(gold: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Launchers by the names they have on the command line."""
+"""``rlcredit campaign``: the runs that a declaration asks for, on this machine or on a cluster."""
 
 import argparse
 import signal
@@ -47,7 +47,7 @@ def make_campaign_parser() -> argparse.ArgumentParser:
     command.add_argument("file", type=parse_path, help="the declaration, see docs/howto/campaign.md")
     command.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
     command.add_argument("--slots", type=_parse_count, help="runs at a time; as many as there are GPUs, else cores")
-    command.add_argument("--threads", type=_parse_count, help="of a run; the cores divided among the slots")
+    command.add_argument("--threads", type=_parse_count, help="threads of a run; the cores divided among the slots")
     command.add_argument(
         "--launcher", choices=LAUNCHERS, default="local", help="runs go to this machine, or to a cluster"
     )

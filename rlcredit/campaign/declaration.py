@@ -4,8 +4,8 @@ import dataclasses
 import difflib
 import hashlib
 import json
-import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,12 +51,7 @@ class ComparisonFamily:
 
 
 def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert declared values to the types of a declaration.
-
-    Raises:
-        ValueError: names the key, the value, and the repair.
-
-    """
+    """Convert declared values to the types of a declaration."""
     values = {key: CHECKS[key](key, value) for key, value in content.items()}
     named = {"baseline": [values["baseline"]]}
     for name, family in values.get("families", {}).items():
@@ -72,9 +67,6 @@ def _parse_files(key: str, value: Any) -> tuple[str, ...]:
     files = [value] if isinstance(value, str) else value
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         raise ValueError(f"{key}: expected a file or a list of files, got {value!r}.")
-    for file in files:
-        if not is_existing_file(Path(find_config_file(file))):
-            raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
     return tuple(files)
 
 
@@ -132,7 +124,7 @@ def _parse_primary(key: str, value: Any) -> str:
 
 
 def _parse_positive_number(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
         raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
     return float(value)
 
@@ -228,15 +220,27 @@ class CampaignDeclaration:
         return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
 
     @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> "CampaignDeclaration":
-        """Return the declaration that :meth:`to_json` described; its files need not exist any more."""
-        families = {
-            name: ComparisonFamily(family["baseline"], tuple(family["conditions"]))
-            for name, family in plain["families"].items()
-        }
-        conditions = {name: tuple(files) for name, files in plain["conditions"].items()}
-        listed = {key: tuple(plain[key]) for key in ("configs", "seeds")}
-        return cls(**{**plain, **listed, "families": families, "conditions": conditions})
+    def from_json(cls, content: Any) -> "CampaignDeclaration":
+        """Return the declaration of a campaign file, or what :meth:`to_json` returned; its files need not exist.
+
+        Raises:
+            ValueError: names the key, the value, and the repair.
+
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        if not isinstance(content, dict):
+            raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
+        for key in content:
+            if key not in fields:
+                close = difflib.get_close_matches(str(key), fields, n=1)
+                meant = f" Did you mean `{close[0]}`?" if close else ""
+                raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
+        needed = [name for name, field in fields.items() if field.default is field.default_factory]
+        if missing := [name for name in needed if name not in content]:
+            raise ValueError(
+                f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
+            )
+        return cls(**parse_declared_values(content))
 
 
 def drop_condition_folder(file: str) -> str:
@@ -268,18 +272,11 @@ def read_declaration(path: Path) -> CampaignDeclaration:
 
 
 def parse_declaration(content: Any) -> CampaignDeclaration:
-    """Check the content of a campaign file."""
-    fields = {field.name: field for field in dataclasses.fields(CampaignDeclaration)}
-    if not isinstance(content, dict):
-        raise ValueError(f"a campaign is a mapping with the keys {', '.join(fields)}.")
-    for key in content:
-        if key not in fields:
-            close = difflib.get_close_matches(str(key), fields, n=1)
-            meant = f" Did you mean `{close[0]}`?" if close else ""
-            raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
-    needed = [name for name, field in fields.items() if field.default is field.default_factory]
-    if missing := [name for name in needed if name not in content]:
-        raise ValueError(
-            f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
-        )
-    return CampaignDeclaration(**parse_declared_values(content))
+    """Check the content of a campaign file, and that the files exist which it names."""
+    declaration = CampaignDeclaration.from_json(content)
+    named = {f"conditions.{name}": files for name, files in declaration.conditions.items()}
+    for key, files in {"configs": declaration.configs, **named}.items():
+        for file in files:
+            if not is_existing_file(Path(find_config_file(file))):
+                raise ValueError(f"{key}: there is no file {shorten_name(file)}; paths are relative to {Path.cwd()}.")
+    return declaration

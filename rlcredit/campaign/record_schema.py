@@ -1,17 +1,14 @@
 """The schemas of a campaign's ledger and of held-out evaluation files, checked when they are read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.declaration import PRIMARY, CampaignDeclaration
-from rlcredit.config.json_shapes import Shape, find_shape_mismatch, read_stored_json
+from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, read_stored_json
 from rlcredit.config.passwords import refuse_passwords
-from rlcredit.config.values import validate_folder_name
 
 NUMBER_OR_NULL = (float, type(None))
-TEXT_OR_NULL = (str, type(None))
-
 CELL: Shape = {
     "state?": str,
     "attempts?": int,
@@ -33,20 +30,6 @@ LEDGER: Shape = {
     "mlflow_run?": TEXT_OR_NULL,
     "seeds_added?": [int],
     "cells": {str: CELL},
-}
-DECLARATION: Shape = {
-    "name": str,
-    "configs": [str],
-    "conditions": {str: [str]},
-    "baseline": str,
-    "seeds": [int],
-    "steps": int,
-    "primary": str,
-    "effect": float,
-    "deviation?": NUMBER_OR_NULL,
-    "exploratory?": bool,
-    "settings?": dict,
-    "families": {str: {"baseline": str, "conditions": [str]}},
 }
 CONFIG: Shape = {
     "data": {"init_args": dict},
@@ -100,62 +83,56 @@ def restore_declaration(content: Mapping[str, Any], path: Path) -> CampaignDecla
         ValueError: it is damaged; with the repair.
 
     """
-    plain, configs = content["declaration"], content.get("configs")
-    problem = find_shape_mismatch(plain, DECLARATION, "declaration") or _find_contradiction(plain, configs)
-    finished = {name: entry for name, entry in content["cells"].items() if entry.get("state") == "finished"}
-    problem = (
-        problem
-        or find_shape_mismatch(configs, {str: CONFIG}, "configs")
-        or find_shape_mismatch(finished, {str: FINISHED}, "cells")
-    )
-    problem = problem or next(
-        filter(None, (_find_logger_fault(name, config) for name, config in (configs or {}).items())), None
-    )
-    problem = problem or next(
-        filter(None, (_find_evaluation_fault(name, entry, plain) for name, entry in finished.items())), None
-    )
-    if problem:
-        raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
-    return CampaignDeclaration.from_json(plain)
-
-
-def _find_contradiction(plain: Mapping[str, Any], configs: Any) -> str | None:
-    """Return how a declaration contradicts itself or the configurations beside it; None if it does not."""
     try:
-        for name in (plain["name"], *plain["conditions"]):
-            validate_folder_name("declaration", name)
+        declaration = CampaignDeclaration.from_json(content["declaration"])
     except ValueError as error:
-        return str(error).rstrip(".")
-    compared = [name for family in plain["families"].values() for name in (family["baseline"], *family["conditions"])]
-    if unknown := [name for name in (plain["baseline"], *compared) if name not in plain["conditions"]]:
-        return f"declaration.conditions has no {unknown[0]}"
-    if plain["primary"] not in PRIMARY or not plain["seeds"] or plain["steps"] < 1 or not plain["effect"] > 0:
-        return "declaration has an impossible primary, seeds, steps or effect"
-    if missing := [name for name in plain["conditions"] if name not in (configs or {})]:
-        return f"configs has no {missing[0]}"
-    if unknown := set(plain) - set(DECLARATION) - {key.removesuffix("?") for key in DECLARATION}:
-        return f"declaration.{sorted(unknown)[0]} is no key of a declaration"
-    return None
+        raise ValueError(f"{path} is damaged: declaration: {error} {RESTORE}") from None
+    configs = content.get("configs") or {}
+    finished = {name: entry for name, entry in content["cells"].items() if entry.get("state") == "finished"}
+    if problem := next(_find_faults(declaration, configs, finished), None):
+        raise ValueError(f"{path} is damaged: {problem}. {RESTORE}")
+    return declaration
 
 
-def _find_logger_fault(name: str, config: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the loggers of a configuration."""
+def _find_faults(
+    declaration: CampaignDeclaration, configs: Mapping[str, Any], finished: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what is wrong with the configurations and the finished runs of a declared campaign."""
+    yield from (f"configs has no {name}" for name in declaration.conditions if name not in configs)
+    problems = [
+        find_shape_mismatch(configs, {str: CONFIG}, "configs"),
+        find_shape_mismatch(finished, {str: FINISHED}, "cells"),
+    ]
+    yield from filter(None, problems)
+    for name, config in configs.items():
+        yield from _find_logger_faults(name, config)
+    steps = str(declaration.steps)
+    yield from filter(None, (_find_evaluation_fault(name, entry, steps) for name, entry in finished.items()))
+
+
+def _list_loggers(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     loggers = config["trainer"]["logger"]
-    for logger in loggers if isinstance(loggers, list) else [loggers]:
-        if isinstance(logger, dict):
-            shape = LOGGERS[str(logger.get("class_path")).endswith(".MLFlowLogger")]
-            if problem := find_shape_mismatch(logger, shape, f"configs.{name}.trainer.logger"):
-                return problem
-    return None
+    return [one for one in (loggers if isinstance(loggers, list) else [loggers]) if isinstance(one, dict)]
 
 
-def _find_evaluation_fault(name: str, entry: Mapping[str, Any], plain: Mapping[str, Any]) -> str | None:
-    """Return which evaluations a finished run lacks."""
+def _is_mlflow_logger(logger: Mapping[str, Any]) -> bool:
+    return str(logger.get("class_path")).endswith(".MLFlowLogger")
+
+
+def _find_logger_faults(name: str, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the loggers of a configuration."""
+    for logger in _list_loggers(config):
+        shape = LOGGERS[_is_mlflow_logger(logger)]
+        yield from filter(None, [find_shape_mismatch(logger, shape, f"configs.{name}.trainer.logger")])
+
+
+def _find_evaluation_fault(name: str, entry: Mapping[str, Any], last: str) -> str | None:
+    """Return which evaluations a finished run lacks, where ``last`` is the last step."""
     steps = entry["metrics"]
     if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
         return f"cells.{name}.metrics: {odd[0]!r} is no step"
-    if str(plain["steps"]) not in steps or set(steps) != set(entry["held_out_sha256"]):
-        return f"cells.{name} lacks step {plain['steps']}, or its metrics and held_out_sha256 have different steps"
+    if last not in steps or set(steps) != set(entry["held_out_sha256"]):
+        return f"cells.{name} lacks step {last}, or its metrics and held_out_sha256 have different steps"
     return None
 
 
@@ -176,8 +153,6 @@ def read_evaluation_file(path: Path) -> dict[str, Any]:
 
 def find_mlflow_settings(config: Mapping[str, Any]) -> dict[str, str] | None:
     """Return the experiment and address of a configuration's MLflow logger, None if it has none."""
-    loggers = config["trainer"]["logger"]
-    for logger in loggers if isinstance(loggers, list) else [loggers]:
-        if isinstance(logger, dict) and logger["class_path"].endswith(".MLFlowLogger"):
-            return {name: logger["init_args"][name] for name in ("experiment_name", "tracking_uri")}
+    for logger in filter(_is_mlflow_logger, _list_loggers(config)):
+        return {name: logger["init_args"][name] for name in ("experiment_name", "tracking_uri")}
     return None

@@ -8,7 +8,7 @@ from typing import Any
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.config_differences import hash_config, list_run_differences
 from rlcredit.campaign.declaration import CampaignDeclaration
-from rlcredit.campaign.record_schema import read_evaluation_file
+from rlcredit.campaign.record_schema import NUMBER_OR_NULL, read_evaluation_file
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.config import strict_yaml
 from rlcredit.config.json_shapes import read_stored_json
@@ -16,8 +16,7 @@ from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
 from rlcredit.run_folder.layout import RunFolder
 
-NUMBER = (float, type(None))
-STATUS_SHAPE = dict.fromkeys(("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?"), NUMBER)
+STATUS = ("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?")
 
 
 def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
@@ -49,12 +48,12 @@ def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
 def read_run_status(spec: RunSpec) -> dict[str, Any]:
     """Return the status that a run has written; empty before it has written one."""
     path = spec.run_folder.status
-    return read_stored_json(path, STATUS_SHAPE, "Remove it.") if path.is_file() else {}
+    return read_stored_json(path, dict.fromkeys(STATUS, NUMBER_OR_NULL), "Remove it.") if path.is_file() else {}
 
 
-def read_log_tail(folder: Path, count: int = 3) -> list[str]:
-    """Return the last lines of the log in a run's folder."""
-    return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-count:]
+def read_log_tail(folder: Path) -> list[str]:
+    """Return the last three lines of the log in a run's folder."""
+    return RunFolder(folder).log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
 
 
 def summarise_finished_run(

@@ -47,15 +47,7 @@ def describe_run_row(
 
 
 class RunEventLines(AbstractContextManager["RunEventLines"]):
-    """Progress display that prints one line per event.
-
-    Args:
-        rows: Function that returns the rows of all runs.
-
-    """
-
-    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
-        self.rows = rows
+    """Progress display that prints one line per event."""
 
     def print_event(self, sentence: str) -> None:
         """Print an event."""
@@ -77,7 +69,7 @@ class LiveRunTable(RunEventLines):
     """
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
-        super().__init__(rows)
+        self.rows = rows
         self.live = Live(self._build_table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
         self.drawn_at = 0.0
 
@@ -110,4 +102,4 @@ class LiveRunTable(RunEventLines):
 
 def open_run_view(rows: Callable[[], Iterable[Row]]) -> RunEventLines:
     """Return a live table on a terminal, lines anywhere else."""
-    return LiveRunTable(rows) if sys.stdout.isatty() else RunEventLines(rows)
+    return LiveRunTable(rows) if sys.stdout.isatty() else RunEventLines()

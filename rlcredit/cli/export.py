@@ -27,7 +27,7 @@ def make_export_parser() -> argparse.ArgumentParser:
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
         default="float32",
-        help="of the weights; in fewer bits than float32 the sums are rounded, and the model is another policy",
+        help="type of the weights; in fewer bits than float32 the sums are rounded, and the model is another policy",
     )
     command_parser.add_argument("--adapter_only", action="store_true", help="write the adapter alone, in PEFT's format")
     return command_parser

@@ -46,7 +46,7 @@ def add_sampling_arguments(command_parser: argparse.ArgumentParser, completions:
     drawn.add_argument("-n", type=int, default=completions, help=f"completions of a question; {completions} by default")
     drawn.add_argument("--temperature", type=float, help="the configuration's, or 0.7")
     drawn.add_argument("--max_tokens", type=int, help="the configuration's, or 128")
-    drawn.add_argument("--seed", type=int, default=0, help="of the noise; 0 by default")
+    drawn.add_argument("--seed", type=int, default=0, help="seed of the noise; 0 by default")
     output = command_parser.add_argument_group("output")
     output.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="in a terminal, if auto")
     output.add_argument("--html", type=parse_page_path, metavar="FILE", help="write a page that loads nothing")

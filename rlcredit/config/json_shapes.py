@@ -18,6 +18,8 @@ Shape = Any
 A number that should be a float may be an integer, but true is no number.
 """
 
+TEXT_OR_NULL = (str, type(None))
+
 
 def read_stored_json(path: Path, shape: Shape, repair: str) -> Any:
     """Return what a JSON file holds.
@@ -93,5 +95,10 @@ _NAMES |= {type(None): "null", list: "a list"}
 
 
 def _explain_wrong_type(value: Any, place: str, wanted: str) -> str:
+    return f"{place or 'its content'} is {shorten_repr(value)}, not {wanted}"
+
+
+def shorten_repr(value: Any) -> str:
+    """Return what a message shows of a value."""
     text = repr(value)
-    return f"{place or 'its content'} is {text if len(text) < 60 else f'{text[:60]} ..'}, not {wanted}"
+    return text if len(text) <= 60 else f"{text[:60]} .."

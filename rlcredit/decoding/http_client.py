@@ -53,7 +53,7 @@ class RetryingClient:
         """Return status and content of an answer; the server's error where it refuses.
 
         Raises:
-            NoEngine: there was no answer within the patience.
+            EngineUnavailable: there was no answer within the patience.
 
         """
         failing_since, reason = None, ""

@@ -83,7 +83,7 @@ class VLLMServer(Engine):
         """Answer every prompt; see :meth:`rlcredit.decoding.engine.Engine.sample`.
 
         Raises:
-            NoEngine: a server does not answer, or refuses to.
+            EngineUnavailable: a server does not answer, or refuses to.
 
         """
         group, prompt_mask = sampling.completions, policy.prompt_mask(prompt_ids)

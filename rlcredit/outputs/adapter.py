@@ -93,7 +93,7 @@ class SaveAdapter(Callback):
         """Save the adapter completely or not at all.
 
         Raises:
-            NoStorage: the disk does not take it.
+            StorageUnavailable: the disk does not take it.
 
         """
         assert isinstance(pl_module, PolicyModule)

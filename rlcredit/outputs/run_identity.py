@@ -119,7 +119,7 @@ class RunIdentity(Callback):
         """Store name, parameters and length of the record in the checkpoint.
 
         Raises:
-            NoStorage: the disk does not take the record, or a file that is still to be written.
+            StorageUnavailable: the disk does not take the record, or a file that is still to be written.
 
         """
         checkpoint["run_name"], checkpoint["parameters"] = self.name, self.parameters

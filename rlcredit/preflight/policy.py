@@ -35,13 +35,12 @@ class LoRATargetError(ValueError):
 
     Attributes:
         cause: What is wrong with the targets.
-        repair: How to repair a configuration that names them.
 
     """
 
     def __init__(self, cause: str, repair: str) -> None:
         super().__init__(f"model.policy.lora.targets: {cause} {repair}")
-        self.cause, self.repair = cause, repair
+        self.cause = cause
 
 
 def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> None:
@@ -142,7 +141,7 @@ def select_lora_layers(
         others: Names of the parts that cannot.
 
     Raises:
-        TargetError: with the names that exist.
+        LoRATargetError: with the names that exist.
         ValueError: the rank is too high.
 
     """
@@ -161,7 +160,7 @@ def _match_lora_targets(layers: dict[str, LinearShape], others: Sequence[str], l
     """Return the layers that PEFT would choose.
 
     Raises:
-        TargetError: it would find none, or others than linear layers; with the names that exist.
+        LoRATargetError: it would find none, or others than linear layers; with the names that exist.
 
     """
     ends = sorted({name.rpartition(".")[2] for name in layers})

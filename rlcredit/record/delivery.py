@@ -48,7 +48,7 @@ class RecordDelivery:
         """Send what has not arrived yet; errors of MLflow are raised, and the next call goes on from there.
 
         Raises:
-            Refused: it will never be taken like this, neither by the run in MLflow nor by a new one.
+            TrackerRefusal: it will never be taken like this, neither by the run in MLflow nor by a new one.
 
         """
         known = self.store is not None

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import replace_file
-from rlcredit.config.json_shapes import Shape, find_shape_mismatch
+from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
 from rlcredit.record.mlflow_client import SQLITE
 
 USUAL = f"{SQLITE}mlflow.db"
 """The tracker of the shipped configurations: a database in the working directory."""
 
 VARIABLE = "MLFLOW_TRACKING_URI"
-
-TEXT_OR_NULL = (str, type(None))
 
 SHAPE: Shape = {
     "tracking_uri": TEXT_OR_NULL,

@@ -71,13 +71,12 @@ class Journal:
             warn_once(f"{self.path} cannot be written ({error}). What it lacks is kept in memory.")
 
 
-def read_journal_entries(path: Path, start: int = 0, end: int | None = None) -> Iterator[tuple[Entry, int]]:
+def read_journal_entries(path: Path, start: int = 0) -> Iterator[tuple[Entry, int]]:
     """Yield the whole lines of a journal, each with the byte at which the next one begins.
 
     Args:
         path: Path of the file; without a file nothing is yielded.
         start: Byte at which a line begins.
-        end: Byte at which to stop; the end of the file if None.
 
     """
     if not path.is_file():
@@ -86,9 +85,9 @@ def read_journal_entries(path: Path, start: int = 0, end: int | None = None) -> 
         file.seek(start)
         place = start
         for line in file:
-            place += len(line)
-            if not line.endswith(b"\n") or (end is not None and place > end):
+            if not line.endswith(b"\n"):
                 return
+            place += len(line)
             yield json.loads(line), place
 
 

@@ -1,14 +1,13 @@
 """A client of MLflow that neither waits nor writes, and its database, made atomically."""
 
-import contextlib
 import logging
 import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.base.files import lock_file, sync_folder
+from filelock import FileLock
+
+from rlcredit.base.files import sync_folder
 
 LIMITS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
@@ -44,32 +43,19 @@ def make_mlflow_database(address: str) -> None:
     path = Path(address.removeprefix(SQLITE))
     if not address.startswith(SQLITE) or not path.name or path.name.startswith(":") or path.exists():
         return
-    with _wait_for_lock(path.with_name(f".{path.name}.making")):
+    lock = path.with_name(f".{path.name}.making")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock, timeout=PATIENCE):
         if not path.exists():
             unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
             unfinished.unlink(missing_ok=True)
             _create_tables(f"{SQLITE}{unfinished}")
             os.replace(unfinished, path)
             sync_folder(path.parent)
+        lock.unlink(missing_ok=True)
 
 
 def _create_tables(address: str) -> None:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # noqa: PLC0415
 
     SqlAlchemyStore(address, "./mlruns")._dispose_engine()
-
-
-@contextlib.contextmanager
-def _wait_for_lock(lock: Path) -> Iterator[None]:
-    deadline = time.monotonic() + PATIENCE
-    with contextlib.ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(lock_file(lock))
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"another process holds {lock}") from None
-                time.sleep(0.1)
-        yield
-        lock.unlink(missing_ok=True)

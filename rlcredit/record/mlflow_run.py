@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,10 +122,7 @@ class MLflowRun:
         records = json.loads(path.read_text(encoding="utf-8"))
         columns = list(records[0])
         content = {"columns": columns, "data": [[record[column] for column in columns] for record in records]}
-        folder, _, file = name.rpartition("/")
-        with tempfile.TemporaryDirectory() as temporary:
-            (Path(temporary) / file).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-            self.client.log_artifact(self._id, str(Path(temporary) / file), folder or None)
+        self.client.log_text(self._id, json.dumps(content, ensure_ascii=False), name)
         shown = json.loads(self.client.get_run(self._id).data.tags.get(TABLES, "[]"))
         if (entry := {"path": name, "type": "table"}) not in shown:
             self.client.set_tag(self._id, TABLES, json.dumps([*shown, entry]))
@@ -145,7 +141,7 @@ def find_or_make_experiment(client: Any, name: str, artifact_location: str | Non
     """Return the id of an experiment, which is made if there is none of this name.
 
     Raises:
-        Refused: there was one, and it has been deleted.
+        TrackerRefusal: there was one, and it has been deleted.
 
     """
     existing = client.get_experiment_by_name(name)

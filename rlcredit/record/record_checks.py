@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlcredit.config.json_shapes import Shape, find_shape_mismatch
+from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, shorten_repr
+from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
-
-TEXT_OR_NULL = (str, type(None))
 
 ENTRIES: dict[str, Shape] = {
     "metrics": {"step": int, "time": int, "metrics": {str: float}},
@@ -33,11 +32,10 @@ def refuse_invalid_record(folder: RunFolder) -> None:
     """
     for path in (folder.tracking, folder.record, folder.lock):
         _refuse_outside_path(path, folder.path, str(path))
-    for number, entry in enumerate(_read_record_lines(folder.record), start=1):
-        place = f"{folder.record}, line {number}"
+    for place, entry in _number_record_lines(folder.record):
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
-            raise ValueError(f"{place}: no line of a record has {_shorten_repr(entry)}. {REPAIR}")
+            raise ValueError(f"{place}: no line of a record has {shorten_repr(entry)}. {REPAIR}")
         if problem := find_shape_mismatch(entry, ENTRIES[kind]):
             raise ValueError(f"{place}: {problem}. {REPAIR}")
         for key in {"file", "table", "to"} & entry.keys():
@@ -49,17 +47,14 @@ def refuse_invalid_record(folder: RunFolder) -> None:
 REPAIR = "Deliver a folder as its run has left it."
 
 
-def _read_record_lines(path: Path) -> Iterator[Any]:
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return  # which a run that was killed has begun
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError):
-                raise ValueError(f"{path}, line {number}: not JSON. {REPAIR}") from None
+def _number_record_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the lines of a record, each with its place."""
+    number = 0
+    try:
+        for number, (entry, _) in enumerate(read_journal_entries(path), start=1):
+            yield f"{path}, line {number}", entry
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path}, line {number + 1}: not JSON. {REPAIR}") from None
 
 
 def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
@@ -68,7 +63,7 @@ def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
         return
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise ValueError(f"{place} is {_shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
+        raise ValueError(f"{place} is {shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
     whole = folder / path
     below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
     for each in (whole, *below):
@@ -96,8 +91,3 @@ def _refuse_invalid_table(path: Path) -> None:
     columns = list(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
     if columns is None or any(not isinstance(row, dict) or list(row) != columns for row in rows):
         raise ValueError(f"{path}: no table of rows with the same columns. {REPAIR}")
-
-
-def _shorten_repr(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]} .."

@@ -48,7 +48,9 @@ def read_json_records(path: Path) -> Located:
     with path.open("rb") as file:
         start = _strip_byte_order_mark(file.read(_START), path)
     if start.lstrip().startswith(b"["):
-        yield from _read_json_list(path)
+        for number, entry in enumerate(_read_whole_json(path), start=1):
+            where = f"{path}, entry {number}"
+            yield where, _require_mapping(entry, where)
         return
     try:
         yield from read_json_lines(path)
@@ -57,14 +59,12 @@ def read_json_records(path: Path) -> Located:
         raise
 
 
-def _read_json_list(path: Path) -> Located:
+def _read_whole_json(path: Path) -> Any:
     with path.open("rb") as file:
         content = _strip_byte_order_mark(file.read(LARGEST + 1), path)
     if len(content) > LARGEST:
         raise ValueError(f"{path}: longer than {LARGEST:,} bytes. Write one object per line, and call it .jsonl.")
-    for number, entry in enumerate(_parse_json(content, str(path)), start=1):
-        where = f"{path}, entry {number}"
-        yield where, _require_mapping(entry, where)
+    return _parse_json(content, str(path))
 
 
 def _split_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
@@ -85,10 +85,8 @@ def _strip_byte_order_mark(start: bytes, path: Path) -> bytes:
 
 def _refuse_one_object(path: Path) -> None:
     """Refuse a file that is one object over several lines."""
-    with path.open("rb") as file:
-        content = _strip_byte_order_mark(file.read(LARGEST), path)
     try:
-        whole = _parse_json(content, str(path))
+        whole = _read_whole_json(path)
     except ValueError:
         return
     if isinstance(whole, dict):
@@ -145,8 +143,7 @@ def read_csv_records(path: Path) -> Located:
 
     """
     with path.open("rb") as file:
-        if file.read(2) in WIDE:
-            raise ValueError(f"{path}: not UTF-8 (it is UTF-16). Save the file as UTF-8.")
+        _strip_byte_order_mark(file.read(2), path)
         file.seek(0)
         content = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         limit = csv.field_size_limit(LARGEST)

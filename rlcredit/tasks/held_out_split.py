@@ -65,8 +65,8 @@ def separate_alike_questions(
     return parts
 
 
-def hold_out_smallest_hashes(examples: Sequence[Example], share: float = 0.1) -> tuple[list[Example], list[Example]]:
-    """Hold out those with the smallest hash, ``share`` of them and at least one: for a set too small for chance.
+def hold_out_smallest_hashes(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """Hold out those with the smallest hash, a tenth of them and at least one: for a set too small for chance.
 
     Unlike :func:`is_held_out` it depends on the other questions, too.
 
@@ -74,7 +74,7 @@ def hold_out_smallest_hashes(examples: Sequence[Example], share: float = 0.1) ->
         Those for training, and those held out, each in the order given.
 
     """
-    number = max(1, round(share * len(examples)))
+    number = max(1, round(0.1 * len(examples)))
     chosen = set(sorted(range(len(examples)), key=lambda place: _hash_question(examples[place].text))[:number])
     parts: tuple[list[Example], list[Example]] = ([], [])
     for place, example in enumerate(examples):

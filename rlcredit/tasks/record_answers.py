@@ -68,8 +68,8 @@ class AnswerColumn:
             where: Place that the record is from, for messages.
 
         Raises:
-            UnansweredError: it has none.
-            UnsaidListError: it lists several, and ``meaning`` is None.
+            MissingAnswerError: it has none.
+            AmbiguousListError: it lists several, and ``meaning`` is None.
             ValueError: what is there can be no answer.
 
         Example:

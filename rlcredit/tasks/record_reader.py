@@ -37,8 +37,8 @@ class RecordReader:
             where: Place that the record is from, for messages.
 
         Raises:
-            UnansweredError: it has no answer.
-            UnsaidListError: it lists answers, and nobody has said what that means.
+            MissingAnswerError: it has no answer.
+            AmbiguousListError: it lists answers, and nobody has said what that means.
             ValueError: its question or answer is nothing that can be asked or judged.
 
         """

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,17 +37,19 @@ def _read_parquet_records(path: Path) -> Located:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    row = 0
     try:
         with path.open("rb") as file:
-            for batch in pq.ParquetFile(file).iter_batches(BATCH):
-                for record in batch.to_pylist():
-                    yield f"{path}, row {row}", record
-                    row += 1
+            yield from _number_rows(pq.ParquetFile(file).iter_batches(BATCH), str(path))
     except pa.ArrowException as error:
         raise ValueError(
             f"{shorten_name(path)} is no Parquet file that can be read ({_take_first_line(error)[:-1]})."
         ) from None
+
+
+def _number_rows(batches: Iterable[Any], place: str) -> Located:
+    """Yield the rows of tables or batches of Arrow as records."""
+    records = chain.from_iterable(batch.to_pylist() for batch in batches)
+    yield from ((f"{place}, row {row}", record) for row, record in enumerate(records))
 
 
 FORMS = {**FILES, ".parquet": _read_parquet_records}
@@ -124,11 +126,7 @@ class RecordSource(NamedTuple):
         called = self.path if name is None else f"{self.path}, {name}"
         dataset = _load_split(self, name)
         split = getattr(dataset, "split", None) or self.split
-        row = 0
-        for batch in dataset.with_format("arrow").iter(batch_size=BATCH):
-            for record in batch.to_pylist():
-                yield f"{called}, split {split}, row {row}", record
-                row += 1
+        yield from _number_rows(dataset.with_format("arrow").iter(batch_size=BATCH), f"{called}, split {split}")
 
 
 def _interleave_records(parts: Sequence[Located]) -> Located:

@@ -29,7 +29,7 @@ def require_verdicts(verdicts: Sequence[Verdict], size: int, task: object) -> Se
         task: Task whose class is named in the error.
 
     Raises:
-        Ended: one is a bool or a number, any of which would count as wrong, or they are not B.
+        RunStopped: one is a bool or a number, any of which would count as wrong, or they are not B.
 
     """
     name = type(task).__name__

@@ -1,7 +1,7 @@
 import pytest
+from csv_rows import write_csv_rows
 
 from docs.studies.operators_and_the_gap import tabulate_headroom
-from tests.scripts.csv_files import write
 
 STEPS = (0, 20, 100)
 BASELINE = [(0.2, 0.4, 0.5), (0.2, 0.3, 0.4), (0.2, 0.4, 0.6)]
@@ -14,7 +14,7 @@ def campaign(tmp_path):
     def made(name, baseline=BASELINE, **leads):
         folder = tmp_path / name
         folder.mkdir()
-        write(folder / "comparisons.csv", [{"baseline": "grpo", "condition": each} for each in leads])
+        write_csv_rows(folder / "comparisons.csv", [{"baseline": "grpo", "condition": each} for each in leads])
         runs = {"grpo": baseline} | {
             each: [(row[0], row[1] + more, row[2] + more) for row, more in zip(baseline, lead, strict=True)]
             for each, lead in leads.items()
@@ -25,7 +25,7 @@ def campaign(tmp_path):
             for seed, row in enumerate(found)
             for step, value in zip(STEPS, row, strict=True)
         ]
-        write(folder / "runs.csv", rows[::-1])
+        write_csv_rows(folder / "runs.csv", rows[::-1])
         return folder
 
     return made

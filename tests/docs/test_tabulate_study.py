@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from csv_rows import write_csv_rows
 
 from docs import tabulate_study
 from rlcredit.campaign.metric_definition import MetricDefinition
-from tests.scripts.csv_files import write
 
 FOUND = {
     "pairs": "8",
@@ -30,9 +30,9 @@ def tables(tmp_path):
     def printed(*comparisons, paper=None):
         folder = tmp_path / "study"
         folder.mkdir()
-        write(folder / "comparisons.csv", comparisons)
+        write_csv_rows(folder / "comparisons.csv", comparisons)
         names = ["grpo", *(each["condition"] for each in comparisons)]
-        write(folder / "conditions.csv", [{"condition": name, "pass_at_1": "0.9525"} for name in names])
+        write_csv_rows(folder / "conditions.csv", [{"condition": name, "pass_at_1": "0.9525"} for name in names])
         return "\n".join(tabulate_study.render_study_tables(folder, paper or {}))
 
     return printed

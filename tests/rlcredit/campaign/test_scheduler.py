@@ -66,7 +66,7 @@ def scheduler(tmp_path, monkeypatch):
 
 def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, capsys):
     scheduler.launcher = LocalLauncher(2 * [{"OMP_NUM_THREADS": "1"}])
-    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines())
     known = {name: (spec["state"], spec["attempts"]) for name, spec in scheduler.ledger.content["cells"].items()}
     assert known == {
         "good/seed0": ("finished", 1),
@@ -88,7 +88,7 @@ def test_a_crash_never_stops_the_others_and_is_tried_twice(scheduler, tmp_path, 
 
 
 def test_a_run_that_lost_a_setting_is_marked(scheduler, tmp_path):
-    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+    scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines())
     assert scheduler.ledger.run_entry(RunSpec("good", 1, tmp_path))["differences"] == [
         "lr: declared 0.1, executed nothing"
     ]
@@ -103,7 +103,7 @@ def test_what_is_interrupted_leaves_no_process(scheduler, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), Interrupting(list))
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), Interrupting())
     assert scheduler.ledger.run_entry(RunSpec("good", 0, tmp_path))["state"] == "running"
 
 
@@ -169,7 +169,7 @@ def test_no_run_begins_with_code_that_has_changed(scheduler, tmp_path, monkeypat
     )
     (tmp_path / "own_marker.py").write_text("MARK = -1\n")
     with pytest.raises(ValueError, match=r"code\.own_marker: was '\w+', is now '\w+'"):
-        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines())
     assert scheduler.ledger.content["cells"] == {}
 
 
@@ -177,7 +177,7 @@ def test_runs_that_go_on_are_waited_for_when_code_has_changed(scheduler, tmp_pat
     refusals = iter([None, None])
     monkeypatch.setattr(type(scheduler), "_find_edited_code", lambda _: next(refusals, ValueError("edited")))
     with pytest.raises(ValueError, match="edited"):
-        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines(list))
+        scheduler.run_missing(list_run_specs(scheduler.declaration, tmp_path), RunEventLines())
     states = [cell["state"] for cell in scheduler.ledger.content["cells"].values()]
     assert states[0] == "finished"
     assert "running" not in states

@@ -81,9 +81,7 @@ def scheduler(tmp_path, monkeypatch):
 
 
 def through(scheduler, view=None):
-    scheduler.run_missing(
-        list_run_specs(scheduler.declaration, scheduler.ledger.path.parent), view or RunEventLines(list)
-    )
+    scheduler.run_missing(list_run_specs(scheduler.declaration, scheduler.ledger.path.parent), view or RunEventLines())
     return scheduler.ledger.content["cells"]
 
 
@@ -99,7 +97,6 @@ class Once(RunEventLines):
     """Do something once, as soon as both runs of a condition have begun."""
 
     def __init__(self, folder, act) -> None:
-        super().__init__(list)
         self.folder, self.act, self.done = Path(folder), act, False
 
     def redraw(self) -> None:
