@@ -85,6 +85,11 @@ def copy_rollout_fields(rollout: Rollout) -> dict[str, object]:
     return {field.name: copy.deepcopy(getattr(rollout, field.name)) for field in fields(rollout)}
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return one worker more than cores for ``-n auto``: a third of the time, a test waits for another process."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """Look through nothing that is imported when garbage is collected; libraries ask for that often."""
     gc.freeze()

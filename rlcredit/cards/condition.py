@@ -1,5 +1,7 @@
 """Conditions that a card tests: condition files, or operators in a default stack, with the code that they name."""
 
+import copy
+import functools
 import importlib
 import inspect
 import shutil
@@ -156,8 +158,7 @@ def _find_usual_writer(name: str) -> type[OperatorContract]:
 def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
     """Return the shipped condition with the fewest callbacks among those that list an operator."""
     conditions = []
-    for file in sorted((find_configs_folder() / "conditions").glob("*/*.yaml")):
-        content = strict_yaml.read_yaml(file)
+    for file, content in _read_shipped_conditions().items():
         entries = content.get("trainer", {}).get("callbacks") or []
         names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
         if cls.__name__ in names:
@@ -165,7 +166,14 @@ def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
     if not conditions:
         raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
-    return {**content, "condition": cls.__name__}
+    return {**copy.deepcopy(content), "condition": cls.__name__}
+
+
+@functools.cache
+def _read_shipped_conditions() -> dict[Path, dict[str, Any]]:
+    """Return the content of every shipped condition, by file."""
+    files = sorted((find_configs_folder() / "conditions").glob("*/*.yaml"))
+    return {file: strict_yaml.read_yaml(file) for file in files}
 
 
 def resolve_card_condition(named: str) -> CardCondition:

@@ -29,6 +29,9 @@ EMBEDDINGS = ("lm_head", "model.embed_tokens")
 READING, WRITING = 20.0, 5.0
 """Seconds of processor time that reading a tokenizer and writing a prompt may take; most take less than one."""
 
+ASKING = 20.0
+"""Seconds that the hub has to say whether it has a model."""
+
 
 class LoRATargetError(ValueError):
     """LoRA targets that name something which cannot have an adapter.
@@ -59,6 +62,7 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
 
     refuse_unreadable_weights(policy)
     with _explain_load_errors(policy):
+        _ask_hub_once(policy.location)
         described, _ = PreTrainedConfig.get_config_dict(policy.location)
     refuse_unknown_model_type(policy, described)
     with _explain_load_errors(policy):
@@ -93,6 +97,14 @@ def refuse_unloadable_policy(policy: Policy, adapter: Path | None = None) -> Non
         add_lora_adapter(model, policy.lora)
     except ValueError as error:  # PEFT knows of models some of whose layers are no layers to their own code
         raise ValueError(f"model.policy.lora.targets: {' '.join(str(error).split())}") from None
+
+
+def _ask_hub_once(location: str) -> None:
+    """Ask the hub for a model that is neither a folder nor in its cache; transformers would try for half a minute."""
+    from huggingface_hub import HfApi, try_to_load_from_cache  # noqa: PLC0415
+
+    if not Path(location).is_dir() and not isinstance(try_to_load_from_cache(location, "config.json"), str):
+        HfApi().model_info(location, timeout=ASKING)
 
 
 @contextlib.contextmanager

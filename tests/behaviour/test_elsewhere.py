@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.small_runs import finish_small_run, read_recorded_steps
 
 
+@pytest.mark.slow
 def test_checkpoints_may_lie_elsewhere_and_the_run_goes_on_from_there(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--checkpoint.dirpath=kept")
     assert status == 0, err

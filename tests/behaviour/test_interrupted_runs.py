@@ -34,7 +34,10 @@ def statuses(cwd):
     return [each.info.status for each in client.search_runs(experiments)]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
+OTHER_SIGNALS = [pytest.param(name, marks=pytest.mark.slow) for name in ("SIGINT", "SIGUSR1", "SIGHUP")]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", *OTHER_SIGNALS])
 def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_database, name):
     process = start_small_run(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
     after_step(process, tmp_path, 3)
@@ -59,6 +62,7 @@ def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_d
         assert statuses(tmp_path) == ["FINISHED"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=4", fault="question:SIGTERM:2")
     assert status == 143, err
@@ -70,6 +74,7 @@ def test_an_evaluation_that_a_signal_cut_short_is_made_up_for(tmp_path, mlflow_d
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, mlflow_database):
     assert finish_small_run(tmp_path, "--trainer.max_steps=2", fault="question:SIGTERM:2")[0] == 143
     last = tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "last.ckpt"
@@ -80,6 +85,7 @@ def test_the_last_evaluation_is_made_up_for_and_then_no_longer_owed(tmp_path, ml
     assert (tmp_path / "runs" / "grpo-seed0" / "held_out" / "step_000002.json").exists()
 
 
+@pytest.mark.slow
 def test_signals_while_a_run_ends_leave_the_newest_checkpoint_last_and_the_record_closed(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, "--trainer.max_steps=2", fault="checkpoint_named:SIGTERM:1")
     assert status == 143, err

@@ -124,6 +124,7 @@ def test_a_server_that_accepts_and_never_answers_holds_nobody_up(tmp_path):
     assert time.monotonic() - began < 120
 
 
+@pytest.mark.slow
 def test_a_locked_database_holds_nobody_up(tmp_path, mlflow_database):
     lock = sqlite3.connect(mlflow_database, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
@@ -143,6 +144,7 @@ def test_nothing_to_deliver_is_an_error(tmp_path):
     assert err == "error: there is no run with a record for MLflow in ..\n"
 
 
+@pytest.mark.slow
 def test_an_mlflow_without_room_costs_no_step(tmp_path, mlflow_database):
     status, _, err = finish_small_run(tmp_path, *STEPS, fault="upload:full:1")
     assert status == 0, err
@@ -184,6 +186,7 @@ def test_two_runs_do_not_write_in_one_folder(tmp_path, mlflow_database):
     assert wait_for_small_run(first)[0] == 143
 
 
+@pytest.mark.slow
 def test_a_run_that_replaces_another_keeps_it_aside_until_it_has_a_checkpoint(tmp_path, mlflow_database):
     assert finish_small_run(tmp_path, *STEPS)[0] == 0
     status, out, err = finish_small_run(tmp_path, "--trainer.max_steps=2", "--replace", fault="decode:kill:2")

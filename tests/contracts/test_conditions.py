@@ -21,10 +21,9 @@ from rlcredit.credit.stack import explain_idle_operators
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy import Policy
 from rlcredit.training.dynamic_sampling import DynamicSampling
+from tests.shipped_conditions import CASES, CONDITIONS, FOLDER
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "configs" / "conditions"
-CONDITIONS = sorted(FOLDER.rglob("*.yaml"))
 OPERATORS = find_operator_classes()  # imports them, so that a condition may name each
 
 
@@ -57,7 +56,7 @@ def fresh_policy():
     return fresh
 
 
-@pytest.mark.parametrize("path", CONDITIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CASES)
 def test_every_condition_trains(path, fit, fresh_policy, task):
     described = condition(path)
     stack = described.trainer.callbacks

@@ -43,6 +43,7 @@ def test_its_page_names_the_shares_of_its_traces(name, shares):
     assert {f"{100 * share:.0f} %" for share in shares} <= set(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_policy_names())
 def test_it_solves_its_task_sometimes_and_is_never_cut_off(name):
     resolution = resolve_condition([f"--config={file}" for file in resolve_card_policy(name).files])

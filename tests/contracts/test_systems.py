@@ -57,8 +57,15 @@ class Noted(CreditOperator, reads="advantages process"):
         return {}
 
 
-@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [
+        ("float32", "32-true"),
+        ("bfloat16", "bf16-mixed"),
+        pytest.param("float32", "bf16-mixed", marks=pytest.mark.slow),
+        pytest.param("bfloat16", "32-true", marks=pytest.mark.slow),
+    ],
+)
 def test_while_policy_and_reference_are_one_erpo_is_its_gate(fit, dtype, precision):
     """The first rollout comes from a fresh adapter: the decoder's rounding must not be taken for training."""
     above, below = Noted(), Noted()

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from fuzz_completions import GoldQuestions, count_judging_outcomes, make_fuzzed_tasks
 
 from rlcredit.tasks import Example
@@ -10,6 +11,7 @@ from rlcredit.verification.verifiers import Verdict
 NAMES = ("chain_sum", "countdown", "n_queens")
 
 
+@pytest.mark.slow
 def test_no_completion_raises_or_acts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tried = 0

@@ -51,6 +51,7 @@ def test_a_fork_has_its_own_log_directory_and_status(tmp_path, monkeypatch):
     assert read_start_time(pid_of(tmp_path / "run")) is None
 
 
+@pytest.mark.slow
 def test_a_fork_is_what_a_process_of_its_own_would_be(tmp_path):
     alone, forked = tmp_path / "alone", tmp_path / "forked"
     runs = [

@@ -155,13 +155,12 @@ def test_a_condition_that_is_called_as_a_folder_is_refused(tmp_path):
         resolve_card_condition(str(tmp_path / "mine.yaml"))
 
 
-def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(tmp_path):
-    names = list_shipped_operators()
-    assert len(names) >= 30
-    for name in names:
-        file = resolve_card_condition(name).write_files(tmp_path / name)
-        check_stack(
-            find_trainer_stack(
-                resolve_condition([f"--config={found}" for found in ("configs/tiny.yaml", file)]).trainer
-            )
-        )
+def test_there_are_operators_to_judge():
+    assert len(list_shipped_operators()) >= 30
+
+
+@pytest.mark.parametrize("name", list_shipped_operators())
+def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(name, tmp_path):
+    file = resolve_card_condition(name).write_files(tmp_path)
+    resolved = resolve_condition(["--config=configs/tiny.yaml", f"--config={file}"])
+    check_stack(find_trainer_stack(resolved.trainer))

@@ -18,6 +18,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.config.strict_yaml import read_yaml
 from rlcredit.preflight import memory
 from tests.forks import CommandFork
+from tests.shipped_conditions import CASES
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
@@ -40,7 +41,7 @@ def explained(capsys, *configs):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("condition", sorted((CONFIGS / "conditions").rglob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("condition", CASES)
 def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, tmp_path):
     text = explained(capsys, TINY, condition)
     assert f"condition  {condition.stem}\n" in text
@@ -312,6 +313,7 @@ def run(*arguments, **environment):
 
 
 @pytest.mark.usefixtures("mlflow_database")
+@pytest.mark.slow
 def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     """Four steps are an epoch: one kill is continued inside an epoch, the other from its last batch."""
     from mlflow import MlflowClient
@@ -444,6 +446,7 @@ trainer:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_learn_and_measure_what_one_does():
     Path("measured.yaml").write_text(MEASURED)
     args = ["--config=measured.yaml", "--trainer.max_steps=3", "--data.init_args.prompts_per_step=4"]

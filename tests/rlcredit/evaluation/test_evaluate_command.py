@@ -210,6 +210,7 @@ def interrupted(here, number, batches):
     return process.returncode, err
 
 
+@pytest.mark.slow
 def test_stopped_and_killed_it_goes_on_to_the_same_bits(here, tasks, adapter):
     whole = started(here, "whole")
     assert interrupted(here, signal.SIGKILL, 3)[0] == -signal.SIGKILL

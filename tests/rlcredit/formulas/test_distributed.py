@@ -1,5 +1,6 @@
 """Two processes that hold half a batch each find what one finds that holds the whole."""
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -102,6 +103,7 @@ def work(rank: int, store: str, out: str) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 def test_statistics_of_the_batch_are_those_of_all_processes(tmp_path):
     mp.spawn(work, args=(str(tmp_path / "store"), str(tmp_path)), nprocs=2)
     parts, refills, counts = zip(*(torch.load(tmp_path / f"{rank}.pt") for rank in (0, 1)))

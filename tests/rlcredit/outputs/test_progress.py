@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 MAIN_JOB = re.search(r"rlcredit (fit --config configs/tiny\.yaml)$", (ROOT / "README.md").read_text(), re.MULTILINE)
 SMALL = [
@@ -33,6 +35,7 @@ def seen_on_a_terminal(arguments, cwd):
     return process.wait(), shown.decode(errors="replace")
 
 
+@pytest.mark.slow
 def test_the_main_job_of_the_readme_trains_in_a_terminal_and_counts_steps(tmp_path):
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     status, shown = seen_on_a_terminal([*MAIN_JOB[1].split(), *SMALL, "--trainer.max_steps=4"], tmp_path)

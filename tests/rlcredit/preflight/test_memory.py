@@ -142,6 +142,7 @@ def test_explain_names_the_layers_that_can_get_an_adapter(capsys):
     assert "model.policy.lora.targets: no linear layer is called 'query'. There are down_proj, gate_proj, k_p" in error
 
 
+@pytest.mark.slow
 def test_explain_does_not_import_the_models():
     code = (
         "import sys; from rlcredit.cli.application import run_lightning_command; run_lightning_command(); "

@@ -124,6 +124,7 @@ def test_what_is_shipped_or_may_be_on_the_hub_is_not_absent(path):
     assert explain_missing_folder(Policy(path)) is None
 
 
+@pytest.mark.slow
 def test_the_command_that_saves_pickled_weights_as_safetensors_does_so(tmp_path):
     folder = tmp_path / "odd"
     shutil.copytree(EMBEDDED, folder)

@@ -10,7 +10,10 @@ from rlcredit.tasks import ReasoningGym
 TABLE = Path(__file__).parents[3] / "docs" / "results" / "reasoning_gym.csv"
 
 
-@pytest.mark.parametrize("name", ["leg_counting", "number_sorting", "coin_flip", "time_intervals", "base_conversion"])
+OTHERS = ("number_sorting", "coin_flip", "time_intervals", "base_conversion")
+
+
+@pytest.mark.parametrize("name", ["leg_counting", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)])
 def test_the_embedded_policy_takes_two_steps_with_a_data_set(fit, name):
     task = ReasoningGym(name, train_size=8, validation_size=2, prompts_per_step=2)
     history = fit(steps=2, completions=2, max_tokens=8, task=task).history

@@ -14,7 +14,10 @@ from tests.rlcredit.verification.hostile import CODE, HOSTILE
 SIZES = {"train_size": 2, "validation_size": 1, "prompts_per_step": 1}
 
 
-@pytest.fixture(scope="module", params=EVALUATING)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name == "countdown" else pytest.mark.slow) for name in EVALUATING],
+)
 def evaluating(request):
     """Every task whose scorer evaluates answers, with the processes of its jury until the next one comes."""
     task = ReasoningGym(request.param, train_size=20, validation_size=1, prompts_per_step=1)
@@ -60,7 +63,7 @@ def test_hostile_answers_to_mathematics_are_wrong(hostile):
 
 
 @pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")
-@pytest.mark.parametrize("name", ["countdown", "string_insertion"])
+@pytest.mark.parametrize("name", ["countdown", pytest.param("string_insertion", marks=pytest.mark.slow)])
 def test_behind_the_grammar_the_same_code_runs_and_can_do_nothing(hostile, name):
     # It can still change the scorer in its own process, so the grammar is what keeps verdicts honest.
     task = ReasoningGym(name, **SIZES, verify_budget=2.0)
@@ -85,6 +88,7 @@ def test_an_answer_that_the_scorer_stumbles_over_is_wrong():
     assert score("2 × three", {"question": "", "answer": "two", "metadata": {}}) is None
 
 
+@pytest.mark.slow
 def test_a_batch_of_hostile_answers_cannot_stop_training():
     # Each of them within the grammar, and each too long for the computer algebra system.
     task = ReasoningGym("intermediate_integration", **SIZES, verify_budget=2.0)

@@ -277,6 +277,7 @@ def test_stalling_pays_nobody_and_costs_nobody_else():
     assert verdicts == [RIGHT if each == "x+7" else WRONG for each in answers]
 
 
+@pytest.mark.slow
 def test_a_reference_that_takes_too_long_itself_is_told_once_and_not_judged(capsys):
     for _ in range(2):
         assert MathVerifier(timeout=0.5).judge_one(r"\boxed{x+1}", STALLING[0]) is UNJUDGED

@@ -70,6 +70,7 @@ def test_a_stopped_worker_that_reads_nothing_does_not_block_the_trainer(jury):
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.slow
 def test_a_batch_of_nothing_but_slow_requests_ends_and_all_are_wrong():
     jury = WorkerPool(deeds, timeout=5.0, budget=1.0)
     started = time.monotonic()

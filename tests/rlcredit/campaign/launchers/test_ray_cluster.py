@@ -42,6 +42,7 @@ def test_ray_is_missed_only_when_it_is_asked_for(tmp_path):
     assert err == "error: --launcher ray needs Ray. Install it: pip install 'rlcredit[cluster]'.\n"
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_not_waited_for(refused, monkeypatch):
     from rlcredit.campaign.launchers import ray_cluster
 
