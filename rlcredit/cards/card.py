@@ -22,7 +22,6 @@ from rlcredit.cards.true_credit import measure_credit_agreement
 from rlcredit.config.json_shapes import Shape, read_stored_json
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.config.values import validate_folder_name
-from rlcredit.credit.catalogue import load_operator
 from rlcredit.oracle import TrueCredit
 
 SECTIONS = {
@@ -132,12 +131,6 @@ class Card:
             "sections": {name: [one.to_json() for one in found] for name, found in self.sections.items()},
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
-
-    @property
-    def has_own_heatmap(self) -> bool:
-        """Whether the heat-map is a page made by rlcredit; in a page from elsewhere no script may run."""
-        before, _, after = load_operator("CreditHeatmap").TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
-        return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
 
     @classmethod
     def read_all(cls, folder: Path) -> list["Card"]:
