@@ -60,7 +60,7 @@ class Table:
             | all | |
 
         """
-        head, *rows = map(format_markdown_row, (self.columns, *self.rows))
+        head, *rows = map(_format_markdown_row, (self.columns, *self.rows))
         return "\n".join([head, "|---" * len(self.columns) + "|", *rows])
 
     def to_text(self) -> str:
@@ -85,7 +85,6 @@ class Table:
         return "\n".join("   ".join(cells).rstrip() for cells in aligned)
 
 
-def format_markdown_row(cells: Sequence[str]) -> str:
-    """Return one row of a Markdown table, for tables that are printed row by row."""
+def _format_markdown_row(cells: Sequence[str]) -> str:
     escaped = (cell.replace("|", "\\|") for cell in cells)
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in escaped)
