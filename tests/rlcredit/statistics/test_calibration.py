@@ -10,14 +10,13 @@ from scipy import stats
 from scipy.special import expit
 
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
-from rlcredit.statistics.conclusion import state_conclusion
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import hedges_g, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
-from tests.rlcredit.statistics.simulated_runs import arm, expected, pairs
+from tests.rlcredit.statistics.simulated_runs import arm, conclude_one, expected, pairs
 
 STUDIES, SEEDS = 5000, 8
 
@@ -91,7 +90,7 @@ def test_equivalence_of_skewed_runs_at_a_wide_margin_is_claimed_somewhat_too_oft
 
 @pytest.mark.parametrize("mean", [0.0, 0.01])
 def test_verdicts_err_one_time_in_twenty_at_most(random, mean):
-    said = [state_conclusion(row, margin=0.01) for row in random.normal(mean, 0.008, (1500, SEEDS))]
+    said = [conclude_one(row, margin=0.01) for row in random.normal(mean, 0.008, (1500, SEEDS))]
     wrong = {0.0: ("better", "worse"), 0.01: ("worse", "equivalent within 1 pp")}[mean]
     assert np.mean([word in wrong for word in said]) <= 0.05 + 3 * 0.0056
 
