@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rlcredit.cards.card import ITSELF, NONE
 from rlcredit.cards.ranking import GAIN, Row
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.intervals import Interval, jackknife_interval
-from rlcredit.statistics.spearman_correlation import spearman_correlation
 
 PROBES = {
     "moved": "credit moved",
@@ -130,3 +130,26 @@ def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
     organisms = dict.fromkeys(organism for _, organism in cells)
     chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
     return float(np.mean([spearman_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))
+
+
+def spearman_correlation(left: ArrayLike, right: ArrayLike) -> float:
+    """Return the correlation of the ranks of two quantities, equal values sharing the mean of their ranks.
+
+    Args:
+        left: Values of one quantity, shape ``(n,)``, at least two of them different.
+        right: Values of the other quantity, shape ``(n,)``, at least two of them different.
+
+    Returns:
+        From -1 to 1; NaN if one of them is constant.
+
+    Example:
+        >>> spearman_correlation([1, 2, 3, 4], [10, 100, 90, 1000])
+        0.8
+
+    """
+    from scipy.stats import rankdata  # noqa: PLC0415  (it takes half a second)
+
+    ranks = [rankdata(side) for side in (left, right)]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return float("nan")
+    return round(float(np.corrcoef(*ranks)[0, 1]), 12)

@@ -119,7 +119,7 @@ def test_with_so_many_seeds_no_difference_is_undecided(mean, deviation):
 @pytest.mark.parametrize("ratio", [1.0, 3.0])
 def test_so_many_seeds_have_a_power_of_about_ninety_five_percent_either_way(ratio):
     seeds = seeds_to_decide(ratio, margin=1.0)
-    assert t_test_power(1 / ratio, seeds, arms=1) == pytest.approx(0.95, abs=0.035)
+    assert t_test_power(1 / ratio, seeds, conditions=1) == pytest.approx(0.95, abs=0.035)
     rows = np.random.default_rng(0).normal(0, ratio, (2000, seeds))
     shown = [equivalence_test(paired_t_test(row), margin=1.0).p <= 0.05 for row in rows]
     assert np.mean(shown) == pytest.approx(0.95, abs=0.035)
