@@ -150,8 +150,8 @@ def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], set
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}
         for card in cards:
-            for section, found in card.sections.items():
-                for one in found:
+            for section, findings in card.sections.items():
+                for one in findings:
                     numbers = {"": one.estimate, "_low": one.low, "_high": one.high, "_baseline": one.baseline}
                     name = f"{card.organism}/{section}/{one.name}"
                     metrics |= {f"{name}{end}": number for end, number in numbers.items() if math.isfinite(number)}
