@@ -14,7 +14,8 @@ import csv_rows
 
 from docs.studies.published_tables.tabulate_published import Arm, read_published_runs
 from rlcredit.campaign.metric_definition import list_metric_differences
-from rlcredit.report.report_tables import format_difference_interval, format_p_value, format_signed_points
+from rlcredit.pages.number_formats import format_difference_interval, format_p_value, format_signed_points
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.t_test import welch_t_test
 
@@ -84,7 +85,7 @@ def render_family_table(
     paper_arms = [PAPER.get((name, comparison["condition"]), []) for comparison in comparisons]
     heads = (*HEADS, "the paper") if any(paper_arms) else HEADS
     yield f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})\n"
-    yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
+    rows = []
     for comparison, arms_of_paper in zip(comparisons, paper_arms, strict=True):
         measured_cells = (
             comparison["condition"],
@@ -92,8 +93,8 @@ def render_family_table(
             *render_contrast_cells(comparison),
         )
         paper_cell = "; ".join(format_published_difference(*names, paper) for names in arms_of_paper)
-        yield f"| {' | '.join((*measured_cells, paper_cell)[: len(heads)])} |"
-    yield ""
+        rows.append((*measured_cells, paper_cell)[: len(heads)])
+    yield Table(heads, rows).to_markdown() + "\n"
 
 
 def render_study_tables(folder: Path, paper: Published) -> Iterator[str]:

@@ -35,6 +35,7 @@ from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator
+from rlcredit.pages.tables import Table
 
 HOOKS = ("assign", "on_before_backward", "on_train_batch_end")
 STACKS = {"maxrl": [MaxRL()], "hicra": [GRPO(), StrategicGrams(), HICRA()], "gtpo": [GRPO(), GTPO()]}
@@ -89,7 +90,7 @@ class ProbeTimer(Callback):
         self.seconds, self.backwards = 0.0, 0
 
 
-def measure_probe_row(probe: CreditOperator, steps: int) -> str:
+def measure_probe_row(probe: CreditOperator, steps: int) -> tuple[str, ...]:
     """Measure one probe; the first two steps warm up."""
     name, watch = type(probe).__name__, ProbeTimer(probe)
     stack = [GRPO(), StrategicGrams(), ProcessSignal(beta=1.0), HICRA(), probe, GTPO(), watch]
@@ -100,7 +101,8 @@ def measure_probe_row(probe: CreditOperator, steps: int) -> str:
     seconds, backwards = (statistics.median(column) for column in zip(*watch.steps[2:], strict=True))
     decoded = getattr(probe, "last", {}).get("decoded_tokens")
     tokens = f"{decoded:,.0f}" if decoded else "none"
-    return f"| `{name}` | {seconds:.3f} | {seconds / (step_seconds - seconds):.0%} | {backwards:.0f} | {tokens} |"
+    share = f"{seconds / (step_seconds - seconds):.0%}"
+    return f"`{name}`", f"{seconds:.3f}", share, f"{backwards:.0f}", tokens
 
 
 def main() -> None:
@@ -111,10 +113,9 @@ def main() -> None:
     args = parser.parse_args()
     silence_libraries()
     torch.set_num_threads(args.threads)
-    print("| probe | s per measurement | of a step without it | extra backwards | tokens decoded |")
-    print("|---|---|---|---|---|")
-    for make_probe in PROBES:
-        print(measure_probe_row(make_probe(), args.steps), flush=True)
+    rows = [measure_probe_row(make_probe(), args.steps) for make_probe in PROBES]
+    columns = ("probe", "s per measurement", "of a step without it", "extra backwards", "tokens decoded")
+    print(Table(columns, rows).to_markdown())
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import PHRASES
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.formulas.spans import Span, phrase_spans
+from rlcredit.pages.tables import Table
 
 Planner = Callable[[Sequence[str]], list[list[Span]]]
 """Finds the stretches of every text that plan."""
@@ -68,17 +69,17 @@ def main() -> None:
         planners["mined"] = make_phrase_planner(json.loads(args.grams.read_text("utf-8"))["grams"])
     rows = [row for name, finds in planners.items() for row in count_planning_answers(name, finds, answers)]
     csv_rows.write_csv_rows(args.out, rows)
-    print("\n".join(render_plan_table(rows)))
+    print(render_plan_table(rows))
 
 
-def render_plan_table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
-    """Yield a table in Markdown: completions in which a planner marks something, by whether they are right."""
-    yield "| planner | all | right | not right | of the text |"
-    yield "|---|---|---|---|---|"
+def render_plan_table(rows: Sequence[dict[str, str]]) -> str:
+    """Return a table in Markdown: completions in which a planner marks something, by whether they are right."""
+    lines = []
     for start in range(0, len(rows), 3):
         every, *_ = kinds = rows[start : start + 3]
         cells = [f"{int(each['with_a_plan']):,} of {int(each['completions']):,}" for each in kinds]
-        yield f"| {every['planner']} | {' | '.join(cells)} | {float(every['share_of_text']):.1%} |"
+        lines.append([every["planner"], *cells, f"{float(every['share_of_text']):.1%}"])
+    return Table(["planner", "all", "right", "not right", "of the text"], lines).to_markdown()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Every level is asked twice: with one sentence that says what is wanted, and with
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ import reasoning_gym
 import yaml
 
 from rlcredit.evaluation.evaluate_command import run_evaluate_command as evaluate
+from rlcredit.pages.number_formats import format_with_interval
+from rlcredit.pages.tables import Table
 from rlcredit.tasks.held_out_split import is_held_out
 
 WANTED = "{question}\nAnswer shortly and end with: The answer is"
@@ -77,7 +78,7 @@ def main() -> None:
     found = json.loads((args.folder / "answers" / "results.json").read_text("utf-8"))["results"]
     rows = [make_level_row(*asked[name], found[name]) for name in asked]
     csv_rows.write_csv_rows(args.out, rows)
-    print("\n".join(render_level_table(rows)))
+    print(render_level_table(rows))
 
 
 def make_level_task(name: str, config: dict[str, Any], way: str, questions: int) -> dict[str, Any]:
@@ -113,20 +114,21 @@ def make_level_row(level: str, way: str, found: dict[str, Any]) -> dict[str, str
     return {"level": level, "asked": way, **{name: f"{value:.4f}" for name, value in {**numbers, **shares}.items()}}
 
 
-def render_level_table(rows: list[dict[str, str]]) -> Iterator[str]:
-    """Yield a table in Markdown: pass@1 of every level, asked both ways, and how often no answer is stated."""
-    yield "| level | told | without an answer | shown | without an answer |"
-    yield "|---|---|---|---|---|"
+def render_level_table(rows: list[dict[str, str]]) -> str:
+    """Return a table in Markdown: pass@1 of every level, asked both ways, and how often no answer is stated."""
     by_level: dict[str, dict[str, dict[str, str]]] = {}
     for each in rows:
         by_level.setdefault(each["level"], {})[each["asked"]] = each
-    for level, ways in by_level.items():
-        yield f"| {level} | {' | '.join(_render_level_cell(ways[way]) for way in ('told', 'shown'))} |"
+    lines = [
+        [level, *_format_level_cells(ways["told"]), *_format_level_cells(ways["shown"])]
+        for level, ways in by_level.items()
+    ]
+    return Table(["level", "told", "without an answer", "shown", "without an answer"], lines).to_markdown()
 
 
-def _render_level_cell(found: dict[str, str]) -> str:
+def _format_level_cells(found: dict[str, str]) -> tuple[str, str]:
     passed, low, high, silent = (float(found[name]) for name in ("pass_at_1", "low", "high", "no_answer"))
-    return f"{passed:.2f} ({low:.2f} to {high:.2f}) | {silent:.0%}"
+    return format_with_interval(passed, low, high, ".2f"), f"{silent:.0%}"
 
 
 if __name__ == "__main__":

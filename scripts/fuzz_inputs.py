@@ -23,6 +23,8 @@ from pathlib import Path
 
 import fuzz_kinds as kinds
 
+from rlcredit.pages.tables import Table
+
 SECONDS = 10
 OUTCOMES = ("refused", "legal", "traceback", "timeout", "left behind")
 
@@ -103,11 +105,11 @@ def fuzz_all_inputs(count: int, seed: int, only: str | None = None) -> tuple[dic
 
 def render_fuzz_table(counts: dict[str, Counter[str]]) -> str:
     """Write the counts in Markdown."""
-    rows = ["| input | tried | " + " | ".join(OUTCOMES) + " |", "|---|" + "---|" * (len(OUTCOMES) + 1)]
-    for name, outcomes in [*counts.items(), ("all", sum(counts.values(), Counter()))]:
-        cells = [f"{outcomes.total():,}", *(f"{outcomes[outcome]:,}" for outcome in OUTCOMES)]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+    rows = [
+        [name, f"{outcomes.total():,}", *(f"{outcomes[outcome]:,}" for outcome in OUTCOMES)]
+        for name, outcomes in [*counts.items(), ("all", sum(counts.values(), Counter()))]
+    ]
+    return Table(["input", "tried", *OUTCOMES], rows).to_markdown()
 
 
 def main() -> int:

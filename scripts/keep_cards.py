@@ -16,7 +16,7 @@ import csv_rows
 from rlcredit.cards import leaderboard
 from rlcredit.cards.card import USUAL, Card
 from rlcredit.cards.card_policies import list_policy_names
-from rlcredit.cards.predictors import correlate_predictors, render_predictor_table
+from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, Row, keep_latest_rows, summarise_card, summarise_leaderboard
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leaderboard.png"
@@ -43,8 +43,8 @@ def main() -> None:
     rows = merge_leaderboard_rows(csv_rows.read_csv_rows(args.board) if args.board.is_file() else [], found)
     csv_rows.write_csv_rows(args.board, rows)
     leaderboard.plot_condition_gains(rows, args.picture)
-    print("\n".join([*leaderboard.render_leaderboard_table(rows), "", summarise_leaderboard(rows)]), end="\n\n")
-    print("\n".join(render_predictor_table(list(correlate_predictors(rows)))))
+    predictors = make_predictor_table(list(correlate_predictors(rows))).to_markdown()
+    print("\n\n".join([leaderboard.render_leaderboard_table(rows), summarise_leaderboard(rows), predictors]))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ from rlcredit.credit.rollout import FACTS, Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
+from rlcredit.pages.number_formats import format_with_interval
+from rlcredit.pages.tables import Table
 from rlcredit.policy.policy import Policy
 from rlcredit.statistics.batch_agreement import agreement_and_direction
 from rlcredit.statistics.intervals import jackknife_interval
@@ -187,13 +189,13 @@ def main() -> None:
     wanted = args.stacks or list(STACKS)
     found = measure_batch_gradients(list(dict.fromkeys(["GRPO", *wanted])), args)
     print(f"{args.prompts} prompts x {args.completions} completions, batches of {args.batch} prompts")
-    print("| stack | agreement | more than GRPO's | direction |\n|---|---|---|---|")
+    rows = []
     for name in wanted:
         values = compare_with_grpo(found[name], found["GRPO"])
-        cells = [f"{mean:.2f} ({low:.2f} to {high:.2f})" for mean, low, high in values]
         if args.out is not None:
             append_noise_rows(args, name, values)
-        print(f"| {name} | {' | '.join(cells)} |")
+        rows.append((name, *(format_with_interval(*value, ".2f") for value in values)))
+    print(Table(("stack", "agreement", "more than GRPO's", "direction"), rows).to_markdown())
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def main() -> None:
             print(f"\n{path.name}: {kind}: {name}: {len(missed)}")
             for case, verdict in missed[: args.show]:
                 print(f"    {case.gold!r} <- {case.completion!r}: {verdict.value}")
-    print("\n".join(render_verifier_table([{name: str(cell) for name, cell in row.items()} for row in rows])))
+    print(render_verifier_table([{name: str(cell) for name, cell in row.items()} for row in rows]))
 
 
 if __name__ == "__main__":

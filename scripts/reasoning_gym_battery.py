@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from csv_rows import read_csv_rows, write_csv_rows
 from reasoning_gym.composite import DatasetSpec
 
+from rlcredit.pages.tables import Table
 from rlcredit.tasks import ReasoningGym
 from rlcredit.tasks.example import Example
 from rlcredit.verification.mathematics.numbers import read_rational
@@ -234,12 +235,12 @@ def is_right_for_scorer(source: Any, case: CandidateAnswer) -> bool:
 
 def render_battery_table(rows: list[dict[str, str]]) -> str:
     """Return the data sets whose scorers take a wrong answer, by kind: what the scorer takes, and what we do."""
-    lines = ["| data set | asked | " + " | ".join(KINDS) + " |", "|---" * (2 + len(KINDS)) + "|"]
-    for row in rows:
-        if any(int(row[f"{kind}_scorer"]) or int(row[kind]) for kind in KINDS):
-            counts = [f"{row[f'{kind}_scorer']} / {row[kind]}" for kind in KINDS]
-            lines.append(" | ".join(["| `" + row["name"] + "`", row["wrong_asked"], *counts]) + " |")
-    return "\n".join(lines)
+    lines = [
+        [f"`{row['name']}`", row["wrong_asked"], *(f"{row[f'{kind}_scorer']} / {row[kind]}" for kind in KINDS)]
+        for row in rows
+        if any(int(row[f"{kind}_scorer"]) or int(row[kind]) for kind in KINDS)
+    ]
+    return Table(["data set", "asked", *KINDS], lines).to_markdown()
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from reference_text import (
     parse_parameters,
     render_docstring_prose,
     render_first_sentence,
-    render_markdown_table,
     render_one_line,
 )
 
@@ -27,6 +26,7 @@ import callbacks
 import rlcredit.losses
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.losses import PolicyLoss
+from rlcredit.pages.tables import Table
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "reference"
@@ -84,7 +84,7 @@ def render_class_list(kinds: list[type], takes: str, needed: Callable[[Any], str
             *([render_field_names(kind.writes)] if gives else []),
             link_cited_papers(collect_docstrings(kind)) or "-",
         ]
-    return "\n\n".join([render_markdown_table(columns, rows), *map(render_class_entry, kinds)])
+    return "\n\n".join([Table(columns, rows).to_markdown(), *map(render_class_entry, kinds)])
 
 
 def render_field_names(names: Iterable[str]) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference_text import parse_parameters, render_markdown_table, render_one_line
+from reference_text import parse_parameters, render_one_line
 
 import rlcredit.tasks
 from rlcredit.cli.application import TRAINER_DEFAULTS
 from rlcredit.decoding.engine import Engine
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.outputs.completion_table import CompletionTable
+from rlcredit.pages.tables import Table
 from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
 
@@ -53,7 +54,7 @@ def render_option_section(title: str, kind: type) -> str:
         if parameter.kind is not parameter.VAR_KEYWORD and name not in LINKED
     ]
     head = f"## {title}\n\n{render_one_line((inspect.getdoc(kind) or '').split(chr(10) * 2)[0])}"
-    return f"{head}\n\n{render_markdown_table(['option', 'type', 'default', 'what it is'], rows)}" if rows else head
+    return f"{head}\n\n{Table(['option', 'type', 'default', 'what it is'], rows).to_markdown()}" if rows else head
 
 
 def render_nested_sections(title: str, kind: type) -> Iterator[str]:
@@ -85,7 +86,7 @@ def render_trainer_options() -> str:
             "## trainer",
             "All arguments of [Lightning's Trainer](https://lightning.ai/docs/pytorch/stable/common/trainer.html). "
             "`callbacks` is the stack. These defaults are rlcredit's own:",
-            render_markdown_table(["option", "default"], rows),
+            Table(["option", "default"], rows).to_markdown(),
         ]
     )
 

@@ -1,7 +1,6 @@
 """From docstrings, which are reStructuredText, to Markdown."""
 
 import re
-from collections.abc import Iterable
 
 from docstring_parser import DocstringParam, DocstringStyle, parse
 
@@ -81,12 +80,3 @@ def link_cited_papers(texts: list[str]) -> str:
     links += ["SEPA paper"] if "SEPA paper" in text or "teilomillet" in text else []
     links += ["reconstruction"] if links and re.search(r"reconstruct", text, re.IGNORECASE) else []
     return "; ".join(links)
-
-
-def render_markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table in Markdown."""
-    lines = [list(columns), *map(list, rows)]
-    lines.insert(1, ["---"] * len(lines[0]))
-    return (
-        "\n".join("| " + " | ".join(line) + " |" for line in lines).replace("| --- ", "|---").replace("--- |", "---|")
-    )

@@ -178,7 +178,7 @@ def main() -> None:
     rows = list(measure_toy_angles() if args.toy else measure_policy_angles(args.steps, args.every, args.seed))
     if args.out is not None:
         csv_rows.append_csv_rows(args.out, rows)
-    print("\n".join(render_toy_angle_table(rows) if args.toy else render_policy_angle_table(rows)))
+    print(render_toy_angle_table(rows) if args.toy else render_policy_angle_table(rows))
 
 
 if __name__ == "__main__":

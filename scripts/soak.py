@@ -32,6 +32,7 @@ from typing import Any
 import torch
 from faults import PHASES, InjectedFault, count_phase_calls
 
+from rlcredit.pages.tables import Table
 from rlcredit.record.journal import read_journal_entries
 from rlcredit.run_folder.layout import RunFolder
 
@@ -370,12 +371,12 @@ def render_soak_table(cases: Sequence[SoakedRun]) -> str:
                 totals[attempt.fault.phase, attempt.fault.action] += 1
                 well[attempt.fault.phase, attempt.fault.action] += case.ended_well
     actions = sorted({action for _, action in totals})
-    rows = [f"| phase | {' | '.join(actions)} |", f"|---|{'---|' * len(actions)}"]
+    rows = []
     for phase in PHASES:
         counts = [(well[phase, action], totals[phase, action]) for action in actions]
         if any(total for _, total in counts):
-            rows.append(f"| {phase} | {' | '.join(f'{good} of {total}' if total else '' for good, total in counts)} |")
-    return "\n".join(rows)
+            rows.append([phase, *(f"{good} of {total}" if total else "" for good, total in counts)])
+    return Table(["phase", *actions], rows).to_markdown()
 
 
 _home = Path()

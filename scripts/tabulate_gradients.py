@@ -6,36 +6,35 @@ python scripts/tabulate_gradients.py docs/results/gradients_toy.csv docs/results
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import csv_rows
 import numpy as np
 
+from rlcredit.pages.tables import Table
+
 Row = dict[str, str]
 
 
-def render_toy_angle_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the toy: means over batches, and over the last half of them."""
-    named = ("raw cosine", "angle", "Adam, all batches", "last half", "deviation of credit within completions")
-    yield f"| stack against GRPO | {' | '.join(named)} |"
-    yield "|---" * (len(named) + 1) + "|"
+def render_toy_angle_table(rows: Sequence[Row]) -> str:
+    """Return the table of the toy: means over batches, and over the last half of them."""
+    columns = ("raw cosine", "angle", "Adam, all batches", "last half", "deviation of credit within completions")
+    lines = []
     for stack in dict.fromkeys(row["stack"] for row in rows):
         raw, adam, within = (
             np.array([float(row[name]) for row in rows if row["stack"] == stack])
             for name in ("raw_cosine", "adam_cosine", "deviation_within")
         )
-        last = adam[len(adam) // 2 :].mean()
-        turned = f"{raw.mean():.4f} | {mean_angle_degrees(raw):.1f}°"
-        yield f"| {stack} | {turned} | {adam.mean():.4f} | {last:.4f} | {within.mean():.4f} |"
+        means = [f"{values.mean():.4f}" for values in (raw, adam, adam[len(adam) // 2 :], within)]
+        lines.append([stack, means[0], f"{mean_angle_degrees(raw):.1f}°", *means[1:]])
+    return Table(["stack against GRPO", *columns], lines).to_markdown()
 
 
-def render_policy_angle_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the policy in training: means over steps, angles with their ranges, the rest over seeds."""
+def render_policy_angle_table(rows: Sequence[Row]) -> str:
+    """Return the table of the policy in training: means over steps, angles with their ranges, the rest over seeds."""
     seeds = sorted({row["seed"] for row in rows})
-    named = [*(f"raw angle, seed {seed}" for seed in seeds), "length", "preconditioned"]
-    yield f"| stack against GRPO | {' | '.join(named)} |"
-    yield "|---" * (len(named) + 1) + "|"
+    lines = []
 
     def values(seed: str, quantity: str) -> np.ndarray:
         return np.array([float(row["value"]) for row in rows if (row["seed"], row["quantity"]) == (seed, quantity)])
@@ -47,10 +46,12 @@ def render_policy_angle_table(rows: Sequence[Row]) -> Iterator[str]:
         length = np.mean([1 / values(seed, f"{key}_raw_norm_ratio").mean() for seed in seeds])
         adam = np.mean([values(seed, f"{key}_preconditioned_degrees").mean() for seed in seeds])
         cells = [f"{each.mean():.1f}° ({each.min():.1f} to {each.max():.1f})" for each in raw]
-        yield f"| {key.removeprefix(versus)} | {' | '.join(cells)} | x {length:.1f} | {adam:.1f}° |"
+        lines.append([key.removeprefix(versus), *cells, f"x {length:.1f}", f"{adam:.1f}°"])
     for size in ("half", "full"):
         cells = [f"*{mean_angle_degrees(values(seed, f'{size}_cosine')):.1f}°*" for seed in seeds]
-        yield f"| *other prompts, {'half a' if size == 'half' else 'whole'} batch* | {' | '.join(cells)} | | |"
+        lines.append([f"*other prompts, {'half a' if size == 'half' else 'whole'} batch*", *cells, "", ""])
+    columns = (f"raw angle, seed {seed}" for seed in seeds)
+    return Table(["stack against GRPO", *columns, "length", "preconditioned"], lines).to_markdown()
 
 
 def mean_angle_degrees(cosines: np.ndarray) -> float:
@@ -64,10 +65,7 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", help="CSV files, of the toy or of the policy")
     for file in parser.parse_args().files:
         rows = csv_rows.read_csv_rows(file)
-        print(
-            "\n".join(render_toy_angle_table(rows) if "stack" in rows[0] else render_policy_angle_table(rows)),
-            end="\n\n",
-        )
+        print(render_toy_angle_table(rows) if "stack" in rows[0] else render_policy_angle_table(rows), end="\n\n")
 
 
 if __name__ == "__main__":

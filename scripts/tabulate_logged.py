@@ -7,13 +7,15 @@ python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max --co
 """
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import csv_rows
 import numpy as np
 from logged import read_logged_metrics
+
+from rlcredit.pages.tables import Table
 
 COLUMNS: tuple[str, ...] = ("metric", "condition", "seed", "steps", "mean", "highest", "lowest")
 
@@ -30,25 +32,25 @@ def summarise_logged_metrics(database: Path, metrics: Collection[str]) -> list[R
     return rows
 
 
-def render_logged_table(rows: Sequence[Row], digits: int = 2) -> Iterator[str]:
-    """Yield the rows of a Markdown table: mean over seeds and the highest value of any step."""
-    yield "| condition | seeds | mean over steps | highest |"
-    yield "|---|---|---|---|"
+def render_logged_table(rows: Sequence[Row], digits: int = 2) -> str:
+    """Return a Markdown table: mean over seeds and the highest value of any step."""
+    lines = []
     for condition, runs in groupby(rows, key=lambda row: row["condition"]):
         of = list(runs)
         mean, highest = np.mean([float(run["mean"]) for run in of]), max(float(run["highest"]) for run in of)
-        yield f"| {condition} | {len(of)} | {mean:.{digits}f} | {highest:.{digits}f} |"
+        lines.append((condition, str(len(of)), f"{mean:.{digits}f}", f"{highest:.{digits}f}"))
+    return Table(("condition", "seeds", "mean over steps", "highest"), lines).to_markdown()
 
 
-def render_range_table(rows: Sequence[Row], digits: int = 3) -> Iterator[str]:
-    """Yield the rows of a Markdown table: where several metrics have been in any step of any seed."""
-    yield "| condition | metric | lowest | mean over steps | highest |"
-    yield "|---|---|---|---|---|"
+def render_range_table(rows: Sequence[Row], digits: int = 3) -> str:
+    """Return a Markdown table: where several metrics have been in any step of any seed."""
+    lines = []
     for (condition, metric), runs in groupby(rows, key=lambda row: (row["condition"], row["metric"])):
         of = list(runs)
         lowest, highest = min(float(run["lowest"]) for run in of), max(float(run["highest"]) for run in of)
         mean = np.mean([float(run["mean"]) for run in of])
-        yield f"| {condition} | {metric} | {lowest:.{digits}f} | {mean:.{digits}f} | {highest:.{digits}f} |"
+        lines.append((condition, metric, *(f"{value:.{digits}f}" for value in (lowest, mean, highest))))
+    return Table(("condition", "metric", "lowest", "mean over steps", "highest"), lines).to_markdown()
 
 
 def main() -> None:
@@ -66,7 +68,7 @@ def main() -> None:
     rows.sort(key=lambda row: (row["condition"], row["metric"], int(row["seed"])))
     if args.out is not None:
         csv_rows.write_csv_rows(args.out, rows)
-    print("\n".join(render_range_table(rows) if len(args.metrics) > 1 else render_logged_table(rows)))
+    print(render_range_table(rows) if len(args.metrics) > 1 else render_logged_table(rows))
 
 
 if __name__ == "__main__":

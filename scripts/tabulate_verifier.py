@@ -7,10 +7,12 @@ Two files are of two versions of the verifier; math-verify alone is taken from t
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import csv_rows
+
+from rlcredit.pages.tables import Table
 
 Row = dict[str, str]
 
@@ -32,13 +34,12 @@ def format_miss_share(misses: int, cases: int) -> str:
     return f"{misses} ({misses / cases:.1%})".replace("%", " %") if cases else ""
 
 
-def render_verifier_table(*versions: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of all files: equal cases not right and different ones right, by versions of the verifier."""
+def render_verifier_table(*versions: Sequence[Row]) -> str:
+    """Return the table of all files: equal cases not right and different ones right, by versions of the verifier."""
     titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
     heads = ["cases", *titles, "math-verify alone"]
-    named = [f"{kind}: {head}" for kind in ("equal, not right", "different, right") for head in heads]
-    yield f"| file | {' | '.join(named)} |"
-    yield "|---" * (len(named) + 1) + "|"
+    columns = ["file", *(f"{kind}: {head}" for kind in ("equal, not right", "different, right") for head in heads)]
+    lines = []
     for file in [*dict.fromkeys(row["file"] for row in versions[-1]), ""]:
         cells = []
         for kind in ("equal", "different"):
@@ -49,20 +50,21 @@ def render_verifier_table(*versions: Sequence[Row]) -> Iterator[str]:
             cells.append(str(count_misses(own[-1])[1]))
             cells += [format_miss_share(*count_misses(rows)) for rows in own]
             cells.append(format_miss_share(*count_misses(own[-1], "math_verify_right")))
-        yield f"| {f'`{file}`' if file else 'all'} | {' | '.join(cells)} |"
+        lines.append([f"`{file}`" if file else "all", *cells])
+    return Table(columns, lines).to_markdown()
 
 
-def render_rewrite_table(*versions: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the rewrites that any version misjudges, over all files."""
+def render_rewrite_table(*versions: Sequence[Row]) -> str:
+    """Return the table of the rewrites that any version misjudges, over all files."""
     titles = ["before", "after"] if len(versions) == 2 else ["rlcredit"] * len(versions)
-    yield f"| kind | rewrite | cases | {' | '.join(titles)} | math-verify alone |"
-    yield "|---" * (len(versions) + 4) + "|"
+    lines = []
     for kind, name in dict.fromkeys((row["kind"], row["rewrite"]) for row in versions[-1]):
         own = [[row for row in rows if (row["kind"], row["rewrite"]) == (kind, name)] for rows in versions]
         missed = [count_misses(rows)[0] for rows in own]
         if any(missed):
             alone, cases = count_misses(own[-1], "math_verify_right")
-            yield f"| {kind} | {name} | {cases} | {' | '.join(map(str, missed))} | {alone} |"
+            lines.append([kind, name, *map(str, (cases, *missed, alone))])
+    return Table(["kind", "rewrite", "cases", *titles, "math-verify alone"], lines).to_markdown()
 
 
 def main() -> None:
@@ -72,9 +74,9 @@ def main() -> None:
     parser.add_argument("--rewrites", action="store_true", help="also the rewrites that are misjudged")
     args = parser.parse_args()
     versions = [csv_rows.read_csv_rows(path) for path in args.files]
-    print("\n".join(render_verifier_table(*versions)))
+    print(render_verifier_table(*versions))
     if args.rewrites:
-        print("\n" + "\n".join(render_rewrite_table(*versions)))
+        print("\n" + render_rewrite_table(*versions))
 
 
 if __name__ == "__main__":

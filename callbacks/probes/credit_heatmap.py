@@ -1,6 +1,5 @@
 """Credit as colour: every token of some completions, before and after every operator, in one page."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.uncertainty import surprisal
+from rlcredit.pages.page_template import load_page_template
 from rlcredit.record.artifacts import is_picture_due, publish_text
 
 
@@ -38,7 +38,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
     """
 
     TEMPLATE = Path(__file__).with_suffix(".html")
-    """The page without its data."""
+    """Template of the page."""
 
     def __init__(self, every_n_steps: int = 50, completions: int = 8) -> None:
         super().__init__()
@@ -61,8 +61,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
 
     def render_html(self, rollout: Rollout) -> str:
         """Return the page of a rollout."""
-        page = json.dumps(self.collect_page(rollout), ensure_ascii=False).replace("<", "\\u003c")
-        return self.TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", page)
+        return load_page_template(self.TEMPLATE).render(content=self.collect_page(rollout))
 
     def collect_page(self, rollout: Rollout) -> dict[str, Any]:
         """Return what the page shows, as JSON knows it."""

@@ -104,7 +104,7 @@ def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:
     yield f"the smallest p of {seeds} pairs is {smallest_sign_flip_p(seeds):.3g} (sign flip, two-sided)"
     if seeds < 2:
         return
-    smallest = detectable_effect(seeds, POWER, arms=1, alpha=level)
+    smallest = detectable_effect(seeds, POWER, conditions=1, alpha=level)
     sensitivity = f"{seeds} pairs find {smallest:.3g} standard deviations of differences with power {POWER:g}"
     if declaration.deviation:
         yield f"{sensitivity}, which is {smallest * declaration.deviation:.3g} of {declaration.primary}"
@@ -120,7 +120,7 @@ def explain_seed_shortfall(declaration: CampaignDeclaration) -> str | None:
     needed, reason = fewest_sign_flip_pairs(ALPHA), f"p <= {ALPHA:g}, which no fewer pairs can reach"
     if declaration.deviation:
         wanted = seeds_needed(
-            declaration.effect / declaration.deviation, POWER, arms=1, alpha=_holm_first_level(declaration)
+            declaration.effect / declaration.deviation, POWER, conditions=1, alpha=_holm_first_level(declaration)
         )
         if wanted > needed:
             needed, reason = wanted, f"an effect of {declaration.effect:g} with power {POWER:g}"

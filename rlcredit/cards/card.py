@@ -22,7 +22,6 @@ from rlcredit.cards.true_credit import measure_credit_agreement
 from rlcredit.config.json_shapes import Shape, read_stored_json
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.config.values import validate_folder_name
-from rlcredit.credit.catalogue import load_operator
 from rlcredit.oracle import TrueCredit
 
 SECTIONS = {
@@ -102,8 +101,8 @@ class Card:
         """Return the command that makes this card, and those of the condition on other test policies."""
         named, _, base = self.origins
         places = (place for _, place, _ in (each.origins for each in (self, *others)))
-        said = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
-        return shlex.join(said)
+        words = ("rlcredit", "card", named, "--budget", self.budget, "--organism", *places, "--baseline", base)
+        return shlex.join(words)
 
     @property
     def has_shipped_names(self) -> bool:
@@ -122,33 +121,27 @@ class Card:
 
     def finding(self, name: str) -> Finding | None:
         """Return the finding with a name; None if there is none."""
-        return next((one for found in self.sections.values() for one in found if one.name == name), None)
+        return next((one for findings in self.sections.values() for one in findings if one.name == name), None)
 
     def write(self, path: Path) -> None:
         """Write the card as JSON."""
         plain = {
             **vars(self),
             "properties": [one.to_json() for one in self.properties],
-            "sections": {name: [one.to_json() for one in found] for name, found in self.sections.items()},
+            "sections": {name: [one.to_json() for one in findings] for name, findings in self.sections.items()},
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
-
-    @property
-    def has_own_heatmap(self) -> bool:
-        """Whether the heat-map is a page made by rlcredit; in a page from elsewhere no script may run."""
-        before, _, after = load_operator("CreditHeatmap").TEMPLATE.read_text(encoding="utf-8").partition("__DATA__")
-        return self.page.startswith(before) and self.page.removeprefix(before).partition("<")[2] == after[1:]
 
     @classmethod
     def read_all(cls, folder: Path) -> list["Card"]:
         """Return all cards in a folder; files that this version cannot read are named and left out."""
-        found = list[Card]()
+        cards = list[Card]()
         for path in sorted(folder.glob("*/*/*/card.json")):
             try:
-                found.append(cls.read(path))
+                cards.append(cls.read(path))
             except ValueError as error:
                 warn_once(f"{error} It is left out.")
-        return found
+        return cards
 
     @classmethod
     def read(cls, path: Path) -> "Card":
@@ -163,7 +156,7 @@ class Card:
             raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")
         plain["properties"] = [StackProperty(**one) for one in plain["properties"]]
         plain["sections"] = {
-            name: [Finding.from_json(one) for one in found] for name, found in plain["sections"].items()
+            name: [Finding.from_json(one) for one in findings] for name, findings in plain["sections"].items()
         }
         return cls(**plain)
 
@@ -181,8 +174,8 @@ def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
         return str(error).rstrip(".")
     numbers = (
         (f"sections.{name}[{place}].{key}", value)
-        for name, found in plain["sections"].items()
-        for place, one in enumerate(found)
+        for name, findings in plain["sections"].items()
+        for place, one in enumerate(findings)
         for key, value in one.items()
         if key in NUMBERS
     )

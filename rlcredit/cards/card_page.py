@@ -1,83 +1,96 @@
 """Cards for people: one self-contained HTML page, Markdown, and an MLflow run."""
 
-from collections.abc import Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rlcredit.base.files import write_atomically
 from rlcredit.cards.card import SECTIONS, Card
 from rlcredit.cards.finding import Finding
-from rlcredit.cards.ranking import add_shipped_rows, group_rows_by_policy
+from rlcredit.cards.ranking import Leaderboard, Row, add_shipped_rows, group_rows_by_policy, parse_row_number
+from rlcredit.credit.catalogue import load_operator
 from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.pages.number_formats import format_unit_interval, format_unit_value
+from rlcredit.pages.page_template import find_verdict_class, load_page_template
+from rlcredit.pages.tables import Table, TableCell
 from rlcredit.record import RunRecord
 from rlcredit.record.destination import MLflowDestination, make_destination
-from rlcredit.report.report_page import TEMPLATES, load_page_template
-from rlcredit.report.report_tables import format_p_value, shorten_commit
+from rlcredit.report.report_tables import shorten_commit
 from rlcredit.run_folder.layout import RunFolder
+
+HEATMAP_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
 def render_card_template(template: str, content: dict[str, Any]) -> str:
     """Return a template filled with its content."""
-    return load_page_template(template, Path(__file__).parent, TEMPLATES).render(
-        content,
-        value=format_unit_value,
-        interval=format_finding_interval,
-        cell=format_row_cell,
-        small=format_p_value,
-        short=shorten_commit,
+    return load_page_template(Path(__file__).with_name(template)).render(content, shorten_commit=shorten_commit)
+
+
+def redraw_heatmap(page: str) -> str:
+    """Draw the heat-map of a card anew from the data in its page; empty if there are none.
+
+    A card may come from elsewhere. Its data are shown by rlcredit's own script, and no script of its page ever runs.
+    """
+    data = HEATMAP_DATA.search(page)
+    try:
+        content = json.loads(data[1]) if data else None
+    except ValueError:
+        return ""
+    if not (isinstance(content, dict) and {"title", "stack"} <= content.keys()):
+        return ""
+    return load_page_template(load_operator("CreditHeatmap").TEMPLATE).render(content=content)
+
+
+def _make_section_tables(card: Card) -> Iterator[tuple[str, Table]]:
+    """Yield the title of every section of a card, and the table of its findings."""
+    for name, title in SECTIONS.items():
+        if findings := card.sections.get(name):
+            yield title, Table(("", "here", "95 %", card.baseline, ""), [*map(_list_finding_cells, findings)])
+
+
+def _list_finding_cells(finding: Finding) -> tuple[str, ...]:
+    return (
+        finding.title,
+        format_unit_value(finding.estimate, finding.unit),
+        format_unit_interval(finding.low, finding.high, finding.unit),
+        format_unit_value(finding.baseline, finding.unit),
+        finding.sentence,
     )
 
 
-def format_unit_value(number: float, unit: str) -> str:
-    """Format a number in its unit.
-
-    Example:
-        >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points")
-        ('1.2 %', '14.4°', '-2.00')
-        >>> format_unit_value(float("nan"), "share")
-        ''
-        >>> format_unit_value(0.258, "number"), format_unit_value(-1.4e-08, "number")
-        ('0.258', '0')
-
-    """
-    if np.isnan(number):
-        return ""
-    written = {
-        "share": f"{100 * number:.1f} %",
-        "degrees": f"{number:.1f}°",
-        "points": f"{number:+.2f}",
-        "times": f"x {number:.2f}",
-        "steps": f"{number:.1f}",
-        "nats": f"{number:.3f}",
-    }
-    return written.get(unit) or f"{round(number, 4) + 0.0:.3g}"
+def format_row_cell(row: Row, name: str, unit: str = "number") -> str:
+    """Format a number of a leaderboard row, with its interval if it has one."""
+    number, low, high = (parse_row_number(row, f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    interval = format_unit_interval(low, high, unit)
+    return f"{format_unit_value(number, unit)}{f' ({interval})' if interval else ''}"
 
 
-def format_finding_interval(finding: Finding) -> str:
-    """Format the interval of a finding; empty if it has none."""
-    if finding.interval is None:
-        return ""
-    return f"{format_unit_value(finding.low, finding.unit)} to {format_unit_value(finding.high, finding.unit)}"
+def make_board_table(board: Leaderboard, own: Collection[str]) -> Table:
+    """Return the sortable table of all conditions on one test policy.
 
-
-def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:
-    """Format an estimate with its interval.
-
-    Example:
-        >>> format_with_interval(1.25, -0.5, 3.0, "+.1f")
-        '+1.2 (-0.5 to +3.0)'
+    Args:
+        board: Rows of the test policy.
+        own: Names of the conditions that are highlighted.
 
     """
-    return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
+    rows = [
+        (
+            TableCell(row["condition"], hint=f"{row['command']}, commit {shorten_commit(row['commit'])}"),
+            TableCell(row["verdict"].partition(":")[0], css_class=find_verdict_class(row["verdict"])),
+            *(make_number_cell(row, name, board.units[name]) for name in board.titles),
+        )
+        for row in board.sorted_rows
+    ]
+    return Table(("condition", "verdict", *board.titles.values()), rows, text_columns=("verdict",), highlighted=own)
 
 
-def format_row_cell(row: Any, name: str, unit: str = "number") -> str:
-    """Format a number of a text row, with its interval if it has one."""
-    number, low, high = (float(row[f"{name}{end}"]) if row[f"{name}{end}"] else np.nan for end in ("", "_low", "_high"))
-    ends = "" if np.isnan(low) else f" ({format_unit_value(low, unit)} to {format_unit_value(high, unit)})"
-    return f"{format_unit_value(number, unit)}{ends}"
+def make_number_cell(row: Row, name: str, unit: str) -> TableCell:
+    """Return a cell with a number of a leaderboard row, which shows its interval when it is pointed at."""
+    text = format_unit_value(float(row[name]), unit) if row[name] else ""
+    return TableCell(text, sort_key=row[name], hint=format_row_cell(row, name, unit))
 
 
 def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
@@ -96,11 +109,13 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
     first = cards[0]
     place = folder / f"{first.folder_stem}-{first.budget}"
     place.mkdir(parents=True, exist_ok=True)
+    boards = group_rows_by_policy(add_shipped_rows(cards))
     shown = {
         "cards": cards,
         "first": first,
-        "titles": SECTIONS,
-        "boards": group_rows_by_policy(add_shipped_rows(cards)),
+        "sections": [list(_make_section_tables(card)) for card in cards],
+        "boards": [make_board_table(boards[card.organism], [card.name]) for card in cards],
+        "heatmaps": [redraw_heatmap(card.page) for card in cards],
     }
     paths, changed = [place / "card.html", place / "card.md"], False
     for path in paths:
@@ -135,11 +150,11 @@ def _record_cards(cards: Sequence[Card], place: Path, paths: Sequence[Path], set
         record.log_hyperparams({"stack": first.stack, "baseline": first.baseline, "command": first.command(*cards[1:])})
         metrics: dict[str, float] = {}
         for card in cards:
-            for section, found in card.sections.items():
-                for one in found:
+            for section, findings in card.sections.items():
+                for one in findings:
                     numbers = {"": one.estimate, "_low": one.low, "_high": one.high, "_baseline": one.baseline}
                     name = f"{card.organism}/{section}/{one.name}"
-                    metrics |= {f"{name}{end}": number for end, number in numbers.items() if np.isfinite(number)}
+                    metrics |= {f"{name}{end}": number for end, number in numbers.items() if math.isfinite(number)}
         record.log_metrics(metrics, step=0)
         for path in paths:
             record.log_file(path)

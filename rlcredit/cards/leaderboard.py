@@ -1,6 +1,6 @@
 """The leaderboard of all conditions on all test policies: tables, a sortable page, a picture, and predictors."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,10 @@ from rlcredit.base.files import render_csv, write_atomically
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, create_figure, style_axes
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
-from rlcredit.cards.card_page import format_row_cell, format_with_interval, render_card_template
-from rlcredit.cards.predictors import correlate_predictors, group_by_predictor, render_predictor_table
+from rlcredit.cards.card_page import format_row_cell, make_board_table, make_number_cell, render_card_template
+from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import (
+    GAIN,
     RankedCondition,
     Row,
     group_rows_by_policy,
@@ -19,6 +20,8 @@ from rlcredit.cards.ranking import (
     reconstruct_gain_test,
     summarise_leaderboard,
 )
+from rlcredit.pages.number_formats import format_p_value, format_with_interval
+from rlcredit.pages.tables import Table, TableCell
 from rlcredit.statistics.t_test import TTest
 
 
@@ -35,59 +38,84 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
 
     """
     write_atomically(folder / "leaderboard.csv", render_csv(rows))
-    known = list(correlate_predictors(rows))
+    correlations = list(correlate_predictors(rows))
     for name in ("foretold.csv", "leaderboard.png"):  # of an earlier leaderboard; this one may have none
         (folder / name).unlink(missing_ok=True)
-    if known:
-        write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in known]))
-    boards, sentence = group_rows_by_policy(rows), summarise_leaderboard(rows)
-    parts = [list(render_leaderboard_table(rows)), [sentence], list(render_predictor_table(known)) if known else []]
-    texts = ["\n".join(lines).rstrip() for lines in parts]
-    write_atomically(folder / "leaderboard.md", escape_markdown("\n\n".join(filter(None, texts)) + "\n"))
+    if correlations:
+        write_atomically(folder / "foretold.csv", render_csv([each.to_row() for each in correlations]))
+    sentence, predictors = summarise_leaderboard(rows), make_predictor_table(correlations)
+    parts = [render_leaderboard_table(rows), sentence, predictors.to_markdown() if correlations else ""]
+    write_atomically(folder / "leaderboard.md", escape_markdown("\n\n".join(filter(None, parts)) + "\n"))
     if sentence:
         plot_condition_gains(rows, folder / "leaderboard.png")
     page = folder / "leaderboard.html"
-    shown = {"boards": boards, "first": rows[0], "foretold": group_by_predictor(known)}
-    whole = {"ranked": rank_conditions(rows), "said": sentence, "own": own}
-    write_atomically(page, render_card_template(page.name, shown | whole))
+    content = {
+        "first": rows[0],
+        "summary": sentence,
+        "ranking": make_ranking_table(rows, own),
+        "boards": {name: make_board_table(board, own) for name, board in group_rows_by_policy(rows).items()},
+        "predictors": predictors,
+    }
+    write_atomically(page, render_card_template(page.name, content))
     return page
 
 
-def render_leaderboard_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table with one line per condition: its paired gain during training on every test policy, best mean first.
+def render_leaderboard_table(rows: Sequence[Row]) -> str:
+    """Return a table of all conditions: their paired gains during training on every test policy, best mean first.
 
     Where nothing was trained, there is one table of measurements on one batch per test policy.
     """
-    yield from _render_gain_table(rows) if any(map(reconstruct_gain_test, rows)) else _render_measurement_tables(rows)
+    if any(map(reconstruct_gain_test, rows)):
+        return _make_gain_table(rows).to_markdown()
+    parts = []
+    for organism, board in group_rows_by_policy(rows).items():
+        titles, units = board.titles, board.units
+        lines = [
+            (each["condition"], *(format_row_cell(each, name, units[name]) for name in titles)) for each in board.rows
+        ]
+        parts.append(f"**{organism}**, one batch, against `{rows[0]['baseline']}`")
+        parts.append(Table(("condition", *titles.values()), lines).to_markdown())
+    return "\n\n".join(parts)
 
 
-def _render_gain_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of gains; those that differ from zero after correction are bold."""
+def _make_gain_table(rows: Sequence[Row]) -> Table:
+    """Return the table of gains; those that differ from zero after correction are bold."""
     organisms = list(dict.fromkeys(each["organism"] for each in rows))
     lines = []
     for ranked in rank_conditions(rows):
         shown = [_format_gain_cell(ranked.cells.get(organism)) for organism in organisms]
         mean = _format_gain_test(ranked.mean) if ranked.mean else "0"
         lines.append((ranked.name, *shown, f"**{mean}**" if ranked.is_significant else mean))
-    yield from _render_markdown_table(("condition", *organisms, "mean"), lines)
+    return Table(("condition", *organisms, "mean"), lines)
 
 
-def _render_measurement_tables(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the measurements on one batch, one table per test policy."""
-    for organism, board in group_rows_by_policy(rows).items():
-        titles, units = board.titles, board.units
-        yield from (f"**{organism}**, one batch, against `{rows[0]['baseline']}`", "")
-        lines = [
-            (each["condition"], *(format_row_cell(each, name, units[name]) for name in titles)) for each in board.rows
+def make_ranking_table(rows: Sequence[Row], own: Collection[str]) -> Table:
+    """Return the sortable table of all conditions: mean gain, its p, and the gain on every test policy.
+
+    Args:
+        rows: Leaderboard rows of all conditions and test policies.
+        own: Names of the conditions that are highlighted.
+
+    """
+    organisms, empty = list(dict.fromkeys(each["organism"] for each in rows)), TableCell("", sort_key="")
+    lines = []
+    for ranked in rank_conditions(rows):
+        gains = [
+            make_number_cell(ranked.cells[name], GAIN, "points") if name in ranked.cells else empty
+            for name in organisms
         ]
-        yield from _render_markdown_table(("condition", *titles.values()), lines)
-        yield ""
+        lines.append((ranked.name, *(_make_mean_cells(ranked) or (empty, empty)), *gains))
+    return Table(("condition", "mean", "p", *organisms), lines, highlighted=own)
 
 
-def _render_markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield "|---" * len(heads) + "|"
-    yield from (f"| {' | '.join(cells)} |" for cells in lines)
+def _make_mean_cells(ranked: RankedCondition) -> tuple[TableCell, TableCell] | None:
+    """Return the cells of a mean gain and of its p-value, None without a mean."""
+    if ranked.mean is None:
+        return None
+    low, high, _ = ranked.mean.interval
+    text = format_with_interval(ranked.gain, low, high, "+.2f")
+    colour = ("better" if ranked.gain > 0 else "worse") if ranked.is_significant else ""
+    return TableCell(text, ranked.gain, css_class=colour), TableCell(format_p_value(ranked.p), ranked.p)
 
 
 def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:

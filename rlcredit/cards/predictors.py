@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rlcredit.cards.card import ITSELF, NONE
-from rlcredit.cards.card_page import format_with_interval
 from rlcredit.cards.ranking import GAIN, Row
+from rlcredit.pages.number_formats import format_with_interval
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.intervals import Interval, jackknife_interval
-from rlcredit.statistics.spearman_correlation import spearman_correlation
 
 PROBES = {
     "moved": "credit moved",
@@ -100,20 +101,16 @@ def correlate_predictors(rows: Sequence[Row]) -> Iterator[PredictorCorrelation]:
             yield PredictorCorrelation(probe, outcome, whole, interval, len(cells), len({place for _, place in cells}))
 
 
-def group_by_predictor(known: Sequence[PredictorCorrelation]) -> dict[str, list[PredictorCorrelation]]:
-    """Return the correlations with the gain and with its size, by the title of the measurement."""
-    found: dict[str, list[PredictorCorrelation]] = {}
-    for each in known:
-        found.setdefault(PROBES[each.probe], []).append(each)
-    return found
-
-
-def render_predictor_table(known: Sequence[PredictorCorrelation]) -> Iterator[str]:
-    """Yield a table with one line per measurement: its rank correlation with the gain, and with its size."""
-    yield "| measurement before training | with the gain | with its size | cards, organisms |"
-    yield "|---|---|---|---|"
-    for title, (gain, size) in group_by_predictor(known).items():
-        yield f"| {title} | {gain} | {size} | {gain.cards}, {gain.organisms} |"
+def make_predictor_table(correlations: Sequence[PredictorCorrelation]) -> Table:
+    """Return a table with one line per measurement: its rank correlation with the gain, and with its size."""
+    by_probe: dict[str, list[PredictorCorrelation]] = {}
+    for each in correlations:
+        by_probe.setdefault(each.probe, []).append(each)
+    rows = [
+        (PROBES[probe], str(gain), str(size), f"{gain.cards}, {gain.organisms}")
+        for probe, (gain, size) in by_probe.items()
+    ]
+    return Table(("measurement before training", "with the gain", "with its size", "cards, organisms"), rows)
 
 
 def _select_rankable_policies(cells: Cells) -> Cells:
@@ -133,3 +130,26 @@ def _mean_correlation(cells: Cells, conditions: Sequence[str]) -> float:
     organisms = dict.fromkeys(organism for _, organism in cells)
     chosen = (np.array([cells[name, each] for name in conditions if (name, each) in cells]) for each in organisms)
     return float(np.mean([spearman_correlation(pairs[:, 0], pairs[:, 1]) for pairs in chosen]))
+
+
+def spearman_correlation(left: ArrayLike, right: ArrayLike) -> float:
+    """Return the correlation of the ranks of two quantities, equal values sharing the mean of their ranks.
+
+    Args:
+        left: Values of one quantity, shape ``(n,)``, at least two of them different.
+        right: Values of the other quantity, shape ``(n,)``, at least two of them different.
+
+    Returns:
+        From -1 to 1; NaN if one of them is constant.
+
+    Example:
+        >>> spearman_correlation([1, 2, 3, 4], [10, 100, 90, 1000])
+        0.8
+
+    """
+    from scipy.stats import rankdata  # noqa: PLC0415  (it takes half a second)
+
+    ranks = [rankdata(side) for side in (left, right)]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return float("nan")
+    return round(float(np.corrcoef(*ranks)[0, 1]), 12)

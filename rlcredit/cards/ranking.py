@@ -74,8 +74,8 @@ def summarise_card(card: Card) -> Row:
     keys = (card.name, card.organism, card.budget, card.baseline, card.verdict, card.commit, card.command())
     cells = dict(zip(KEYS, keys, strict=True))
     for name in SHOWN:
-        found = card.finding(name)
-        numbers = (np.nan,) * 3 if found is None else (found.estimate, found.low, found.high)
+        finding = card.finding(name)
+        numbers = (finding.estimate, finding.low, finding.high) if finding else (np.nan,) * 3
         ends = zip(("", "_low", "_high"), numbers, strict=True)
         cells |= {f"{name}{end}": "" if np.isnan(number) else f"{number:.6g}" for end, number in ends}
     return cells
@@ -158,9 +158,9 @@ def rank_conditions(rows: Sequence[Row]) -> list[RankedCondition]:
         by_name.setdefault(each["condition"], {})[each["organism"]] = each
     means = {name: _average_gain_tests(list(cells.values())) for name, cells in by_name.items()}
     tested = {name: mean.p for name, mean in means.items() if mean}
-    adjusted = dict(zip(tested, holm_adjusted_p(list(tested.values())).tolist(), strict=True)) if tested else {}
-    found = [RankedCondition(name, cells, means[name], adjusted.get(name, 1.0)) for name, cells in by_name.items()]
-    return sorted(found, key=lambda standing: -standing.gain)
+    adjusted = dict(zip(tested, holm_adjusted_p(list(tested.values())).tolist(), strict=True))
+    ranked = [RankedCondition(name, cells, means[name], adjusted.get(name, 1.0)) for name, cells in by_name.items()]
+    return sorted(ranked, key=lambda condition: -condition.gain)
 
 
 def reconstruct_gain_test(row: Row) -> TTest | None:

@@ -55,21 +55,21 @@ class TrainingOutcome:
         assert compared.test is not None
         assert compared.area is not None
         (end, flat), (entropy, other) = self._mean_end(PRIMARY), self._mean_end("val/entropy")
-        said = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
-        yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=said)
+        sentence = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
+        yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=sentence)
         gain, on_the_way = compared.test, compared.area
-        said = f"{format_paired_difference(gain)}: {compared.verdict}."
-        yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=said)
+        sentence = f"{format_paired_difference(gain)}: {compared.verdict}."
+        yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=sentence)
         ahead = round(100 * on_the_way.difference, 1)
         where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
-        said = f"Over the whole run it is {where} on average."
-        yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=said)
+        sentence = f"Over the whole run it is {where} on average."
+        yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=sentence)
         yield self._find_speed()
         yield self._find_collapses()
-        said = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
-        yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=said)
-        said = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
-        yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=said)
+        sentence = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
+        yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=sentence)
+        sentence = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
+        yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=sentence)
 
     @property
     def _paired_runs(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
@@ -85,8 +85,10 @@ class TrainingOutcome:
         falls, base = (
             int(collapsed_run_mask([run.final_value(PRIMARY) for run in runs]).sum()) for runs in self._paired_runs
         )
-        said = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
-        return Finding("collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=said)
+        sentence = f"{falls} of {len(self.runs)} runs end far below the others; {base} of the baseline's."
+        return Finding(
+            "collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=sentence
+        )
 
     def _find_speed(self) -> Finding:
         """Return the number of steps needed for half of the baseline's gain."""

@@ -1,11 +1,11 @@
 """Completions as one self-contained HTML page."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rlcredit.cli.sampled_completions import Completion
+from rlcredit.pages.page_template import load_page_template
 
 TEMPLATE = Path(__file__).with_suffix(".html")
 
@@ -22,8 +22,7 @@ def render_completions_page(title: str, about: str, asked: Sequence[tuple[str, S
     groups = [
         {"prompt": prompt, "completions": [_serialise_completion(one) for one in answers]} for prompt, answers in asked
     ]
-    content = json.dumps({"title": title, "about": about, "groups": groups}, ensure_ascii=False)
-    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", content.replace("<", "\\u003c"))
+    return load_page_template(TEMPLATE).render(content={"title": title, "about": about, "groups": groups})
 
 
 def _serialise_completion(completion: Completion) -> dict[str, Any]:

@@ -129,7 +129,7 @@ class EvaluationFolder:
 
     def read_answers(self) -> dict[PolicyTask, list[Answer]]:
         """Return the stored answers by policy and task, in the order of the questions."""
-        found: dict[PolicyTask, list[Answer]] = {}
+        answers: dict[PolicyTask, list[Answer]] = {}
         for entry, _ in read_journal_entries(self.batches):
-            found.setdefault(PolicyTask(entry["policy"], entry["task"]), []).extend(entry["answers"])
-        return found
+            answers.setdefault(PolicyTask(entry["policy"], entry["task"]), []).extend(entry["answers"])
+        return answers

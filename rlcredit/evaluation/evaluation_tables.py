@@ -1,15 +1,16 @@
-"""Results as tables, for a terminal and as Markdown."""
+"""Results as tables, for a terminal and as a page of Markdown."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rlcredit.evaluation.evaluation_folder import PolicyTask
 from rlcredit.evaluation.evaluation_request import EvaluationRequest
 from rlcredit.evaluation.policy_accuracy import FIRST, PolicyAccuracy
 from rlcredit.evaluation.policy_comparison import PolicyComparison
-from rlcredit.statistics.intervals import Interval
-
-Table = Sequence[Sequence[str]]
-"""Rows of cells, the first with the names of the columns."""
+from rlcredit.pages.number_formats import format_with_interval
+from rlcredit.pages.page_template import load_page_template
+from rlcredit.pages.tables import Table
+from rlcredit.statistics.t_test import TTest
 
 
 def make_accuracy_table(
@@ -25,7 +26,7 @@ def make_accuracy_table(
             only.
 
     """
-    rows: list[list[str]] = []
+    lines: list[dict[str, str]] = []
     for policy in request.policies:
         scores = measured[PolicyTask(policy.name, task)]
         cells = {
@@ -36,10 +37,8 @@ def make_accuracy_table(
             if whole or not name.startswith("maj_") or name == f"maj_at_{request.sampling.k}"
         }
         counts = {name.replace("_", " "): _format_completion_mean(name, value) for name, value in scores.means.items()}
-        columns = {"policy": policy.name, **cells, **counts}
-        rows += [[*columns]] if not rows else []
-        rows.append([*columns.values()])
-    return rows
+        lines.append({"policy": policy.name, **cells, **counts})
+    return Table(list(lines[0]), [list(line.values()) for line in lines])
 
 
 def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> Table:
@@ -51,58 +50,31 @@ def make_difference_table(compared: Sequence[PolicyComparison], whole: bool) -> 
 
     """
     names = list(compared[0].differences) if whole else [FIRST]
-    header = [
-        "task",
-        "policy",
-        "against",
-        *(f"{_shorten_accuracy_name(name)}, points" for name in names),
-        "p",
-        "verdict",
+    columns = ["task", "policy", "against", *(f"{_shorten_accuracy_name(name)}, points" for name in names)]
+    rows = [
+        [
+            each.task,
+            each.policy,
+            each.baseline,
+            *(_format_difference(each.differences[name]) for name in names),
+            f"{each.p:.2g}",
+            each.verdict,
+        ]
+        for each in compared
     ]
-    rows = [header]
-    for each in compared:
-        tests = [each.differences[name] for name in names]
-        cells = [f"{100 * test.difference:+.1f} {_format_interval_ends(test.interval, 1, sign=True)}" for test in tests]
-        rows.append([each.task, each.policy, each.baseline, *cells, f"{each.p:.2g}", each.verdict])
-    return rows
-
-
-def format_terminal_table(table: Table) -> str:
-    """Format a table for a terminal: aligned columns, the first one to the left."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = (
-        "   ".join(
-            cell.ljust(width) if _is_text_column(table, place) else cell.rjust(width) for place, (cell, width) in row
-        )
-        for row in (enumerate(zip(cells, widths, strict=True)) for cells in table)
-    )
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def format_markdown_table(table: Table) -> str:
-    """Format a table as Markdown."""
-    header, *rows = ([cell.replace("|", "\\|") for cell in row] for row in table)
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return Table([*columns, "p", "verdict"], rows, text_columns=("policy", "against", "verdict"))
 
 
 def render_evaluation_page(
     request: EvaluationRequest, measured: Mapping[PolicyTask, PolicyAccuracy], compared: Sequence[PolicyComparison]
 ) -> str:
     """Return all results as a page of Markdown."""
-    parts = ["# Evaluation", f"Completions: {request.sampling.description}. {NOTES}"]
-    for each in request.sets:
-        parts += [
-            f"## {each.name}: {each.size:,} questions",
-            format_markdown_table(make_accuracy_table(request, measured, each.name, whole=True)),
-        ]
-    if compared:
-        parts += [
-            "## Paired by question",
-            COMPARED.format(100 * request.margin),
-            format_markdown_table(make_difference_table(compared, whole=True)),
-        ]
-    return "\n\n".join(parts) + "\n"
+    return load_page_template(Path(__file__).with_name("evaluation.md")).render(
+        sampling=request.sampling,
+        accuracies=[(each, make_accuracy_table(request, measured, each.name, whole=True)) for each in request.sets],
+        differences=make_difference_table(compared, whole=True) if compared else None,
+        margin_points=100 * request.margin,
+    )
 
 
 def render_evaluation_summary(
@@ -111,22 +83,11 @@ def render_evaluation_summary(
     """Return the main results as text for a terminal."""
     parts = [request.sampling.description]
     for each in request.sets:
-        table = format_terminal_table(make_accuracy_table(request, measured, each.name, whole=False))
-        parts.append(f"{each.name}: {each.size:,} questions\n{table}")
+        table = make_accuracy_table(request, measured, each.name, whole=False)
+        parts.append(f"{each.name}: {each.size:,} questions\n{table.to_text()}")
     if compared:
-        parts.append(f"paired by question\n{format_terminal_table(make_difference_table(compared, whole=False))}")
+        parts.append(f"paired by question\n{make_difference_table(compared, whole=False).to_text()}")
     return "\n\n".join(parts)
-
-
-NOTES = (
-    "pass@k is the unbiased estimate over all completions of a question; maj@k is the vote of k of them, over all "
-    "subsets, ties shared. Intervals are for other questions of the kind, 95 %. What could not be judged is not right. "
-    "Entropy is per token, in nats, of the policy at that temperature over the whole vocabulary."
-)
-COMPARED = (
-    "Differences of accuracy in percentage points, with Student's 95 % interval over questions. p and verdict are of "
-    "pass@1, corrected by Holm for all rows; equivalent means within {:g} points."
-)
 
 
 def _make_column_title(name: str, completions: int) -> str:
@@ -138,18 +99,15 @@ def _shorten_accuracy_name(name: str) -> str:
 
 
 def _format_accuracy(scores: PolicyAccuracy, name: str, interval: bool) -> str:
-    ends = f" {_format_interval_ends(scores.interval(name), 3)}" if interval else ""
-    return f"{scores.mean(name):.3f}{ends}"
+    if not interval:
+        return f"{scores.mean(name):.3f}"
+    low, high, _ = scores.interval(name)
+    return format_with_interval(scores.mean(name), low, high, ".3f")
 
 
-def _format_interval_ends(interval: Interval, digits: int, sign: bool = False) -> str:
-    low, high = ((f"{100 * end:+.1f}" if sign else f"{end:.{digits}f}") for end in (interval.low, interval.high))
-    return f"({low} to {high})"
+def _format_difference(test: TTest) -> str:
+    return format_with_interval(100 * test.difference, 100 * test.interval.low, 100 * test.interval.high, "+.1f")
 
 
 def _format_completion_mean(name: str, value: float) -> str:
     return {"tokens": f"{value:.1f}", "entropy": f"{value:.3f}"}.get(name, f"{100 * value:.1f} %")
-
-
-def _is_text_column(table: Table, place: int) -> bool:
-    return table[0][place] in ("task", "policy", "against", "verdict")

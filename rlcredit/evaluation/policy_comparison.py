@@ -1,26 +1,19 @@
 """Comparisons of policies with the first of them, paired by question."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rlcredit.evaluation.evaluation_folder import PolicyTask
 from rlcredit.evaluation.policy_accuracy import FIRST, PolicyAccuracy
-from rlcredit.statistics.adjusted_p import holm_adjusted_p
-from rlcredit.statistics.conclusion import state_conclusion
-from rlcredit.statistics.equivalence import equivalence_test
-from rlcredit.statistics.intervals import Interval
-from rlcredit.statistics.t_test import TTest, paired_t_test
+from rlcredit.statistics.paired_comparison import PairedTest, bounded_paired_test, conclude_paired_family
+from rlcredit.statistics.t_test import TTest
 
 REMEDY = "about {:,} questions would decide"
 """What is said where a difference stays undecided."""
 
 LEVEL = 0.05
-"""Of each verdict."""
+"""Significance level of every verdict."""
 
 
 @dataclass(frozen=True)
@@ -70,53 +63,28 @@ def compare_policies(
     first, *others = policies
     tasks = list(dict.fromkeys(place.task for place in measured))
     pairs = [(task, other) for task in tasks for other in others]
-    differences = [
-        _accuracy_differences(measured[PolicyTask(other, task)], measured[PolicyTask(first, task)])
+    tested = [
+        _test_accuracies(measured[PolicyTask(other, task)], measured[PolicyTask(first, task)], margin)
         for task, other in pairs
     ]
-    tested = [{name: _test_paired_differences(values) for name, values in one.items()} for one in differences]
-    ps = holm_adjusted_p([tests[FIRST].p for tests in tested])
-    equivalent = holm_adjusted_p([_paired_equivalence_p(tests[FIRST], margin) for tests in tested])
-    compared = []
-    for (task, other), values, tests, p, same in zip(pairs, differences, tested, ps, equivalent, strict=True):
-        remedy = (
-            REMEDY if tests[FIRST].standard_error else REMEDY.format(_questions_to_decide(margin, LEVEL / len(pairs)))
+    conclusions = conclude_paired_family([tests[FIRST] for tests in tested], margin, LEVEL, REMEDY)
+    return [
+        PolicyComparison(
+            task,
+            other,
+            first,
+            {name: paired.test for name, paired in tests.items()},
+            conclusion.p,
+            conclusion.p_equivalence,
+            conclusion.words,
         )
-        said = state_conclusion(
-            values[FIRST], margin, p=p, p_equivalence=same, alpha=LEVEL, family=len(pairs), remedy=remedy
-        )
-        compared.append(PolicyComparison(task, other, first, tests, float(p), float(same), said))
-    return compared
+        for (task, other), tests, conclusion in zip(pairs, tested, conclusions, strict=True)
+        if conclusion
+    ]
 
 
-def _test_paired_differences(values: NDArray[np.float64]) -> TTest:
-    """Return the paired test; where all differences are equal an exact one, since Student's would have no error.
-
-    If more than a share x of all questions had another difference, n questions without one would come with a chance
-    below ``(1 - x) ** n``. A question is taken to move the mean by one at most.
-    """
-    test = paired_t_test(values)
-    if test.standard_error:
-        return test
-    reach = 1 - ((1 - test.interval.level) / 2) ** (1 / len(values))
-    interval = Interval(max(-1.0, test.difference - reach), min(1.0, test.difference + reach), test.interval.level)
-    return replace(test, p=2.0 ** (1 - len(values)) if test.difference else 1.0, interval=interval)
-
-
-def _paired_equivalence_p(test: TTest, margin: float) -> float:
-    """Return the p-value of such differences if the true one lay beyond the margin.
-
-    Differences that are all equal are bounded as in :func:`_test_paired_differences`.
-    """
-    if test.standard_error:
-        return equivalence_test(test, margin).p
-    return (1 - max(0.0, margin - abs(test.difference))) ** (test.df + 1)
-
-
-def _questions_to_decide(margin: float, level: float) -> int:
-    """Return how many questions without any difference show that there is none beyond the margin."""
-    return math.ceil(math.log(level) / math.log1p(-margin))
-
-
-def _accuracy_differences(policy: PolicyAccuracy, baseline: PolicyAccuracy) -> dict[str, NDArray[np.float64]]:
-    return {name: values - baseline.accuracy[name] for name, values in policy.accuracy.items()}
+def _test_accuracies(policy: PolicyAccuracy, baseline: PolicyAccuracy, margin: float) -> dict[str, PairedTest]:
+    """Test the difference of every accuracy over the questions, policy minus baseline."""
+    return {
+        name: bounded_paired_test(values - baseline.accuracy[name], margin) for name, values in policy.accuracy.items()
+    }

@@ -93,5 +93,5 @@ def iterate_answer_rows(
         for policy in request.policies:
             for answer in answers[PolicyTask(policy.name, each.name)]:
                 prompt, example = asked[answer["question"]]
-                said = {"policy": policy.name, "task": each.name, "prompt": prompt, "reference": example.reference}
-                yield {**said, **answer}
+                question = {"policy": policy.name, "task": each.name, "prompt": prompt, "reference": example.reference}
+                yield {**question, **answer}

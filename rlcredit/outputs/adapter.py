@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.outputs.run_identity import RunIdentity
+from rlcredit.pages.tables import Table
 from rlcredit.policy.model_loading import find_embedded_policy
 from rlcredit.record.artifacts import find_run_folder, publish_file
 from rlcredit.training.module import PolicyModule
@@ -30,9 +31,7 @@ CARD = """---
 
 A LoRA adapter trained with rlcredit by reinforcement learning with verifiable rewards.
 
-| | |
-|---|---|
-{rows}
+{facts}
 
 The tokenizer beside it is the base model's, with the padding that training used.
 
@@ -71,9 +70,12 @@ def render_adapter_card(
     base = f"`{path}`, embedded in rlcredit" if find_embedded_policy(path) else f"`{path}`"
     made = ", ".join(f"{key.removeprefix('version.')} {value}" for key, value in versions.items())
     facts = {"base": base, "run": name, "steps": step, **{key: parameters.get(key) for key in SHOWN}, "made with": made}
-    rows = "\n".join(f"| {key} | {str(value).replace('|', chr(92) + '|')} |" for key, value in facts.items())
     return CARD.format(
-        header="\n".join(header), name=name, rows=rows, base=location, temperature=parameters.get("temperature")
+        header="\n".join(header),
+        name=name,
+        facts=Table(("", ""), [(key, str(value)) for key, value in facts.items()]).to_markdown(),
+        base=location,
+        temperature=parameters.get("temperature"),
     )
 
 

@@ -13,6 +13,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.formulas.distributed import has_other_processes
+from rlcredit.pages.tables import Table
 from rlcredit.record.artifacts import find_run_folder, publish_tags, publish_text
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.held_out_sets import HeldOutSet
@@ -137,10 +138,11 @@ def render_held_out_table(evaluations: Sequence[Evaluation]) -> str:
 
     """
     names = [name for name in evaluations[-1][1] if "pass_at_" in name]
-    lines = [["held out after", *(name.removeprefix("val/") for name in names)], ["---"] * (1 + len(names))]
-    for step, logged in evaluations:
-        lines.append([f"{step} steps", *(f"{logged[name]:.3f}" if name in logged else "" for name in names)])
-    return "\n".join(f"|{'|'.join(cells)}|" if set(cells) == {"---"} else f"| {' | '.join(cells)} |" for cells in lines)
+    rows = [
+        (f"{step} steps", *(f"{logged[name]:.3f}" if name in logged else "" for name in names))
+        for step, logged in evaluations
+    ]
+    return Table(("held out after", *(name.removeprefix("val/") for name in names)), rows).to_markdown()
 
 
 def _make_held_out_tags(logged: Mapping[str, float]) -> dict[str, str]:

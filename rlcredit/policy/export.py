@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from rlcredit.base.files import write_atomically, write_folder_atomically
+from rlcredit.pages.tables import Table
 from rlcredit.policy.model_loading import Precision
 from rlcredit.policy.policy import Policy
 
@@ -21,8 +22,6 @@ library_name: transformers
 
 {base} with a LoRA adapter of rank {rank} added into its weights, {dtype}, by rlcredit.
 
-| | |
-|---|---|
 {facts}
 
 ```python
@@ -150,6 +149,6 @@ def _render_model_card(policy: Policy, folder: Path, dtype: str, facts: Mapping[
         name=folder.name,
         rank=policy.lora.rank,
         dtype=dtype,
-        facts="\n".join(f"| {name} | {value} |" for name, value in facts.items()),
+        facts=Table(("", ""), list(facts.items())).to_markdown(),
         prompt=f"It was trained with prompts written {written}.",
     )

@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
-from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.collapse import collapsed_run_mask
-from rlcredit.statistics.conclusion import state_conclusion
-from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
 from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.paired_comparison import (
+    PairedConclusion,
+    PairedTest,
+    conclude_paired_family,
+    sign_flip_paired_test,
+    student_paired_test,
+)
 from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
 from rlcredit.statistics.t_test import TTest, paired_t_test
@@ -82,42 +86,40 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
         for condition in family.conditions
     ]
     margin = evidence.declaration.effect
-    ps = [_comparison_p(comparison) for comparison in compared]
-    p_equivalences = [_comparison_equivalence_p(comparison, margin) for comparison in compared]
+    conclusions = conclude_paired_family([_test_comparison(each, margin) for each in compared], margin, ALPHA)
     waits = any(comparison.verdict.startswith("open") for comparison in compared)
-    corrected = zip(compared, holm_adjusted_p(ps).tolist(), holm_adjusted_p(p_equivalences).tolist(), strict=True)
     return [
-        comparison
-        if comparison.verdict
-        else _conclude_comparison(comparison, margin, p, p_equivalence, len(compared), waits)
-        for comparison, p, p_equivalence in corrected
+        _conclude_comparison(comparison, conclusion, waits) if conclusion else comparison
+        for comparison, conclusion in zip(compared, conclusions, strict=True)
     ]
 
 
-def _comparison_p(comparison: ConditionComparison) -> float:
-    """Return the p-value of no difference; one if nothing can be tested."""
-    if comparison.verdict or comparison.test is None:
-        return 1.0
-    return sign_flip_p(comparison.differences) if any(comparison.collapses) else comparison.test.p
-
-
-def _comparison_equivalence_p(comparison: ConditionComparison, margin: float) -> float:
-    untested = comparison.verdict or comparison.test is None or any(comparison.collapses)
-    return 1.0 if untested else equivalence_test(comparison.test, margin).p  # pyright: ignore[reportArgumentType]
+def _test_comparison(comparison: ConditionComparison, margin: float) -> PairedTest | None:
+    """Test the differences of a comparison; None if it has its verdict already."""
+    if comparison.verdict:
+        return None
+    if any(comparison.collapses):
+        return sign_flip_paired_test(comparison.differences)
+    return student_paired_test(comparison.differences, margin)
 
 
 def _conclude_comparison(
-    comparison: ConditionComparison, margin: float, p: float, p_equivalence: float, number: int, waits: bool
+    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool
 ) -> ConditionComparison:
-    """Return the conclusion from corrected p-values."""
-    words = state_conclusion(comparison.differences, margin, p=p, p_equivalence=p_equivalence, family=number)
+    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs."""
+    words = conclusion.words
     if words.startswith("undecided") and any(comparison.collapses):
-        of, (runs, base) = len(comparison.seeds), comparison.collapses
-        words = f"undecided: {runs} of {of} runs collapsed, {base} of the baseline's"
+        pairs, (runs, baseline_runs) = len(comparison.seeds), comparison.collapses
+        words = f"undecided: {runs} of {pairs} runs collapsed, {baseline_runs} of the baseline's"
     if words.startswith("undecided") and waits:
         words = "open: other comparisons of the campaign lack pairs"
-    ps = {"p": p, "p_equivalence": p_equivalence, "sign_flip": sign_flip_p(comparison.differences)}
-    return dataclasses.replace(comparison, verdict=words, **ps)
+    return dataclasses.replace(
+        comparison,
+        verdict=words,
+        p=conclusion.p,
+        p_equivalence=conclusion.p_equivalence,
+        sign_flip=sign_flip_p(comparison.differences),
+    )
 
 
 def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, condition: str) -> ConditionComparison:
@@ -126,7 +128,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
     if reasons := evidence.list_metric_differences(condition, baseline):
         return ConditionComparison(family, baseline, condition, (), np.empty(0), f"not compared: {'; '.join(reasons)}")
     pairs = list(evidence.iterate_pairs(condition, baseline))
-    if any(arm.question_key != base.question_key for arm, base in pairs):
+    if any(run.question_key != base.question_key for run, base in pairs):
         return ConditionComparison(
             family, baseline, condition, (), np.empty(0), "not compared: other questions or evaluations"
         )
@@ -138,7 +140,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
     differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
-    seeds = tuple(arm.seed for arm, _ in pairs)
+    seeds = tuple(run.seed for run, _ in pairs)
     return ConditionComparison(
         family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
     )
@@ -152,8 +154,8 @@ def _summarise_pairs(
     if not pairs:
         return numbers
     steps, primary = evidence.declaration.steps, evidence.declaration.primary
-    arm, base = ([pair[side] for pair in pairs] for side in (0, 1))
-    ends = [[run.metrics[steps][primary] for run in runs] for runs in (arm, base)]
+    own, base = ([pair[side] for pair in pairs] for side in (0, 1))
+    ends = [[run.metrics[steps][primary] for run in runs] for runs in (own, base)]
     numbers["improves"] = probability_of_improvement(*ends)
     if len(pairs) >= 2:
         area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
@@ -161,7 +163,7 @@ def _summarise_pairs(
     numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    outcomes = evidence.question_outcomes(arm, primary) - evidence.question_outcomes(base, primary)
+    outcomes = evidence.question_outcomes(own, primary) - evidence.question_outcomes(base, primary)
     if min(outcomes.shape[:2]) >= FEWEST:
         numbers["general"] = hierarchical_interval(outcomes)
     return numbers
@@ -177,4 +179,4 @@ def _subtract_paired_runs(
     pairs: Sequence[tuple[FinishedRun, FinishedRun]], value: Callable[[FinishedRun], float]
 ) -> Row:
     """Return differences, rounded so that equal shares of questions differ by exactly zero."""
-    return np.array([value(arm) - value(base) for arm, base in pairs], dtype=np.float64).round(12)
+    return np.array([value(run) - value(base) for run, base in pairs], dtype=np.float64).round(12)

@@ -7,18 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, select_autoescape
-
 from rlcredit.base.files import write_atomically
-from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.config.strict_yaml import shorten_name
+from rlcredit.pages.number_formats import format_signed_points
+from rlcredit.pages.page_template import load_page_template
+from rlcredit.pages.tables import Table
 from rlcredit.report import report_tables
 from rlcredit.report.condition_comparison import ConditionComparison, compare_conditions
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.csv_files import render_csv_files
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.pictures import draw_family_pictures, label_metric
-from rlcredit.report.report_tables import ReportTable
 from rlcredit.report.training_curves import Curve
 
 REACH = 6
@@ -36,7 +35,7 @@ class FamilySection:
     Args:
         name: Question that the family answers.
         baseline: Name of its baseline.
-        found: Comparisons of the family.
+        comparisons: Comparisons of the family.
         table: Table of the comparisons.
         pictures: File names of the pictures, by what they show.
 
@@ -44,8 +43,8 @@ class FamilySection:
 
     name: str
     baseline: str
-    found: Sequence[ConditionComparison]
-    table: ReportTable
+    comparisons: Sequence[ConditionComparison]
+    table: Table
     pictures: Mapping[str, str]
 
 
@@ -102,21 +101,21 @@ def write_report(
         "sha256": evidence.declaration.sha256[:12],
         "metric": next(iter(evidence.measures.values())),
         "definitions": _group_metric_definitions(evidence),
-        "comparisons": len(compared),
+        "comparison_count": len(compared),
         "metric_label": label_metric(evidence.declaration.primary),
         "reach": REACH * evidence.declaration.effect,
-        "finished": len(evidence.runs),
-        "declared": evidence.declared_count,
+        "finished_count": len(evidence.runs),
+        "declared_count": evidence.declared_count,
         "sections": sections,
-        "summary": report_tables.make_summary_table(evidence, summarised),
-        "variance": report_tables.make_variance_table(variances),
-        "seeds": report_tables.make_seed_table(evidence),
-        "configs": report_tables.make_config_table(evidence),
+        "summary_table": report_tables.make_summary_table(evidence, summarised),
+        "variance_table": report_tables.make_variance_table(variances),
+        "seed_table": report_tables.make_seed_table(evidence),
+        "config_table": report_tables.make_config_table(evidence),
         "refused": evidence.refused,
-        "traced": bool(curves),
-        "environment": _collect_run_versions(evidence),
-        "shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
-        "questions": next((len(run.questions[1]) for run in evidence.runs.values()), None),
+        "has_training_curves": bool(curves),
+        "versions": _collect_run_versions(evidence),
+        "has_shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
+        "question_count": next((len(run.questions[1]) for run in evidence.runs.values()), None),
     }
     for name in ("report.html", "report.md"):
         write_atomically(out / name, _render_template(name, content, out))
@@ -140,41 +139,18 @@ def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
-TEMPLATES = Path(__file__).parent
-"""Where the templates of reports lie, and the style that all pages share."""
-
-
-def load_page_template(name: str, *folders: Path) -> Template:
-    """Return the template of a page, which escapes what HTML or Markdown would take for markup.
-
-    Args:
-        name: File name of the template; its ending decides how values are escaped.
-        folders: Where it is looked for, and what it includes, in this order.
-
-    """
-    templates = Environment(
-        loader=FileSystemLoader(folders),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    if name.endswith(".md"):
-        templates.finalize = lambda value: escape_markdown(value) if isinstance(value, str) else value
-    return templates.get_template(name)
-
-
 def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
-    def data(file: str) -> str:
+    reach = content["reach"]
+
+    def embed_picture(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
 
-    def cells(row: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-
-    def place(difference: float) -> float:
-        reach = REACH * content["declaration"].effect
+    def place_on_strip(difference: float) -> float:
         return round(50 + 50 * max(-1.0, min(1.0, difference / reach)), 2)
 
-    return load_page_template(name, TEMPLATES).render(
-        content, data=data, cells=cells, place=place, signed=report_tables.format_signed_points
+    return load_page_template(Path(__file__).with_name(name)).render(
+        content,
+        embed_picture=embed_picture,
+        place_on_strip=place_on_strip,
+        format_signed_points=format_signed_points,
     )

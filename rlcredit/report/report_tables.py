@@ -1,68 +1,22 @@
 """The tables of a report for people: rounded, with differences in percentage points."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from rlcredit.campaign.config_differences import flatten_config, hash_config
 from rlcredit.campaign.run_spec import name_run
+from rlcredit.pages.number_formats import (
+    NONE,
+    format_difference_interval,
+    format_p_value,
+    format_signed_points,
+    format_with_interval,
+)
+from rlcredit.pages.tables import Table
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.statistics.collapse import clopper_pearson_limit
-from rlcredit.statistics.intervals import Interval
 from rlcredit.statistics.variance_components import VarianceComponents
-
-NONE = "-"
-
-
-@dataclasses.dataclass(frozen=True)
-class ReportTable:
-    """Rows of texts under named columns.
-
-    Args:
-        columns: Heads of the columns.
-        rows: Rows, one text per column each.
-
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def format_signed_points(value: float) -> str:
-    """Format a difference of proportions in percentage points.
-
-    Example:
-        >>> format_signed_points(0.0123), format_signed_points(-0.004), format_signed_points(0.0)
-        ('+1.23', '-0.40', '0.00')
-
-    """
-    text = f"{abs(100 * value):.2f}"
-    return text if float(text) == 0 else f"{'+' if value > 0 else '-'}{text}"
-
-
-def format_p_value(p: float | None) -> str:
-    """Format a p-value.
-
-    Example:
-        >>> format_p_value(0.0312), format_p_value(0.00001), format_p_value(None)
-        ('0.031', '<0.001', '-')
-
-    """
-    if p is None:
-        return NONE
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def format_difference_interval(interval: Interval | None) -> str:
-    """Format an interval of differences; equal pairs have none, however certain they look."""
-    if interval is None:
-        return NONE
-    return (
-        f"{format_signed_points(interval.low)} to {format_signed_points(interval.high)}"
-        if interval.high - interval.low > 1e-9
-        else "all alike"
-    )
 
 
 def _format_estimate(estimate: MeanEstimate) -> str:
@@ -70,10 +24,10 @@ def _format_estimate(estimate: MeanEstimate) -> str:
     if estimate.interval is None:
         return f"{estimate.mean:.3f}"
     low, high = (min(1.0, max(0.0, end)) for end in estimate.interval[:2])
-    return f"{estimate.mean:.3f} ({low:.3f} to {high:.3f})"
+    return format_with_interval(estimate.mean, low, high, ".3f")
 
 
-def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTable:
+def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
     columns = (
         "condition",
@@ -107,10 +61,10 @@ def make_comparison_table(compared: Sequence[ConditionComparison]) -> ReportTabl
         )
         for comparison in compared
     ]
-    return ReportTable(columns, rows)
+    return Table(columns, rows)
 
 
-def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> ReportTable:
+def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> Table:
     """Return the table of single conditions."""
     ks = sorted({evidence.pass_k(summary.condition) for summary in summaries})
     columns = (
@@ -136,20 +90,20 @@ def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[Condition
         )
         for summary in summaries
     ]
-    return ReportTable(columns, rows)
+    return Table(columns, rows)
 
 
-def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> ReportTable:
+def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Table:
     """Return the table of the variance share of each factor; a dash if it is none."""
     factors = list(dict.fromkeys(factor for components in decompositions.values() for factor in components.variances))
     rows = [
         (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
         for name, components in decompositions.items()
     ]
-    return ReportTable(("of", *factors), rows)
+    return Table(("of", *factors), rows)
 
 
-def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
+def make_seed_table(evidence: CampaignEvidence) -> Table:
     """Return the table of every run's primary metric after the last step, or the reason why there is none."""
     declaration = evidence.declaration
 
@@ -160,10 +114,10 @@ def make_seed_table(evidence: CampaignEvidence) -> ReportTable:
         return "refused" if name in evidence.refused else evidence.absent[name]
 
     rows = [(name, *(value(name, seed) for seed in declaration.seeds)) for name in declaration.conditions]
-    return ReportTable(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
+    return Table(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
 
 
-def make_config_table(evidence: CampaignEvidence) -> ReportTable:
+def make_config_table(evidence: CampaignEvidence) -> Table:
     """Return the table of each condition's executed configuration, by hash, and the source it ran with."""
     rows = []
     for name in evidence.declaration.conditions:
@@ -173,7 +127,7 @@ def make_config_table(evidence: CampaignEvidence) -> ReportTable:
         rows.append(
             (name, str(len(runs)), _hash_condition_config(evidence, name), ", ".join(commits) or NONE, f"{minutes:.0f}")
         )
-    return ReportTable(("condition", "runs", "configuration", "source", "minutes"), rows)
+    return Table(("condition", "runs", "configuration", "source", "minutes"), rows)
 
 
 def _hash_condition_config(evidence: CampaignEvidence, condition: str) -> str:

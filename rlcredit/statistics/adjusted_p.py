@@ -9,7 +9,8 @@ def holm_adjusted_p(ps: ArrayLike) -> NDArray[np.float64]:
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})
 
-    Holds whatever the dependence between tests, and so where all arms share one baseline. One test is left as it is.
+    Holds whatever the dependence between tests, and so where all conditions share one baseline. One test is left as it
+    is.
 
     Args:
         ps: P-value of each condition, shape ``(m,)``.

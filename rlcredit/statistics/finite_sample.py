@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 def finite_sample(values: ArrayLike, fewest: int, purpose: str) -> NDArray[np.float64]:
     """Return the values as one row of floats, or refuse what no statistic can be taken of.
 
-    A missing run is refused rather than skipped: dropped from one arm only, it would break the pairs and favour the
-    arm whose bad runs crash.
+    A missing run is refused rather than skipped: dropped from one condition only, it would break the pairs and
+    favour the condition whose bad runs crash.
 
     Args:
         values: Value of each run, shape ``(n,)``.

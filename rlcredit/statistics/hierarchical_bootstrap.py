@@ -27,9 +27,10 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
     doi:10.1214/07-AOAS122; Cameron, Gelbach and Miller, 2011, doi:10.1198/jbes.2010.07136). Where runs or prompts
     spread less than samples explain, their own variance counts as zero and the interval is on the wide side.
 
-    Meant for 95 %, simulated with eight runs on 512 prompts, it holds 94 % for arms near 0.97, 94 to 95 % for paired
-    differences, and 98 % for differences that are sampling noise alone. With 64 prompts of one arm it holds 92 %, for a
-    few hard prompts are then easily missed. Prompts and samples resampled within runs, instead, hold 81 to 100 %.
+    Meant for 95 %, simulated with eight runs on 512 prompts, it holds 94 % for conditions near 0.97, 94 to 95 % for
+    paired differences, and 98 % for differences that are sampling noise alone. With 64 prompts of one condition it
+    holds 92 %, for a few hard prompts are then easily missed. Prompts and samples resampled within runs, instead, hold
+    81 to 100 %.
 
     Args:
         outcomes: 0/1 verdicts of the same prompts in every run, shape ``(R, P, S)`` of runs, prompts and samples; or

@@ -8,7 +8,7 @@ from scipy import optimize, special
 MOST_SEEDS = 10_000_000
 
 
-def t_test_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) -> float:
+def t_test_power(effect: float, seeds: int, conditions: int = 2, alpha: float = 0.05) -> float:
     r"""Return the chance that a two-sided t test finds an effect.
 
     .. math:: P(|T_{\nu, \delta}| > t_{\nu, 1 - \alpha/2}), \qquad \nu = a (n - 1), \quad \delta = d \sqrt{n / a}
@@ -17,31 +17,34 @@ def t_test_power(effect: float, seeds: int, arms: int = 2, alpha: float = 0.05) 
     doi:10.4324/9780203771587, chapter 2).
 
     Args:
-        effect: Effect d, the difference over the standard deviation: of runs for two arms, of differences for pairs.
-        seeds: Number of seeds per arm, n, at least two.
-        arms: Number of arms a, two for independent arms, one for paired differences.
+        effect: Effect d, the difference over the standard deviation: of runs for two independent conditions, of
+            differences for pairs.
+        seeds: Number of seeds per condition, n, at least two.
+        conditions: Number of conditions a, two for independent ones, one for paired differences.
         alpha: Significance level of the test.
 
     Example:
-        >>> round(t_test_power(1.5, seeds=3), 2), round(t_test_power(1.5, seeds=3, arms=1), 2)
+        >>> round(t_test_power(1.5, seeds=3), 2), round(t_test_power(1.5, seeds=3, conditions=1), 2)
         (0.29, 0.32)
 
     """
     if seeds < 2:
-        raise ValueError(f"A t test needs at least 2 seeds per arm, got {seeds}. One run says nothing of the spread.")
-    df, shift = arms * (seeds - 1), effect * math.sqrt(seeds / arms)
+        raise ValueError(
+            f"A t test needs at least 2 seeds per condition, got {seeds}. One run says nothing of the spread."
+        )
+    df, shift = conditions * (seeds - 1), effect * math.sqrt(seeds / conditions)
     critical = special.stdtrit(df, 1 - alpha / 2)
     missed = special.ncfdtr(1, df, shift**2, critical**2)  # t^2 is F: one number for both tails
     return 1.0 if math.isnan(missed) else float(1 - missed)  # not a number where it is below 1e-190
 
 
-def seeds_needed(effect: float, power: float = 0.8, arms: int = 2, alpha: float = 0.05) -> int:
-    """Return the least number of seeds per arm whose t test finds an effect with the power asked for.
+def seeds_needed(effect: float, power: float = 0.8, conditions: int = 2, alpha: float = 0.05) -> int:
+    """Return the least number of seeds per condition whose t test finds an effect with the power asked for.
 
     Args:
-        effect: Difference over the standard deviation: of runs for two arms, of differences for pairs; not zero.
+        effect: Difference over the standard deviation: of runs for two conditions, of differences for pairs; not zero.
         power: Chance of finding the effect.
-        arms: Number of arms, two for independent arms, one for paired differences.
+        conditions: Number of conditions, two for independent ones, one for paired differences.
         alpha: Significance level of the two-sided test.
 
     Raises:
@@ -53,35 +56,37 @@ def seeds_needed(effect: float, power: float = 0.8, arms: int = 2, alpha: float 
 
     """
     candidates = range(2, MOST_SEEDS)
-    index = bisect_left(candidates, power, key=lambda seeds: t_test_power(effect, seeds, arms, alpha))
+    index = bisect_left(candidates, power, key=lambda seeds: t_test_power(effect, seeds, conditions, alpha))
     if index == len(candidates):
         raise ValueError(f"No number of seeds up to {MOST_SEEDS} finds an effect of {effect}. Ask for a larger one.")
     return candidates[index]
 
 
-def detectable_effect(seeds: int, power: float = 0.8, arms: int = 2, alpha: float = 0.05) -> float:
+def detectable_effect(seeds: int, power: float = 0.8, conditions: int = 2, alpha: float = 0.05) -> float:
     """Return the smallest effect that so many seeds find with the power asked for, in standard deviations.
 
     Multiply by the standard deviation of runs (of differences, for pairs) to have it in the unit of the metric.
 
     Args:
-        seeds: Number of seeds per arm, at least two.
+        seeds: Number of seeds per condition, at least two.
         power: Chance of finding the effect, above alpha.
-        arms: Number of arms, two for independent arms, one for paired differences.
+        conditions: Number of conditions, two for independent ones, one for paired differences.
         alpha: Significance level of the two-sided test.
 
     Raises:
         ValueError: a power that an effect of zero has already.
 
     Example:
-        >>> round(detectable_effect(3), 2), round(detectable_effect(8, arms=1), 2)
+        >>> round(detectable_effect(3), 2), round(detectable_effect(8, conditions=1), 2)
         (3.07, 1.16)
 
     """
     if not alpha < power < 1:
         raise ValueError(f"A detectable effect needs a power between alpha = {alpha} and 1, got {power}. Try 0.8.")
     largest = 1.0
-    while t_test_power(largest, seeds, arms, alpha) < power:
+    while t_test_power(largest, seeds, conditions, alpha) < power:
         largest *= 2
-    root = optimize.root_scalar(lambda effect: t_test_power(effect, seeds, arms, alpha) - power, bracket=(0.0, largest))
+    root = optimize.root_scalar(
+        lambda effect: t_test_power(effect, seeds, conditions, alpha) - power, bracket=(0.0, largest)
+    )
     return float(root.root)

@@ -22,8 +22,8 @@ def interquartile_mean(scores: ArrayLike) -> float:
     return float(stats.trim_mean(np.ravel(scores), 0.25))
 
 
-def probability_of_improvement(arm: ArrayLike, baseline: ArrayLike) -> float:
-    r"""Return how often a run of one arm beats a run of the other, a tie counting one half.
+def probability_of_improvement(condition: ArrayLike, baseline: ArrayLike) -> float:
+    r"""Return how often a run of a condition beats one of the baseline, a tie counting one half.
 
     .. math:: \frac{1}{N M} \sum_{i=1}^{N} \sum_{j=1}^{M} \left(1[x_i > y_j] + \tfrac12 1[x_i = y_j]\right)
 
@@ -31,7 +31,7 @@ def probability_of_improvement(arm: ArrayLike, baseline: ArrayLike) -> float:
     how much. With several tasks it is the mean over tasks, each compared only with itself.
 
     Args:
-        arm: One score per run of the condition, shape ``(N,)``, or per run and task, ``(N, tasks)``.
+        condition: One score per run of the condition, shape ``(N,)``, or per run and task, ``(N, tasks)``.
         baseline: One score per run of the baseline, ``(M,)``, or per run and task, ``(M, tasks)``.
 
     Example:
@@ -39,7 +39,7 @@ def probability_of_improvement(arm: ArrayLike, baseline: ArrayLike) -> float:
         0.875
 
     """
-    pairs = np.asarray(arm, dtype=np.float64)[:, None] - np.asarray(baseline, dtype=np.float64)[None, :]
+    pairs = np.asarray(condition, dtype=np.float64)[:, None] - np.asarray(baseline, dtype=np.float64)[None, :]
     return float((1 + np.sign(pairs).mean()) / 2)
 
 

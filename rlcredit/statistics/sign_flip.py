@@ -12,13 +12,13 @@ ENUMERATED = 20
 
 
 def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> float:
-    r"""Return the two-sided p of no difference, by exchanging the arms of pairs at random.
+    r"""Return the two-sided p of no difference, by exchanging the two sides of pairs at random.
 
     .. math:: p = 2^{-n} \#\{ s \in \{-1, 1\}^n : |s \cdot d| \ge |1 \cdot d| \}
 
-    It assumes that the differences are symmetric about zero if the arms do not differ, and nothing of their shape.
-    Above twenty pairs, signs are drawn and the observed ones are counted as one draw more, so that p is never zero and
-    the test stays valid (Phipson and Smyth, 2010, doi:10.2202/1544-6115.1585).
+    It assumes that the differences are symmetric about zero if the conditions do not differ, and nothing of their
+    shape. Above twenty pairs, signs are drawn and the observed ones are counted as one draw more, so that p is never
+    zero and the test stays valid (Phipson and Smyth, 2010, doi:10.2202/1544-6115.1585).
 
     Args:
         differences: Condition minus baseline for each common seed, shape ``(n,)``, any unit.

@@ -1,4 +1,4 @@
-"""Student's t for paired differences and Welch's for two independent arms, with everything a report prints."""
+"""Student's t for paired differences and Welch's for two independent conditions, with everything a report prints."""
 
 import math
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def paired_t_test(differences: ArrayLike, level: float = 0.95) -> TTest:
 
     .. math:: t = \frac{\bar d}{s_d / \sqrt n}, \qquad \nu = n - 1
 
-    Use it where both arms share seed, data order and questions, so that what a seed does to both cancels.
+    Use it where both conditions share seed, data order and questions, so that what a seed does to both cancels.
 
     Args:
         differences: Condition minus baseline for each common seed, shape ``(n,)``, n at least two.
@@ -78,17 +78,18 @@ def paired_t_test(differences: ArrayLike, level: float = 0.95) -> TTest:
     return t_test(float(row.mean()), float(row.std(ddof=1)) / math.sqrt(len(row)), len(row) - 1, level)
 
 
-def welch_t_test(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
+def welch_t_test(condition: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TTest:
     r"""Test the difference of two independent means without assuming equal variances.
 
     .. math::
         t = \frac{\bar x - \bar y}{\sqrt{v_x + v_y}}, \qquad
         \nu = \frac{(v_x + v_y)^2}{v_x^2 / (n_x - 1) + v_y^2 / (n_y - 1)}, \qquad v = s^2 / n
 
-    The degrees of freedom lie between the smaller arm's and both arms' together; Welch, 1947, doi:10.2307/2332510.
+    The degrees of freedom lie between those of the smaller sample and of both together (Welch, 1947,
+    doi:10.2307/2332510).
 
     Args:
-        arm: One value per run of the condition, shape ``(n_x,)``, at least two.
+        condition: One value per run of the condition, shape ``(n_x,)``, at least two.
         baseline: One value per run of the baseline, shape ``(n_y,)``, at least two; the numbers of runs may differ.
         level: Confidence level of the interval.
 
@@ -98,7 +99,7 @@ def welch_t_test(arm: ArrayLike, baseline: ArrayLike, level: float = 0.95) -> TT
         (2.4495, 4.0, 0.0705)
 
     """
-    first, second = (finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (arm, baseline))
+    first, second = (finite_sample(runs, fewest=2, purpose="Welch's t") for runs in (condition, baseline))
     dfs = [len(runs) - 1 for runs in (first, second)]
     parts = [float(runs.var(ddof=1)) / len(runs) for runs in (first, second)]
     return t_test(float(first.mean() - second.mean()), math.sqrt(sum(parts)), _satterthwaite_df(parts, dfs), level)

@@ -1,4 +1,4 @@
-"""Where the variance of outcomes comes from: steps, prompts, arms, runs, or none of these."""
+"""Where the variance of outcomes comes from: steps, prompts, conditions, runs, or none of these."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ def variance_components(outcomes: ArrayLike, factors: Mapping[str, ArrayLike]) -
     for additive random effects, where U runs over T and all factors nested in it and n_U counts rows per level of U:
     solved from the finest factor up (Searle, Casella and McCulloch, 1992, doi:10.1002/9780470316856, chapter 4).
     Unbiased whatever the distribution, and equal to restricted maximum likelihood where no estimate is negative.
-    Nesting is read from the labels: seeds named alike in every arm are crossed with arms, seeds with names of their
-    own are nested in them; likewise prompts in steps. Interactions count as residual.
+    Nesting is read from the labels: seeds named alike in every condition are crossed with conditions, seeds with names
+    of their own are nested in them; likewise prompts in steps. Interactions count as residual.
 
     Args:
         outcomes: Outcome of each row, shape ``(N,)``.

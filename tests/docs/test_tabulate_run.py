@@ -32,6 +32,6 @@ def test_every_evaluation_is_a_row_with_its_minutes_and_its_interval_over_questi
 
 
 def test_the_table_has_a_line_for_each(run):
-    *_, line = tabulate_run.render_run_table(list(tabulate_run.read_run_evaluations(run)))
+    *_, line = tabulate_run.render_run_table(list(tabulate_run.read_run_evaluations(run))).splitlines()
     assert line.startswith("| 6 steps | 1.5 | 0.750 | ")
     assert line.endswith(" | 0.500 | 28.2 | 0.125 | 25.0 % |")

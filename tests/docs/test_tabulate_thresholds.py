@@ -15,17 +15,17 @@ def found(**runs):
 
 def test_steps_to_a_level_are_compared_as_means_of_the_same_seeds():
     slow, fast = [(0.2, 0.4, 0.6), (0.2, 0.4, 0.6)], [(0.2, 0.6, 0.8), (0.2, 0.6, 0.8)]
-    _, row = tabulate_thresholds.render_threshold_table(found(flat=slow, measured=fast), "flat", [0.4])
-    assert row == "| 0.40 | 10 | 5 | 0.50 (0.50 to 0.50) |"
+    (row,) = tabulate_thresholds.make_threshold_table(found(flat=slow, measured=fast), "flat", [0.4]).rows
+    assert row == ["0.40", "10", "5", "0.50 (0.50 to 0.50)"]
 
 
 def test_runs_that_never_get_there_are_counted_and_not_averaged():
     runs = found(flat=[(0.2, 0.4, 0.45), (0.2, 0.4, 0.6)], measured=[(0.2, 0.6, 0.8), (0.2, 0.6, 0.8)])
-    _, row = tabulate_thresholds.render_threshold_table(runs, "flat", [0.5])
-    assert row == "| 0.50 | 1 of 2 runs | 8 | not known |"
+    (row,) = tabulate_thresholds.make_threshold_table(runs, "flat", [0.5]).rows
+    assert row == ["0.50", "1 of 2 runs", "8", "not known"]
 
 
 def test_a_ratio_that_may_be_anything_has_no_interval():
     runs = found(flat=[(0.5, 0.6, 0.6), (0.2, 0.4, 0.6)], measured=[(0.2, 0.6, 0.8), (0.2, 0.6, 0.8)])
-    _, row = tabulate_thresholds.render_threshold_table(runs, "flat", [0.5])
-    assert row == "| 0.50 | 8 | 8 | 1.00 |"
+    (row,) = tabulate_thresholds.make_threshold_table(runs, "flat", [0.5]).rows
+    assert row == ["0.50", "8", "8", "1.00"]

@@ -6,6 +6,7 @@
 from typing import Any, NamedTuple
 
 from docs.numbers import require_claim
+from rlcredit.pages.tables import Table
 
 
 class ProbeCost(NamedTuple):
@@ -44,14 +45,18 @@ COSTS = {
 
 def render_cost_table() -> str:
     """Return the table of all probes."""
-    lines = [
-        "| probe | s per measurement | of a step without it | extra backwards | tokens decoded |",
-        "|---|---|---|---|---|",
+    rows = [
+        (
+            f"`{name}`",
+            f"{cost.seconds:.3f}",
+            f"{100 * cost.share:.0f} %",
+            str(cost.backwards),
+            f"{cost.decoded:,}" if cost.decoded else "none",
+        )
+        for name, cost in COSTS.items()
     ]
-    for name, cost in COSTS.items():
-        decoded = f"{cost.decoded:,}" if cost.decoded else "none"
-        lines.append(f"| `{name}` | {cost.seconds:.3f} | {100 * cost.share:.0f} % | {cost.backwards} | {decoded} |")
-    return "\n".join(lines)
+    columns = ("probe", "s per measurement", "of a step without it", "extra backwards", "tokens decoded")
+    return Table(columns, rows).to_markdown()
 
 
 def collect_numbers() -> dict[str, Any]:

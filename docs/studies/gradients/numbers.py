@@ -71,7 +71,7 @@ def collect_toy_numbers() -> dict[str, Any]:
     maxrl = average("MaxRL", "raw_cosine")
     require_claim(round(maxrl, 3) == 1, "MaxRL and GRPO have a cosine of 1.000 in the toy")
     return {
-        "table": "\n".join(tabulate_gradients.render_toy_angle_table(rows)),
+        "table": tabulate_gradients.render_toy_angle_table(rows),
         "delight": delight,
         "delight_adam": average("Delight", "adam_cosine"),
         "delight_within": average("Delight", "deviation_within"),
@@ -96,7 +96,7 @@ def collect_numbers() -> dict[str, Any]:
     published = 0.954
     return {
         "toy": collect_toy_numbers(),
-        "table": "\n".join(tabulate_gradients.render_policy_angle_table(read_results("gradients"))),
+        "table": tabulate_gradients.render_policy_angle_table(read_results("gradients")),
         "angles": others,
         "prompt_angles": list_prompt_angles(),
         "further": count_further_operators(),

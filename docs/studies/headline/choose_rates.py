@@ -10,7 +10,7 @@ the last step, of equal ones the lower. What is declared has seeds of its own: t
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import csv_rows
@@ -19,6 +19,7 @@ import yaml
 
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
+from rlcredit.pages.tables import Table
 
 DECAY = "configs/rates/linear_decay.yaml"
 DECAYED = ("flat", "measured")
@@ -64,16 +65,15 @@ def choose_best_factor(factors: Mapping[str, tuple[str, ...]], name: str, ended:
     return max(factors, key=lambda factor: (ended[f"{name}_x{factor}"], -factor_value(factor)))
 
 
-def render_rate_table(conditions: Grid, ended: Ends) -> Iterator[str]:
-    """Yield a table in Markdown: a line per condition, a column per factor, the chosen one in bold."""
+def render_rate_table(conditions: Grid, ended: Ends) -> str:
+    """Return a table in Markdown: a line per condition, a column per factor, the chosen one in bold."""
     columns = list(dict.fromkeys(factor for factors in conditions.values() for factor in factors))
-    yield f"| condition | {' | '.join(f'x {factor_value(factor):g}' for factor in columns)} |"
-    yield "|---" * (len(columns) + 1) + "|"
+    rows = []
     for name, factors in conditions.items():
         chosen = choose_best_factor(factors, name, ended)
         cells = {factor: f"{ended[f'{name}_x{factor}']:.3f}" for factor in factors}
-        shown = [f"**{cells[each]}**" if each == chosen else cells.get(each, "") for each in columns]
-        yield f"| {name} | {' | '.join(shown)} |"
+        rows.append([name, *(f"**{cells[each]}**" if each == chosen else cells.get(each, "") for each in columns)])
+    return Table(["condition", *(f"x {factor_value(factor):g}" for factor in columns)], rows).to_markdown()
 
 
 def declare_tuned_comparison(
@@ -114,7 +114,7 @@ def main() -> None:
     args = parser.parse_args()
     tuned = read_declaration(args.campaign)
     conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.steps)
-    print("\n".join(render_rate_table(conditions, ended)))
+    print(render_rate_table(conditions, ended))
     if args.out is not None:
         plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
         head = f"# Every kind of credit at its own best rate.  rlcredit campaign {args.out}\n"

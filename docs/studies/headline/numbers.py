@@ -1,6 +1,5 @@
 """Numbers of the study of what else could explain the lead of measured credit."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,9 @@ from docs.numbers import (
     student_estimate,
 )
 from docs.studies.headline import choose_rates
-from docs.studies.headline.tabulate_thresholds import group_pass_curves, render_threshold_table
+from docs.studies.headline.tabulate_thresholds import group_pass_curves, make_threshold_table
 from rlcredit.campaign.declaration import read_declaration
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
 
 CONTROLS = "headline_controls"
@@ -44,7 +44,7 @@ def read_grid(name: str) -> dict[str, float]:
 def render_grid(name: str) -> str:
     """Return the table of a grid of learning rates."""
     conditions = choose_rates.group_conditions_by_factor(read_declaration(CAMPAIGNS / f"{name}.yaml"))
-    return "\n".join(choose_rates.render_rate_table(conditions, read_grid(name)))
+    return choose_rates.render_rate_table(conditions, read_grid(name))
 
 
 def collect_grid() -> dict[str, Any]:
@@ -123,13 +123,13 @@ def estimate_later_lead(steps: int) -> Estimate:
 
 def collect_longer() -> dict[str, Any]:
     """Return what three hundred steps say."""
-    table = list(render_threshold_table(group_pass_curves(read_results(f"{LONGER}/runs")), "flat"))
-    ratios = [parse_estimate(row.split(" | ")[-1].rstrip(" |")) for row in table[1:]]
+    table = make_threshold_table(group_pass_curves(read_results(f"{LONGER}/runs")), "flat")
+    ratios = [parse_estimate(row[-1]) for row in table.rows]
     (comparison,) = read_results(f"{LONGER}/comparisons")
     return {
         **{f"after_{step}": estimate_lead(LONGER, "measured", "flat", step=step) for step in (100, 200, 300)},
         "p": float(comparison["p_holm"]),
-        "levels": "\n".join(table),
+        "levels": table.to_markdown(),
         "ratio": ratios[-1],
         "lower_ratios": ratios[:-1],
         "flat_after_200": estimate_later_lead(200),
@@ -155,8 +155,8 @@ def collect_collapses() -> dict[str, Any]:
     }
 
 
-def render_question_rows(numbers: dict[str, Any]) -> Iterator[str]:
-    """Yield a row for everything that could explain the lead."""
+def render_question_table(numbers: dict[str, Any]) -> str:
+    """Return the table of everything that could explain the lead."""
     rows = {
         "again, on fresh seeds": numbers["controls"]["again"],
         "each at [its own best learning rate](#at-a-learning-rate-of-its-own)": numbers["best"]["measured"],
@@ -171,10 +171,8 @@ def render_question_rows(numbers: dict[str, Any]) -> Iterator[str]:
         "after 100 steps, against flat GRPO after [300](#more-steps)": -numbers["longer"]["flat_after_300"],
         "the [factor](#the-measuring-or-the-factor) of its baseline without the measuring": numbers["controls"]["odds"],
     }
-    yield "| asked | lead over flat GRPO, points of held-out pass@1 |"
-    yield "|---|---|"
-    for asked, lead in rows.items():
-        yield f"| {asked} | {lead.mean:+.1f} ({lead.low:.1f} to {lead.high:.1f}) |"
+    lines = [(asked, f"{lead.mean:+.1f} ({lead.low:.1f} to {lead.high:.1f})") for asked, lead in rows.items()]
+    return Table(("asked", "lead over flat GRPO, points of held-out pass@1"), lines).to_markdown()
 
 
 def check_continued_runs() -> None:
@@ -198,4 +196,4 @@ def collect_numbers() -> dict[str, Any]:
         "grid": collect_grid(),
         "tables": {study: render_study(study) for study in (CONTROLS, BEST, LONGER, MORE, TOKENS)},
     }
-    return {**numbers, "questions": "\n".join(render_question_rows(numbers))}
+    return {**numbers, "questions": render_question_table(numbers)}

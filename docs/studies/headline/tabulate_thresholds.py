@@ -9,13 +9,14 @@ of 95 %, over seeds, for these questions, and not corrected for the number of le
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import csv_rows
 import numpy as np
 
 from rlcredit.cards.training_outcome import PRIMARY, steps_to_threshold
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -47,11 +48,11 @@ def format_step_ratio(steps: np.ndarray, base: np.ndarray) -> str:
     return f"{value:.2f}" if math.isinf(high) else f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
-def render_threshold_table(found: Curves, baseline: str, levels: Sequence[float] = LEVELS) -> Iterator[str]:
-    """Yield the table in Markdown: a row for every level."""
+def make_threshold_table(found: Curves, baseline: str, levels: Sequence[float] = LEVELS) -> Table:
+    """Return the table with a row for every level."""
     others = [condition for condition in found if condition != baseline]
     heads = ("pass@1", baseline, *(head for name in others for head in (name, f"{name} / {baseline}")))
-    yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
+    rows = []
     for level in levels:
         taken = {
             name: np.array([steps_to_threshold(runs[seed], level) for seed in sorted(runs)])
@@ -62,7 +63,8 @@ def render_threshold_table(found: Curves, baseline: str, levels: Sequence[float]
             for name in others
             for cell in (format_steps_to_level(taken[name]), format_step_ratio(taken[name], taken[baseline]))
         )
-        yield f"| {level:.2f} | {format_steps_to_level(taken[baseline])} | {' | '.join(cells)} |"
+        rows.append([f"{level:.2f}", format_steps_to_level(taken[baseline]), *cells])
+    return Table(heads, rows)
 
 
 def main() -> None:
@@ -71,9 +73,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
     baseline = csv_rows.read_csv_rows(args.folder / "comparisons.csv")[0]["baseline"]
-    print(
-        "\n".join(render_threshold_table(group_pass_curves(csv_rows.read_csv_rows(args.folder / "runs.csv")), baseline))
-    )
+    curves = group_pass_curves(csv_rows.read_csv_rows(args.folder / "runs.csv"))
+    print(make_threshold_table(curves, baseline).to_markdown())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from csv_rows import read_csv_rows
 
 from docs.numbers import Estimate, Rows, parse_estimate, require_claim
 from rlcredit.cards import leaderboard
-from rlcredit.cards.predictors import correlate_predictors, render_predictor_table
+from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import SHIPPED, rank_conditions, summarise_leaderboard
 
 
@@ -40,9 +40,9 @@ def collect_numbers() -> dict[str, Any]:
     gains = collect_findings(rows, "area_gain")
     require_claim(len(gains) == 20, "twenty operators stand on the leaderboard")
     return {
-        "table": "\n".join(leaderboard.render_leaderboard_table(rows)),
+        "table": leaderboard.render_leaderboard_table(rows),
         "summary": summarise_leaderboard(rows),
-        "predictor_table": "\n".join(render_predictor_table(list(correlate_predictors(rows)))),
+        "predictor_table": make_predictor_table(list(correlate_predictors(rows))).to_markdown(),
         "gains": gains,
         "agreement": collect_findings(rows, "agreement_gained"),
         "moved": collect_findings(rows, "moved"),

@@ -42,7 +42,7 @@ def collect_numbers() -> dict[str, Any]:
         "directions": [each["direction"].mean for each in found.values()],
         "solved_by_first_copy": read_held_out("headroom_6_8", "c1_grpo", step=0).mean(),
         "solved_by_second_copy": read_held_out("headroom_rate_6_8", "c1_grpo", step=0).mean(),
-        "table": "\n".join(tabulate_noise.render_noise_table(rows)),
+        "table": tabulate_noise.render_noise_table(rows),
         "more_completions": find_estimate(rows, stack="GRPO", terms="6-8", completions="56", quantity="agreement"),
         "more_prompts": find_estimate(read_results("noise_28_prompts"), stack="GRPO", quantity="agreement"),
     }

@@ -5,10 +5,13 @@ python -m docs.studies.noise.tabulate_noise docs/results/noise.csv
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import csv_rows
+
+from rlcredit.pages.number_formats import format_with_interval
+from rlcredit.pages.tables import Table
 
 Row = dict[str, str]
 
@@ -18,25 +21,25 @@ def render_noise_cell(rows: Sequence[Row], **keys: str) -> str:
     for row in rows:
         if keys.items() <= row.items():
             estimate, low, high = (float(row[name]) for name in ("estimate", "low", "high"))
-            return f"{estimate:.2f} ({low:.2f} to {high:.2f})"
+            return format_with_interval(estimate, low, high, ".2f")
     return ""
 
 
-def render_noise_table(rows: Sequence[Row], completions: str = "8") -> Iterator[str]:
-    """Yield the table of all stacks and lengths, or tasks, with one number of completions per prompt."""
+def render_noise_table(rows: Sequence[Row], completions: str = "8") -> str:
+    """Return the table of all stacks and lengths, or tasks, with one number of completions per prompt."""
     by = "terms" if "terms" in rows[0] else "task"
     places = list(dict.fromkeys(row[by] for row in rows))
     titles = [f"{each.replace('-', ' to ')} terms" if by == "terms" else each for each in places]
     heads = [f"{title}: {name}" for title in titles for name in ("agreement", "direction")]
-    yield f"| stack | {' | '.join(heads)} |"
-    yield "|---" * (len(heads) + 1) + "|"
+    lines = []
     for stack in dict.fromkeys(row["stack"] for row in rows):
         cells = [
             render_noise_cell(rows, **{by: each}, stack=stack, quantity=quantity, completions=completions)
             for each in places
             for quantity in ("agreement", "direction")
         ]
-        yield f"| {stack} | {' | '.join(cells)} |"
+        lines.append([stack, *cells])
+    return Table(["stack", *heads], lines).to_markdown()
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--completions", default="8", help="per prompt")
     args = parser.parse_args()
-    print("\n".join(render_noise_table(csv_rows.read_csv_rows(args.file), args.completions)))
+    print(render_noise_table(csv_rows.read_csv_rows(args.file), args.completions))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ LONG = "headroom_operators_10_12"
 def render_gap_shares(measured: str, operators: str) -> str:
     """Return the table of the shares of the gap that the operators close, in Markdown."""
     folders = [RESULTS / name for name in (measured, operators)]
-    return "\n".join(render_headroom_table("monte_carlo_optimal", folders))
+    return render_headroom_table("monte_carlo_optimal", folders)
 
 
 def check_claims() -> None:

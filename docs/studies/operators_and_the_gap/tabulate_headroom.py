@@ -16,6 +16,7 @@ import numpy as np
 from csv_rows import read_csv_rows
 
 from docs.tabulate_study import format_difference
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.t_test import paired_t_test
@@ -55,8 +56,8 @@ def render_lead_cells(lead: Leads, gap: Leads) -> Iterator[str]:
         yield format_gap_share(differences, gap_differences)
 
 
-def render_headroom_table(condition: str, folders: Sequence[Path]) -> Iterator[str]:
-    """Yield the table in Markdown.
+def render_headroom_table(condition: str, folders: Sequence[Path]) -> str:
+    """Return the table in Markdown.
 
     Raises:
         ValueError: a baseline has other runs than that of the gap, so that the differences cannot be compared.
@@ -64,12 +65,12 @@ def render_headroom_table(condition: str, folders: Sequence[Path]) -> Iterator[s
     """
     campaigns = [read_condition_leads(folder) for folder in folders]
     baseline, gaps = campaigns[0]
-    yield f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}"
+    rows = []
     for folder, (base, conditions) in zip(folders, campaigns, strict=True):
         if not np.array_equal(base, baseline, equal_nan=True):
             raise ValueError(f"The baseline of {folder} has other runs than that of {folders[0]}. Run both alike.")
-        for name, lead in conditions.items():
-            yield f"| {name} | {' | '.join(render_lead_cells(lead, gaps[condition]))} |"
+        rows += [[name, *render_lead_cells(lead, gaps[condition])] for name, lead in conditions.items()]
+    return Table(HEADS, rows).to_markdown()
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("condition")
     parser.add_argument("folders", type=Path, nargs="+")
     args = parser.parse_args()
-    print("\n".join(render_headroom_table(args.condition, args.folders)))
+    print(render_headroom_table(args.condition, args.folders))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import numpy as np
 
 from docs.numbers import RESULTS, require_claim
 from docs.studies.oracle.tabulate_oracle import OPPOSITE, Curves, read_oracle_curves, render_means_table
+from rlcredit.pages.tables import Table
 
 SCORES = {
     "surprisal": "surprisal",
@@ -51,9 +52,8 @@ def render_table(first: str, curves: Curves, rows: Mapping[str, Sequence[str]]) 
 
     """
     start, *later = curves["value"]
-    lines = [f"| {first} | {' | '.join([f'step {start}', *map(str, later)])} |", "|---" * (len(later) + 2) + "|"]
-    lines += [f"| {title} | {' | '.join(cells)} |" for title, cells in rows.items()]
-    return "\n".join(lines).replace("|  |", "| |")
+    columns = [first, f"step {start}", *map(str, later)]
+    return Table(columns, [[title, *cells] for title, cells in rows.items()]).to_markdown()
 
 
 def render_general_table(curves: Curves) -> str:

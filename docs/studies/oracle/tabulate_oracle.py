@@ -17,6 +17,7 @@ import numpy as np
 from logged import LoggedMetric, read_logged_metrics
 
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
+from rlcredit.pages.tables import Table
 
 PREFIX = "probe/CreditOracle/"
 DIAGNOSTICS = ("QuadrantStats", "PolarityMisalignment", "EntropyCollapse", "ZeroVariance", "DecisionPivots")
@@ -77,11 +78,11 @@ def rank_measured_signals(histories: Curves, kind: str) -> list[str]:
 def render_signal_table(histories: Curves, names: list[str], kinds: list[str]) -> str:
     """Write one row per score, one column per step: means over seeds of one or more kinds."""
     steps = list(histories[f"{names[0]}_{kinds[0]}"])
-    lines = [f"| | {' | '.join(f'step {step}' for step in steps)} |", "|---" * (len(steps) + 1) + "|"]
+    rows = []
     for name in names:
         cells = [" / ".join(f"{np.mean(histories[f'{name}_{kind}'][step]):.2f}" for kind in kinds) for step in steps]
-        lines.append(f"| {NAMES.get(name, name)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([NAMES.get(name, name), *cells])
+    return Table(["", *(f"step {step}" for step in steps)], rows).to_markdown()
 
 
 def space_out_labels(places: list[float], distance: float = 0.05) -> list[float]:
@@ -125,11 +126,11 @@ def draw_oracle_curves(histories: Curves, path: Path) -> None:
 def render_means_table(histories: Curves, names: Sequence[str], digits: int = 3) -> str:
     """Write one row per quantity, one column per step: means over seeds."""
     steps = list(histories[names[0]])
-    lines = [f"| | {' | '.join(f'step {step}' for step in steps)} |", "|---" * (len(steps) + 1) + "|"]
+    rows = []
     for name in names:
         cells = [f"{np.mean(histories[name][step]):.{digits}f}" if step in histories[name] else "-" for step in steps]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return Table(["", *(f"step {step}" for step in steps)], rows).to_markdown()
 
 
 def render_oracle_tables(histories: Curves) -> Iterator[str]:

@@ -28,7 +28,7 @@ def collect_numbers() -> dict[str, Any]:
     decoy = [collect_first_values(f"{ORACLE}{name}_auc")["decoy"] for name in ("surprisal", "entropy")]
     require_claim(f"{decoy[0]:.2f}" == f"{decoy[1]:.2f}", "surprisal and entropy find the forks of decoy equally well")
     return {
-        "table": "\n".join(render_test_policy_table(read_results("organisms"))),
+        "table": render_test_policy_table(read_results("organisms")),
         "decoy_area": decoy[0],
         "delayed_cosine": cosines["delayed"],
         "long_chains_cosine": cosines["long_chains"],

@@ -10,7 +10,7 @@ Runs are of the policy that their condition names; several seeds of each are ave
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import csv_rows
@@ -18,6 +18,7 @@ import numpy as np
 from logged import read_logged_metrics
 
 from rlcredit.cards.card_policies import list_policy_names
+from rlcredit.pages.tables import Table
 
 ORACLE = "probe/CreditOracle/"
 PASS = "val/pass_at_1"
@@ -49,14 +50,14 @@ def summarise_test_policy_runs(database: Path) -> list[Row]:
     return sorted(rows, key=lambda row: (list_policy_names().index(row["organism"]), row["metric"], int(row["seed"])))
 
 
-def render_test_policy_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table in Markdown: a column per organism, means over seeds."""
+def render_test_policy_table(rows: Sequence[Row]) -> str:
+    """Return a table in Markdown: a column per organism, means over seeds."""
     organisms = list(dict.fromkeys(row["organism"] for row in rows))
-    yield f"| | {' | '.join(organisms)} |"
-    yield "|---" * (len(organisms) + 1) + "|"
-    for title, metric, end, form in LINES:
-        cells = [render_test_policy_cell(rows, organism, metric, end, form) for organism in organisms]
-        yield f"| {title} | {' | '.join(cells)} |"
+    lines = [
+        [title, *(render_test_policy_cell(rows, organism, metric, end, form) for organism in organisms)]
+        for title, metric, end, form in LINES
+    ]
+    return Table(["", *organisms], lines).to_markdown()
 
 
 def render_test_policy_cell(rows: Sequence[Row], organism: str, metric: str, end: str, form: str) -> str:
@@ -78,7 +79,7 @@ def main() -> None:
         parser.error(f"no finished run of {args.source} is of {', '.join(list_policy_names())}.")
     if args.out is not None:
         csv_rows.write_csv_rows(args.out, rows)
-    print("\n".join(render_test_policy_table(rows)))
+    print(render_test_policy_table(rows))
 
 
 if __name__ == "__main__":

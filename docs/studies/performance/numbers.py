@@ -6,12 +6,13 @@ measured of both sides, round by round.
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks import format_median_and_range, round_ratios
 
 from docs.numbers import RESULTS, require_claim
+from rlcredit.pages.tables import Table
 
 UPDATE_SECONDS = [(0.351, 0.177), (0.355, 0.171), (0.350, 0.171), (0.344, 0.174), (0.342, 0.174)]
 """CPU seconds of one forward and backward pass before and now, round by round."""
@@ -27,12 +28,6 @@ def read_measurements(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / "performance" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def render_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a Markdown table."""
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
-
-
 def render_trl_row(title: str, steps: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the cells of one comparison with TRL."""
     both = [format_median_and_range(steps[side]) for side in ("trl", "ours")]
@@ -44,7 +39,7 @@ def collect_trl_numbers() -> dict[str, Any]:
     one, two = (read_measurements(name)["step"] for name in ("trl_1", "trl_2"))
     rows = [render_trl_row("one thread, 5 rounds", one), render_trl_row("two threads, 3 rounds", two)]
     return {
-        "trl_table": render_table(["", "TRL, seconds a step", "rlcredit", "rlcredit / TRL"], rows),
+        "trl_table": Table(["", "TRL, seconds a step", "rlcredit", "rlcredit / TRL"], rows).to_markdown(),
         "shares_of_trl": [statistics.median(round_ratios(each["ours"], each["trl"])) for each in (one, two)],
         "times_of_trl": [statistics.median(each["trl"]) / statistics.median(each["ours"]) for each in (one, two)],
     }
@@ -73,25 +68,25 @@ def render_decoding_table() -> str:
         slow = side == "continuous"
         ratios = format_median_and_range(round_ratios(values, seconds["fused"]), 0 if slow else 1)
         rows.append([side, format_median_and_range(values, 1 if slow else 3), "1" if side == "fused" else ratios])
-    return render_table(["", "CPU seconds", "of fused"], rows)
+    return Table(["", "CPU seconds", "of fused"], rows).to_markdown()
 
 
 def render_update_table() -> str:
     """Return the table of the update before and now."""
     rows = [
-        [number, f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}"]
+        [str(number), f"{before:.3f}", f"{now:.3f}", f"{now / before:.2f}"]
         for number, (before, now) in enumerate(UPDATE_SECONDS, 1)
     ]
-    return render_table(["round", "before", "now", "now / before"], rows)
+    return Table(["round", "before", "now", "now / before"], rows).to_markdown()
 
 
 def render_oracle_table() -> str:
     """Return the table of the oracle before and now."""
     rows = [
-        [number, f"{before:.2f}", f"{now:.2f}", f"{before / now:.1f}"]
+        [str(number), f"{before:.2f}", f"{now:.2f}", f"{before / now:.1f}"]
         for number, (before, now) in enumerate(ORACLE_SECONDS, 1)
     ]
-    return render_table(["round", "before", "now", "before / now"], rows)
+    return Table(["round", "before", "now", "before / now"], rows).to_markdown()
 
 
 def render_head_table() -> str:
@@ -103,7 +98,7 @@ def render_head_table() -> str:
             errors = " ".join(f"{value[f'error_{name}']:.0e}" for name in ("logprob", "entropy", "gradient"))
             cost = [f"{value['seconds']:.3f}", f"{value['seconds'] / alone:.2f}", f"{value['mib']:.0f}"]
             rows.append([vocabulary, HEAD_SIZES[vocabulary], side, *cost, errors])
-    return render_table(["V", "N x D", "head", "CPU seconds", "of alone", "MiB", "errors"], rows)
+    return Table(["V", "N x D", "head", "CPU seconds", "of alone", "MiB", "errors"], rows).to_markdown()
 
 
 def collect_stack_numbers() -> dict[str, Any]:
@@ -124,13 +119,15 @@ def collect_stack_numbers() -> dict[str, Any]:
             f"{1000 * credit:.1f} of {1000 * step:.0f} ({100 * credit / step:.1f} %)",
         ],
     ]
-    return {"stack_table": render_table(["256 completions of up to 2,048 tokens, 386,365 sampled", "ms"], rows)}
+    return {"stack_table": Table(["256 completions of up to 2,048 tokens, 386,365 sampled", "ms"], rows).to_markdown()}
 
 
 def render_growth_table() -> str:
     """Return the table of how a step grows."""
     rows = read_measurements("growth")["growth"]
-    return render_table([name.strip() for name in rows[0]], [list(row.values()) for row in rows])
+    return Table(
+        [name.strip() for name in rows[0]], [[str(value) for value in row.values()] for row in rows]
+    ).to_markdown()
 
 
 def collect_numbers() -> dict[str, Any]:

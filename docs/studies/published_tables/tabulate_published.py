@@ -5,7 +5,6 @@ python -m docs.studies.published_tables.tabulate_published docs/results/publishe
 """
 
 import argparse
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import csv_rows
 import numpy as np
 
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
+from rlcredit.pages.tables import Table
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
@@ -34,18 +34,27 @@ def read_published_runs(path: Path) -> dict[tuple[str, str, str], Arm]:
     return by_key
 
 
-def render_published_table(published: dict[tuple[str, str, str], Arm]) -> Iterator[str]:
-    """Yield a row of Markdown for every arm against its baseline."""
-    heads = ("experiment", "condition", "difference, Welch interval", "Welch t (df), p", "paired p", "sign flip")
-    yield f"| {' | '.join(heads)} | Welch, equivalent within 1 pp, p |"
-    yield "|---|---|---|---|---|---|---|"
+HEADS = (
+    "experiment",
+    "condition",
+    "difference, Welch interval",
+    "Welch t (df), p",
+    "paired p",
+    "sign flip",
+    "Welch, equivalent within 1 pp, p",
+)
+
+
+def render_published_table(published: dict[tuple[str, str, str], Arm]) -> str:
+    """Return a table in Markdown with a row for every condition against its baseline."""
+    rows = []
     baselines = {experiment: arm for (experiment, role, _), arm in published.items() if role == "baseline"}
     for (experiment, role, condition), (metric, values) in published.items():
         if role == "baseline":
             continue
         base_metric, base = baselines[experiment]
         if reasons := list_metric_differences(metric, base_metric, (condition, "baseline")):
-            yield f"| {experiment} | {condition} | not compared: {'; '.join(reasons)} | | | | |"
+            rows.append((experiment, condition, f"not compared: {'; '.join(reasons)}", "", "", "", ""))
             continue
         welch, paired = welch_t_test(values, base), paired_t_test(values - base)
         low, high, _ = (100 * bound for bound in welch.interval)
@@ -56,7 +65,8 @@ def render_published_table(published: dict[tuple[str, str, str], Arm]) -> Iterat
             f"{sign_flip_p(values - base):.2f}",
             f"{equivalence_test(welch, MARGIN).p:.2f}",
         )
-        yield f"| {experiment} | {condition} | {' | '.join(cells)} |"
+        rows.append((experiment, condition, *cells))
+    return Table(HEADS, rows).to_markdown()
 
 
 def main() -> None:
@@ -64,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
     published = read_published_runs(parser.parse_args().path)
-    print("\n".join(render_published_table(published)))
+    print(render_published_table(published))
     (first, first_arm), (last, last_arm) = (
         next((key, arm) for key, arm in published.items() if key[0] == name) for name in ("4B", "30B")
     )

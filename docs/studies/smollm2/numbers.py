@@ -51,7 +51,7 @@ def collect_run_numbers() -> dict[str, Any]:
     rows = read_results("smollm2_run")
     solved = {row["step"]: float(row["pass_at_1"]) for row in rows}
     return {
-        "run_table": "\n".join(tabulate_run.render_run_table(rows)),
+        "run_table": tabulate_run.render_run_table(rows),
         "start": solved["0"],
         "after_10": solved["10"],
         "end": solved["20"],
@@ -65,7 +65,7 @@ def collect_task_numbers() -> dict[str, Any]:
     shown = [float(row["pass_at_1"]) for row in rows if row["asked"] == "shown"]
     require_claim(len(shown) == 18, "eighteen levels were asked")
     return {
-        "task_table": "\n".join(find_tasks.render_level_table(rows)),
+        "task_table": find_tasks.render_level_table(rows),
         "levels_between": sum(0.1 <= share <= 0.6 for share in shown),
     }
 
@@ -76,7 +76,7 @@ def collect_plan_numbers() -> dict[str, Any]:
     phrases = find_row(rows, planner="18 phrases", answers="all")
     require_claim(phrases["with_a_plan"] == "0", "none of the answers of SmolLM2 holds one of the 18 phrases")
     return {
-        "plan_table": "\n".join(count_plans.render_plan_table(rows)),
+        "plan_table": count_plans.render_plan_table(rows),
         "answers_without_phrases": int(phrases["completions"]),
     }
 
@@ -98,7 +98,7 @@ def collect_oracle_numbers() -> dict[str, Any]:
 def collect_noise_numbers() -> dict[str, Any]:
     """Return how noisy gradients are."""
     return {
-        "noise_table": "\n".join(tabulate_noise.render_noise_table(read_results("smollm2_noise"))),
+        "noise_table": tabulate_noise.render_noise_table(read_results("smollm2_noise")),
         "lowest_direction": min(find_noise(stack, "direction").low for stack in ("GTPO", ENTROPY)),
         "random_loss": -find_noise("random 20 %", "more_than_grpo"),
         "measured_gain": find_noise(MEASURED, "more_than_grpo"),
@@ -108,7 +108,7 @@ def collect_noise_numbers() -> dict[str, Any]:
 def collect_card_numbers() -> dict[str, Any]:
     """Return what the card says."""
     return {
-        "card_table": "\n".join(render_leaderboard_table(read_results("smollm2_cards"))).strip(),
+        "card_table": render_leaderboard_table(read_results("smollm2_cards")),
         "mask_moved": find_card_value("EntropyMask", "moved").mean,
         "mask_angle": find_card_value("EntropyMask", "angle"),
         "random_moved": find_card_value("RandomMask", "moved").mean,
@@ -141,7 +141,7 @@ def collect_precision_numbers() -> dict[str, Any]:
         return float(find_row(rows, condition=condition, metric=metric)[bound])
 
     return {
-        "precision_table": "\n".join(tabulate_logged.render_range_table(rows)),
+        "precision_table": tabulate_logged.render_range_table(rows),
         "bf16_start": find_bound("bf16", "val/pass_at_1", "lowest"),
         "bf16_end": find_bound("bf16", "val/pass_at_1", "highest"),
         "four_bit_start": find_bound("four_bit", "val/pass_at_1", "lowest"),

@@ -14,6 +14,7 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
+from rlcredit.pages.tables import Table
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.statistics.intervals import share_interval
 
@@ -47,10 +48,9 @@ def read_run_evaluations(folder: Path) -> Iterator[Row]:
         yield {name: f"{value:.6g}" for name, value in row.items()}
 
 
-def render_run_table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table in Markdown with a line for every evaluation."""
-    yield f"| {' | '.join(HEADS)} |"
-    yield "|---" * len(HEADS) + "|"
+def render_run_table(rows: Sequence[Row]) -> str:
+    """Return a table in Markdown with a line for every evaluation."""
+    lines = []
     for row in rows:
         of = {name: float(value) for name, value in row.items()}
         cells = [
@@ -58,7 +58,8 @@ def render_run_table(rows: Sequence[Row]) -> Iterator[str]:
         ]
         interval = f"{of['low']:.3f} to {of['high']:.3f}"
         shown = [f"{row['step']} steps", f"{of['minutes']:.1f}", f"{of['pass_at_1']:.3f}", interval, *cells]
-        yield f"| {' | '.join(shown)} | {100 * of['no_answer']:.1f} % |"
+        lines.append([*shown, f"{100 * of['no_answer']:.1f} %"])
+    return Table(HEADS, lines).to_markdown()
 
 
 def main() -> None:
@@ -72,7 +73,7 @@ def main() -> None:
     )
     if args.out is not None:
         csv_rows.write_csv_rows(args.out, rows)
-    print("\n".join(render_run_table(rows)))
+    print(render_run_table(rows))
 
 
 if __name__ == "__main__":

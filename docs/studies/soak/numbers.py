@@ -5,6 +5,8 @@ The two commands of the page print their counts and keep no file of them. They s
 
 from typing import Any
 
+from rlcredit.pages.tables import Table
+
 PHASES = {
     "decode": "completions are decoded (`decode`)",
     "verify": "answers are judged (`verify`)",
@@ -47,10 +49,10 @@ def count_kills() -> dict[str, list[int]]:
 
 def render_kill_table() -> str:
     """Return the table of all kills."""
-    lines = [f"| killed when | {' | '.join(STACKS)} |", "|---" * (len(STACKS) + 1) + "|"]
-    for phase, numbers in count_kills().items():
-        lines.append(f"| {PHASES[phase]} | {' | '.join(f'{number} of {number}' for number in numbers)} |")
-    return "\n".join(lines)
+    rows = [
+        [PHASES[phase], *(f"{number} of {number}" for number in numbers)] for phase, numbers in count_kills().items()
+    ]
+    return Table(["killed when", *STACKS], rows).to_markdown()
 
 
 def collect_numbers() -> dict[str, Any]:

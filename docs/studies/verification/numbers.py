@@ -26,7 +26,7 @@ def collect_numbers() -> dict[str, Any]:
     for kind in ("equal", "different"):
         require_claim(count_misses(select_rows(after, kind))[0] == 0, f"the verifier misjudges no {kind} rewrite")
     return {
-        "table": "\n".join(render_verifier_table(before, after)),
+        "table": render_verifier_table(before, after),
         "missed": missed,
         "equal": equal,
         "different": different,

@@ -1,6 +1,7 @@
 """Cards for people."""
 
 import dataclasses
+import html
 import json
 import re
 
@@ -9,6 +10,7 @@ import pytest
 from callbacks.probes.credit_heatmap import CreditHeatmap
 from rlcredit.cards.card import Card
 from rlcredit.cards.card_page import write_card_page
+from rlcredit.pages.page_template import load_page_template
 from tests.rlcredit.cards.cards import made
 
 
@@ -88,24 +90,35 @@ def test_a_tree_that_was_edited_is_said(tmp_path):
         assert "commit 012345678901-dirty" in write_card_page([edited], tmp_path).with_suffix(suffix).read_text()
 
 
-OURS = CreditHeatmap.TEMPLATE.read_text().replace("__DATA__", '{"a": 1}')
+DATA = '<script type="application/json" id="data">{}</script>'
+DRAWN = {"title": "Credit at <b>step</b> 3", "stack": "GRPO", "layers": [], "rows": [], "shown": 0}
+STEAL = "<script>steal()</script>"
 
 
 @pytest.mark.parametrize(
     ("page", "sandbox"),
     [
-        (OURS, "allow-scripts"),
-        ("<script>steal()</script>", ""),
-        (f"{OURS}<script>steal()</script>", ""),
-        (CreditHeatmap.TEMPLATE.read_text().replace("__DATA__", "</script><script>steal()</script>"), ""),
+        (load_page_template(CreditHeatmap.TEMPLATE).render(content=DRAWN), "allow-scripts"),
+        (DATA.format(json.dumps(DRAWN)), "allow-scripts"),
+        (STEAL, ""),
+        (DATA.format(json.dumps(DRAWN)) + STEAL, "allow-scripts"),
+        (DATA.format(json.dumps(DRAWN | {"title": "</title>" + STEAL}).replace("<", "\\u003c")), "allow-scripts"),
+        (DATA.format("</script>" + STEAL), ""),
+        (DATA.format('["title", "stack"]'), ""),
     ],
 )
 def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
     card = dataclasses.replace(made("Mine", 2.0), page=page)
     text = write_card_page([card], tmp_path).read_text()
+    heatmap = re.search(r'<iframe .*? srcdoc="(.*?)"></iframe>', text, re.DOTALL)
+    shown = html.unescape(heatmap[1])
     assert f'<iframe sandbox="{sandbox}" ' in text
     assert text.count("<script") == TEMPLATE_SCRIPTS
+    assert not sandbox or (shown.count("<script") == HEATMAP_SCRIPTS and STEAL not in shown)
 
+
+HEATMAP_SCRIPTS = 2
+"""Scripts of a heat-map: its data, and what draws them."""
 
 TEMPLATE_SCRIPTS = 1
 """Of the page itself, which sorts its board."""

@@ -25,7 +25,7 @@ def rows():
 
 
 def test_markdown_has_a_line_per_condition_and_a_column_per_organism(rows):
-    head, _, *lines = leaderboard.render_leaderboard_table(rows)
+    head, _, *lines = leaderboard.render_leaderboard_table(rows).splitlines()
     assert head == "| condition | aligned | decoy | mean |"
     assert lines[0] == "| Good | +2.0 (+1.0 to +3.0) | +1.0 (+0.0 to +2.0) | **+1.5 (+0.9 to +2.1)** |"
     assert lines[1] == "| GRPO | 0 | 0 | 0 |"
@@ -35,7 +35,7 @@ def test_where_nothing_was_trained_it_says_what_one_batch_says(rows, tmp_path):
     untrained = [
         each | {name: "" for name in each if name.startswith(("gain", "area_gain", "collapses"))} for each in rows
     ]
-    title, _, head, _, first, *_ = leaderboard.render_leaderboard_table(untrained)
+    title, _, head, _, first, *_ = leaderboard.render_leaderboard_table(untrained).splitlines()
     assert title == "**aligned**, one batch, against `GRPO`"
     assert head == "| condition | moved |"
     assert first == "| GRPO | 25.0 % (20.0 % to 30.0 %) |"

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rlcredit.cards.card import ITSELF, NONE
-from rlcredit.cards.predictors import FEWEST, PROBES, correlate_predictors
+from rlcredit.cards.predictors import FEWEST, PROBES, correlate_predictors, spearman_correlation
 
 
 def rows(number, organisms=("aligned", "decoy"), noise=0.0):
@@ -72,3 +73,13 @@ def test_where_most_measure_the_same_there_is_no_order():
     found = by(correlate_predictors(board))["moved", "gain"]
     assert (found.cards, found.organisms) == (12, 1)
     assert found == by(correlate_predictors(rows(12, organisms=("aligned",))))["moved", "gain"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_scipys_with_and_without_ties(seed):
+    left, right = np.random.default_rng(seed).normal(size=(2, 12)).round(seed % 2)
+    assert spearman_correlation(left, right) == pytest.approx(stats.spearmanr(left, right).statistic)
+
+
+def test_a_constant_has_no_order():
+    assert np.isnan(spearman_correlation([1, 1, 1], [1, 2, 3]))

@@ -48,7 +48,7 @@ def test_every_held_out_set_is_a_column_and_the_rest_is_left_out():
     assert render_held_out_table([(0, {"val/pass_at_1": 0.25}), (4, LOGGED)]).splitlines() == [
         "| held out after | pass_at_1 | pass_at_k | math/pass_at_1 |",
         "|---|---|---|---|",
-        "| 0 steps | 0.250 |  |  |",
+        "| 0 steps | 0.250 | | |",
         "| 4 steps | 0.500 | 0.750 | 0.250 |",
     ]
 

@@ -23,7 +23,7 @@ from rlcredit.report.pictures import draw_curves
 from rlcredit.report.report_command import run_report_command
 from rlcredit.report.report_tables import make_config_table
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
-from rlcredit.statistics.conclusion import seeds_to_decide
+from rlcredit.statistics.paired_comparison import seeds_to_decide
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
 FLAGS = """

@@ -4,6 +4,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit, logit
 
+from rlcredit.statistics.paired_comparison import conclude_paired_family, student_paired_test
+
 QUESTIONS = 512
 DEVIATION = 0.3
 """Of a run's log-odds from its arm's: 1.4 points of pass@1, 1.8 with the binomial noise of 512 questions."""
@@ -30,3 +32,9 @@ def expected(shift: float = 0.0, deviation: float = DEVIATION) -> float:
     """Return the mean of pass@1 over runs, by quadrature over a hundred thousand quantiles."""
     quantiles = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
     return float(expit(logit(0.95) + shift + deviation * quantiles).mean())
+
+
+def conclude_one(differences, margin, alpha=0.05):
+    """Return in words what differences show that are a family of their own."""
+    (conclusion,) = conclude_paired_family([student_paired_test(differences, margin)], margin, alpha)
+    return conclusion.words

@@ -19,13 +19,13 @@ def test_power_equals_statsmodels(effect, seeds, arms, alpha):
 
 @pytest.mark.parametrize(("effect", "arms"), [(0.3, 1), (0.3, 2), (1.0, 1), (1.0, 2), (2.5, 2)])
 def test_seeds_needed_are_those_of_statsmodels_rounded_up(effect, arms):
-    seeds = seeds_needed(effect, arms=arms)
+    seeds = seeds_needed(effect, conditions=arms)
     assert seeds - 1 < THEIRS[arms].solve_power(effect, alpha=0.05, power=0.8) <= seeds
 
 
 def test_an_effect_of_zero_is_found_with_chance_alpha():
     assert t_test_power(0.0, seeds=5, alpha=0.03) == pytest.approx(0.03)
-    assert t_test_power(0.0, seeds=5, arms=1, alpha=0.03) == pytest.approx(0.03)
+    assert t_test_power(0.0, seeds=5, conditions=1, alpha=0.03) == pytest.approx(0.03)
 
 
 @given(st.floats(0.05, 3), st.integers(2, 30), arms)
@@ -48,7 +48,7 @@ def test_small_effects_need_the_normal_formula_many():
 
 @pytest.mark.parametrize("effect", [2.0, 5.0, 100.0])
 def test_effects_that_cannot_be_missed_have_power_one(effect):
-    assert t_test_power(effect, seeds=60, arms=1) == pytest.approx(1.0, abs=1e-12)
+    assert t_test_power(effect, seeds=60, conditions=1) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_a_zero_effect_is_never_found():
@@ -57,7 +57,7 @@ def test_a_zero_effect_is_never_found():
 
 
 def test_one_seed_has_no_power():
-    with pytest.raises(ValueError, match="needs at least 2 seeds per arm, got 1"):
+    with pytest.raises(ValueError, match="needs at least 2 seeds per condition, got 1"):
         t_test_power(1.0, seeds=1)
 
 

@@ -1,0 +1,95 @@
+"""Numbers as people read them: differences in points, p-values, intervals, and values with their units."""
+
+import math
+from collections.abc import Sequence
+
+NONE = "-"
+"""What stands where there is no number."""
+
+
+def format_signed_points(value: float) -> str:
+    """Format a difference of proportions in percentage points.
+
+    Example:
+        >>> format_signed_points(0.0123), format_signed_points(-0.004), format_signed_points(0.0)
+        ('+1.23', '-0.40', '0.00')
+
+    """
+    text = f"{abs(100 * value):.2f}"
+    return text if float(text) == 0 else f"{'+' if value > 0 else '-'}{text}"
+
+
+def format_p_value(p: float | None) -> str:
+    """Format a p-value.
+
+    Example:
+        >>> format_p_value(0.0312), format_p_value(0.00001), format_p_value(None)
+        ('0.031', '<0.001', '-')
+
+    """
+    if p is None:
+        return NONE
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def format_difference_interval(interval: Sequence[float] | None) -> str:
+    """Format an interval of differences in points, given by its two ends; equal pairs have none.
+
+    Example:
+        >>> format_difference_interval((-0.01, 0.02)), format_difference_interval((0.0, 0.0))
+        ('-1.00 to +2.00', 'all alike')
+
+    """
+    if interval is None:
+        return NONE
+    low, high = interval[:2]
+    return f"{format_signed_points(low)} to {format_signed_points(high)}" if high - low > 1e-9 else "all alike"
+
+
+def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:
+    """Format an estimate with its interval.
+
+    Example:
+        >>> format_with_interval(1.25, -0.5, 3.0, "+.1f")
+        '+1.2 (-0.5 to +3.0)'
+
+    """
+    return f"{estimate:{form}} ({low:{form}} to {high:{form}})"
+
+
+def format_unit_value(number: float, unit: str) -> str:
+    """Format a number in its unit; empty where there is none.
+
+    Example:
+        >>> format_unit_value(0.0123, "share"), format_unit_value(14.43, "degrees"), format_unit_value(-2.0, "points")
+        ('1.2 %', '14.4°', '-2.00')
+        >>> format_unit_value(float("nan"), "share")
+        ''
+        >>> format_unit_value(0.258, "number"), format_unit_value(-1.4e-08, "number")
+        ('0.258', '0')
+
+    """
+    if math.isnan(number):
+        return ""
+    texts = {
+        "share": f"{100 * number:.1f} %",
+        "degrees": f"{number:.1f}°",
+        "points": f"{number:+.2f}",
+        "times": f"x {number:.2f}",
+        "steps": f"{number:.1f}",
+        "nats": f"{number:.3f}",
+    }
+    return texts.get(unit) or f"{round(number, 4) + 0.0:.3g}"
+
+
+def format_unit_interval(low: float, high: float, unit: str) -> str:
+    """Format an interval in its unit; empty where there is none.
+
+    Example:
+        >>> format_unit_interval(0.1, 0.25, "share"), format_unit_interval(float("nan"), 0.25, "share")
+        ('10.0 % to 25.0 %', '')
+
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f"{format_unit_value(low, unit)} to {format_unit_value(high, unit)}"

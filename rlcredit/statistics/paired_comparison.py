@@ -1,0 +1,194 @@
+"""The comparison of a family of conditions with a baseline, by paired differences: tests, correction, conclusions."""
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from numpy.typing import ArrayLike
+from scipy import special
+
+from rlcredit.statistics.adjusted_p import holm_adjusted_p
+from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.finite_sample import finite_sample
+from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.sign_flip import sign_flip_p
+from rlcredit.statistics.t_test import TTest, paired_t_test
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Hold both tests of one member of a family, before any correction.
+
+    Args:
+        test: Mean difference and its interval.
+        p: P-value of no difference.
+        p_equivalence: P-value of a difference at least as large as the margin.
+
+    """
+
+    test: TTest
+    p: float
+    p_equivalence: float
+
+    def pairs_to_decide(self, margin: float, alpha: float) -> int:
+        """Return about how many pairs would decide, with such a spread; where there is none, if none of them differed.
+
+        Args:
+            margin: Largest difference that would not matter.
+            alpha: Significance level of both tests.
+
+        """
+        if not self.test.standard_error:
+            return math.ceil(math.log(alpha) / math.log1p(-margin))
+        pairs = int(self.test.df) + 1
+        return max(seeds_to_decide(self.test.standard_error * math.sqrt(pairs), margin, alpha), pairs + 1)
+
+
+def student_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
+    """Test paired differences by Student's t, both ways.
+
+    Args:
+        differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
+        margin: Largest difference that would not matter, above zero.
+
+    """
+    test = paired_t_test(differences)
+    return PairedTest(test, test.p, equivalence_test(test, margin).p)
+
+
+def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
+    """Test paired differences by the exact sign-flip test, which shows no equivalence.
+
+    For runs some of which collapsed: Student's t does not hold there.
+
+    Args:
+        differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
+
+    """
+    return PairedTest(paired_t_test(differences), sign_flip_p(differences), 1.0)
+
+
+def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
+    """Test paired differences that lie in -1 to 1: by Student's t, exactly where all are equal and it has no error.
+
+    If more than a share x of all pairs had another difference, n pairs without one would come with a chance below
+    ``(1 - x) ** n``. A pair is taken to move the mean by one at most.
+
+    Args:
+        differences: Condition minus baseline for each pair, in proportions, shape ``(n,)``, n at least two.
+        margin: Largest difference that would not matter, between zero and one.
+
+    Example:
+        >>> bounded = bounded_paired_test([0.0] * 298, margin=0.01)  # 0.99 ** 298
+        >>> round(bounded.p_equivalence, 4), bounded.pairs_to_decide(0.01, alpha=0.05)
+        (0.05, 299)
+
+    """
+    row = finite_sample(differences, fewest=2, purpose="A paired t")
+    test = paired_t_test(row)
+    if test.standard_error:
+        return student_paired_test(row, margin)
+    reach = 1 - ((1 - test.interval.level) / 2) ** (1 / len(row))
+    interval = Interval(max(-1.0, test.difference - reach), min(1.0, test.difference + reach), test.interval.level)
+    exact = replace(test, p=2.0 ** (1 - len(row)) if test.difference else 1.0, interval=interval)
+    return PairedTest(exact, exact.p, (1 - max(0.0, margin - abs(test.difference))) ** len(row))
+
+
+@dataclass(frozen=True)
+class PairedConclusion:
+    """Hold what the paired differences of one member of a family show.
+
+    Args:
+        p: P-value of no difference, corrected for the family.
+        p_equivalence: P-value of a difference at least as large as the margin, corrected in the same way.
+        words: Conclusion in words.
+
+    """
+
+    p: float
+    p_equivalence: float
+    words: str
+
+
+def conclude_paired_family(
+    family: Sequence[PairedTest | None],
+    margin: float,
+    alpha: float = 0.05,
+    remedy: str = "a new campaign needs {} seeds",
+) -> list[PairedConclusion | None]:
+    """Say what the paired differences of every member of a family show, where more is better.
+
+    Both p-values are corrected by Holm for the family. Then, in this order, so that exactly one is said:
+
+    1. "equivalent within 1 pp" if the difference is shown to be smaller than the margin, even if it is also shown not
+       to be zero: what was said beforehand not to matter does not begin to matter because many seeds measure it well.
+    2. "better" or "worse" if it is shown not to be zero. Its size is in the interval, not in the word.
+    3. "undecided: a new campaign needs n seeds" otherwise, n by ``pairs_to_decide`` at alpha over the size of the
+       family. Seeds added to this one would be a second look at it.
+
+    A true difference at the margin or beyond is called equivalent with chance alpha at most, a true difference of zero
+    better or worse with chance alpha at most, anywhere in the family.
+
+    Args:
+        family: Tests of the members; None for one that cannot be tested, which counts as if both of its p were one.
+        margin: Largest difference that would not matter, in proportions (0.01 is one pp), above zero.
+        alpha: Significance level of each statement.
+        remedy: Advice about n where a difference stays undecided.
+
+    Returns:
+        One conclusion per member, None where there is no test.
+
+    Example:
+        >>> rows = [0.02, 0.03, 0.025, 0.03], [0.001, -0.002, 0.002, 0.0], [0.02, -0.03, 0.01, 0.0]
+        >>> for conclusion in conclude_paired_family([student_paired_test(row, 0.01) for row in rows], margin=0.01):
+        ...     print(conclusion.words)
+        better
+        equivalent within 1 pp
+        undecided: a new campaign needs 99 seeds
+
+    """
+    ps = holm_adjusted_p([each.p if each else 1.0 for each in family]).tolist()
+    p_equivalences = holm_adjusted_p([each.p_equivalence if each else 1.0 for each in family]).tolist()
+    conclusions: list[PairedConclusion | None] = []
+    for each, p, p_equivalence in zip(family, ps, p_equivalences, strict=True):
+        if each is None:
+            conclusions.append(None)
+            continue
+        if p_equivalence <= alpha:
+            words = f"equivalent within {100 * margin:g} pp"
+        elif p <= alpha:
+            words = "better" if each.test.difference > 0 else "worse"
+        else:
+            words = f"undecided: {remedy.format(each.pairs_to_decide(margin, alpha / len(family)))}"
+        conclusions.append(PairedConclusion(p, p_equivalence, words))
+    return conclusions
+
+
+def seeds_to_decide(deviation: float, margin: float, alpha: float = 0.05) -> int:
+    r"""Return the least number of paired seeds at which no difference could stay undecided.
+
+    .. math:: (t_{n-1,\,1-\alpha/2} + t_{n-1,\,1-\alpha}) \frac{s}{\sqrt n} \le m
+
+    The first term is how large a difference must be to count as one, the second how far below the margin it must be to
+    count as none: together within the margin, they leave no gap. Such n find a true difference as large as the margin,
+    and show a true difference of zero to be equivalent, each with a power of about 1 - alpha. It holds for the
+    deviation given: the true one may be half or six times that of three seeds, and n goes with its square.
+
+    Args:
+        deviation: Standard deviation s of paired differences.
+        margin: Largest difference m that would not matter, same unit.
+        alpha: Significance level of both tests.
+
+    Example:
+        >>> seeds_to_decide(0.01, margin=0.01), seeds_to_decide(0.01, margin=0.02)
+        (16, 6)
+
+    """
+    candidates = range(2, 10**12)
+
+    def reaches(seeds: int) -> bool:
+        quantiles = special.stdtrit(seeds - 1, [1 - alpha / 2, 1 - alpha])
+        return bool(quantiles.sum() * deviation / math.sqrt(seeds) <= margin)
+
+    return candidates[bisect_left(candidates, True, key=reaches)]
