@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.declaration import PRIMARY, CampaignDeclaration
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.json_shapes import Shape, find_shape_mismatch, read_stored_json
 from rlcredit.config.passwords import refuse_passwords
-from rlcredit.config.values import validate_folder_name
 
 NUMBER_OR_NULL = (float, type(None))
 TEXT_OR_NULL = (str, type(None))

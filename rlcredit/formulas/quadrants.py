@@ -5,9 +5,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import gather_over_processes, pooled_mean_var
 from rlcredit.formulas.masked import masked_mean, masked_median
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.scopes import Scope, scope_count, top_share_mask
 
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 
 Cuts = Literal["token", "sentence", "phrase"]
 """What a segment is: one token; a sentence; a planning phrase, or what stands between two of them."""

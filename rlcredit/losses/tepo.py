@@ -5,9 +5,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.losses.base import Denominator
 from rlcredit.losses.gspo import GSPO
 from rlcredit.losses.kl_penalty import kl_estimate

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from rlcredit.base.messages import print_message, warn_once
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.policy.prompt_format import Conversation
 from rlcredit.tasks.example import Example, build_conversation
 from rlcredit.tasks.held_out_split import (

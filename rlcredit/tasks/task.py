@@ -10,7 +10,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from rlcredit.base.messages import print_message, warn_once
-from rlcredit.config.values import validate_folder_name
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.policy.prompt_format import Conversation
 from rlcredit.tasks.example import Example, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar, get_args
 
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.verification import sandbox
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_latex
