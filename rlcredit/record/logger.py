@@ -36,11 +36,11 @@ class RunRecord(Logger):
         super().__init__()
         self.folder, self.to, self.fresh = folder, to, length is None
         self.journal = None if rank_zero_only.rank else Journal(folder.record, length or 0)  # pyright: ignore[reportFunctionMemberAccess]
-        self.courier: DeliveryThread | None = None
+        self.delivery_thread: DeliveryThread | None = None
         if to is not None and self.journal is not None:
             self._save_destination(to)
-            self.courier = DeliveryThread(RecordDelivery(folder, to))
-            self.courier.start()
+            self.delivery_thread = DeliveryThread(RecordDelivery(folder, to))
+            self.delivery_thread.start()
 
     @property
     def name(self) -> str:
@@ -94,11 +94,11 @@ class RunRecord(Logger):
             patience: Seconds to wait; as long as suits the status if None.
 
         """
-        if self.courier is None or self.to is None:
+        if self.delivery_thread is None or self.to is None:
             return
         self.to.status = status
         self._save_destination(self.to)
-        arrived = self.courier.close(status, PATIENCE[status] if patience is None else patience)
+        arrived = self.delivery_thread.close(status, PATIENCE[status] if patience is None else patience)
         self._save_destination(self.to)
         if not arrived:
             print_message(
@@ -113,5 +113,5 @@ class RunRecord(Logger):
     def _append_entry(self, **entry: Any) -> None:
         if self.journal is not None:
             self.journal.append(entry)
-        if self.courier is not None:
-            self.courier.news.set()
+        if self.delivery_thread is not None:
+            self.delivery_thread.news.set()

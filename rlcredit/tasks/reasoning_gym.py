@@ -173,7 +173,7 @@ class ReasoningGym(Task):
         if has_evaluating_scorer(name, self.config):
             require_sandbox(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(is_admissible_answer, name)
-        self.jury = WorkerPool(
+        self.worker_pool = WorkerPool(
             make_gym_scorer,
             name,
             self.config,
@@ -228,9 +228,9 @@ class ReasoningGym(Task):
     def _generate_examples(self) -> Iterator[Example]:
         wanted = self.train_size + (self.validation_size or 512)
         news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
-        notice = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
-        notice.daemon = True
-        notice.start()
+        timer = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
+        timer.daemon = True
+        timer.start()
         try:
             told = time.monotonic() + PATIENCE
             for drawn, entry in enumerate(self.source):
@@ -239,20 +239,20 @@ class ReasoningGym(Task):
                     print_message(f"{news}: {drawn:,} drawn. A smaller data.train_size takes less time.")
                 yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
         finally:
-            notice.cancel()
+            timer.cancel()
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Score in locked processes: inadmissible answers are wrong, equal ones are scored once."""
         if self.own is not None:
             return super().judge(completions, examples)
-        cases = list(zip(completions, examples, strict=True))
-        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in cases]
+        pairs = list(zip(completions, examples, strict=True))
+        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in pairs]
         asked = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
-        scores = self.jury.answer_requests(list(asked.values()))
+        scores = self.worker_pool.answer_requests(list(asked.values()))
         verdicts = dict(zip(asked, (make_verdict(score, self.solved_at) for score in scores), strict=True))
         return [
             verdicts[look, id(example)] if isinstance(look, str) else look
@@ -297,4 +297,4 @@ class ReasoningGym(Task):
     def start_verifier(self) -> None:
         """Start the process of the scorer, in the background."""
         if self.own is None:
-            self.jury.start_workers()
+            self.worker_pool.start_workers()

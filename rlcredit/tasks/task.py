@@ -142,15 +142,15 @@ class Task(LightningDataModule):
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Judge each completion against its example; right is what equals one of the accepted answers."""
-        cases = [
+        calls = [
             (completion, answer, example.metadata)
             for completion, example in zip(completions, examples, strict=True)
             for answer in example.accepted_answers
         ]
         if self.own is not None:
-            verdicts = self.own.judge(cases)
+            verdicts = self.own.judge(calls)
         else:
-            verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
+            verdicts = self.verifier.judge([completion for completion, *_ in calls], [answer for _, answer, _ in calls])
         of_each = iter(verdicts)
         return [pick_best_verdict(list(islice(of_each, len(example.accepted_answers)))) for example in examples]
 

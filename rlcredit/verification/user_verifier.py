@@ -17,11 +17,11 @@ from rlcredit.verification.workers import START_TIMEOUT, build_worker_environmen
 SECONDS = 3.0
 """That one completion may compute or sleep."""
 
-Case = tuple[str, str, dict[str, Any]]
+JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
-def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
+def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[JudgeCall]:
     """Return what tells whether a verifier takes long because of the question."""
     return [(answer, answer, metadata)]
 
@@ -53,7 +53,7 @@ class UserVerifier:
             raise ValueError(f"data.verifier: {path} is Python's own, and no verifier.")
         require_sandbox(f"data.verifier: {path}", unsafe)
         self.path, self.budget, self.folder = path, budget, str(Path.cwd())
-        self.jury: WorkerPool | None = None
+        self.worker_pool: WorkerPool | None = None
 
     @property
     def file(self) -> Path | None:
@@ -71,30 +71,32 @@ class UserVerifier:
             ValueError: with what is wrong with it.
 
         """
-        if self.jury is None:
+        if self.worker_pool is None:
             example = (answer, answer, metadata)
             if complaint := self._find_fault(example):
                 raise ValueError(f"data.verifier: {self.path}: {complaint}.")
-            self.jury = WorkerPool(
+            self.worker_pool = WorkerPool(
                 *(make_user_judge, self.path, self.folder, example),
                 timeout=SECONDS,
                 budget=self.budget,
                 alone=build_reference_call,
             )
-            self.jury.start_workers()
+            self.worker_pool.start_workers()
 
-    def judge(self, cases: Sequence[Case]) -> list[Verdict]:
+    def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
         """Judge each completion; equal ones are asked once."""
-        if not cases:
+        if not calls:
             return []
-        self.start(*cases[0][1:])
-        assert self.jury is not None
-        keys = [(completion, answer, id(metadata)) for completion, answer, metadata in cases]
-        asked = dict(zip(keys, cases, strict=True))
-        verdicts = dict(zip(asked, map(make_verdict, self.jury.answer_requests(list(asked.values()))), strict=True))
+        self.start(*calls[0][1:])
+        assert self.worker_pool is not None
+        keys = [(completion, answer, id(metadata)) for completion, answer, metadata in calls]
+        asked = dict(zip(keys, calls, strict=True))
+        verdicts = dict(
+            zip(asked, map(make_verdict, self.worker_pool.answer_requests(list(asked.values()))), strict=True)
+        )
         return [verdicts[key] for key in keys]
 
-    def _find_fault(self, example: Case) -> str:
+    def _find_fault(self, example: JudgeCall) -> str:
         end, own = os.pipe()
         command = [sys.executable, "-P", "-m", "rlcredit.verification.user_judge_trial", str(own)]
         with open(end, "rb") as answered:

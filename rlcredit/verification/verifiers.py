@@ -103,7 +103,9 @@ class MathVerifier:
             )
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
         self.formats = require_known_formats(formats)
-        self.jury = WorkerPool(make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons)
+        self.worker_pool = WorkerPool(
+            make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons
+        )
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
@@ -115,7 +117,7 @@ class MathVerifier:
         undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
             require_sandbox("math-verify", self.unsafe)
-        verdicts = dict(zip(undecided, map(make_verdict, self.jury.answer_requests(undecided)), strict=True))
+        verdicts = dict(zip(undecided, map(make_verdict, self.worker_pool.answer_requests(undecided)), strict=True))
         return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
     def judge_one(self, completion: str, reference: str) -> Verdict:
@@ -126,7 +128,7 @@ class MathVerifier:
         return state_answer(reference, self.formats)[0]
 
     def _inspect_completion(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
-        """Return the verdict if comparing exactly decides, and else what the jury is asked."""
+        """Return the verdict if comparing exactly decides, and else what the workers are asked."""
         answer = find_final_answer(completion, self.formats)
         if answer is None:
             return judge_unanswered(completion)

@@ -31,7 +31,7 @@ class PendingRequest:
 
 
 class RequestBatch:
-    """The cases of some requests, and their answers so far.
+    """Requests to the workers, and their answers so far.
 
     All are asked in rounds. In a round each may take the same time: its share of what is left of the budget, at least
     :data:`NORMAL` and at most the timeout. What is not done by then is asked again in the next round, in which fewer
@@ -60,54 +60,54 @@ class RequestBatch:
         self.begun: float | None = None
 
     def advance_round(self) -> bool:
-        """Whether a case has no answer and can still get one; begin the next round where it is time for it."""
+        """Whether a request has no answer and can still get one; begin the next round if the last one is over."""
         if (
             not (self.waiting or self.asked)
             and self.late
             and (share := self._share_budget(len(self.late))) > self.limit
         ):
             self.limit = share
-            self.waiting.extend(sorted(self.late, key=lambda case: case.place))
+            self.waiting.extend(sorted(self.late, key=lambda pending: pending.place))
             self.late = []
         return bool(self.waiting or self.asked)
 
-    def _share_budget(self, cases: int) -> float:
-        return min(self.timeout, max(NORMAL, self.left / max(1, cases)))
+    def _share_budget(self, requests: int) -> float:
+        return min(self.timeout, max(NORMAL, self.left / max(1, requests)))
 
     def assign_next(self, worker: JudgeWorker) -> None:
-        """Give a worker the next case."""
+        """Give a worker the next request."""
         self.begun = self.begun or time.monotonic()
-        self.asked[worker] = case = self.waiting.popleft()
-        worker.send_request(*case.request, limit=self.limit, patience=self.timeout)
+        self.asked[worker] = pending = self.waiting.popleft()
+        worker.send_request(*pending.request, limit=self.limit, patience=self.timeout)
 
     def record_answer(self, worker: JudgeWorker, answer: float | None) -> None:
-        """Note the answer of a worker."""
+        """Record the answer of a worker."""
         self.answers[self._take_request(worker).place] = answer
 
     def requeue_or_decide(self, worker: JudgeWorker, failure: WorkerError) -> None:
-        """Queue the case of a worker that has given none again, or decide its answer."""
-        case = self._take_request(worker)
+        """Queue the request of a worker that has failed again, or decide its answer."""
+        pending = self._take_request(worker)
         if isinstance(failure, RequestTimeoutError):
-            self.late.append(case)
+            self.late.append(pending)
         elif isinstance(failure, StalledWorkerError):
             self.left -= worker.still
-            case.delays += 1
-            if case.delays <= 1 and self.left > 0:
-                self.waiting.append(case)
+            pending.delays += 1
+            if pending.delays <= 1 and self.left > 0:
+                self.waiting.append(pending)
         else:
-            case.failures += 1
-            if case.failures > 1:
-                self.answers[case.place] = 0.0
+            pending.failures += 1
+            if pending.failures > 1:
+                self.answers[pending.place] = 0.0
             else:
-                self.waiting.append(case)
+                self.waiting.append(pending)
 
     def _take_request(self, worker: JudgeWorker) -> PendingRequest:
-        """Take the case away from a worker, and charge its time to the budget."""
+        """Take the request from a worker, and charge its time to the budget."""
         self.left -= max(0.0, worker.measure_used_seconds() - NORMAL)
         return self.asked.pop(worker)
 
     def measure_duration(self) -> float:
-        """Return the seconds since the first case was asked."""
+        """Return the seconds since the first request was sent."""
         return time.monotonic() - self.begun if self.begun else 0.0
 
 
@@ -190,13 +190,13 @@ class WorkerPool:
 
     def _decide_timed_out(self, batch: RequestBatch) -> None:
         """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
-        alone = [{pickle.dumps(request): request for request in self.alone(*case.request)} for case in batch.late]
+        alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
         asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
         known = dict(zip(distinct, asked.answers, strict=True))
-        for case, requests in zip(batch.late, alone, strict=True):
+        for pending, requests in zip(batch.late, alone, strict=True):
             if all(known[key] is not None for key in requests):
-                batch.answers[case.place] = 0.0
+                batch.answers[pending.place] = 0.0
             elif batch.limit == self.timeout:
                 reference = next(iter(requests.values()))[0]
                 warn_once(

@@ -53,15 +53,15 @@ def test_a_deleted_experiment_is_named_and_the_run_does_not_wait(folder, address
     client = MlflowClient(address)
     client.delete_experiment(client.create_experiment("experiment"))
     told(folder, 2)
-    courier = DeliveryThread(RecordDelivery(folder, to(address)))
-    courier.start()
-    courier.news.set()
+    delivery_thread = DeliveryThread(RecordDelivery(folder, to(address)))
+    delivery_thread.start()
+    delivery_thread.news.set()
     began = time.monotonic()
-    assert not courier.close("FINISHED", 60)
+    assert not delivery_thread.close("FINISHED", 60)
     assert time.monotonic() - began < 20
     err = capsys.readouterr().err
     assert "`experiment` has been deleted: restore it (mlflow experiments restore --experiment-id 1)" in err
-    assert not courier.is_alive() or not courier.join(5)
+    assert not delivery_thread.is_alive() or not delivery_thread.join(5)
 
 
 def test_a_run_that_is_deleted_on_the_way_is_made_again(folder, address):  # noqa: F811

@@ -80,8 +80,8 @@ def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkey
     said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
     metadata = {"words": 2}
     assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
-    assert verifier.jury is not None
-    verifier.jury.timeout = 1.0
+    assert verifier.worker_pool is not None
+    verifier.worker_pool.timeout = 1.0
     assert verifier.judge([("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
 
 
