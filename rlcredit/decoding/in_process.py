@@ -1,4 +1,4 @@
-"""The embedded engine: decode with the training weights themselves, in this process."""
+"""The default engine: decode with the training weights, in this process."""
 
 import contextlib
 from collections.abc import Iterator

@@ -59,7 +59,7 @@ def high_entropy_mask(
 
 
 def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadrant, Tensor]:
-    """Return where each quadrant lies; tokens without credit are in none.
+    """Return the mask of each quadrant; tokens without credit are in none.
 
     He et al. (2026, arXiv:2604.11056) use the sign of rewards +1 and -1; with a baseline the advantage has that sign.
 

@@ -40,7 +40,7 @@ def top_share_mask(
 
 
 def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
-    """How many scopes this process holds."""
+    """Return how many scopes this process holds."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
 

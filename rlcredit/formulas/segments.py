@@ -60,7 +60,7 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Ten
 
 
 def segment_differences(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
-    r"""Give every token what its segment is worth, :math:`V_{end} - V_{start}`.
+    r"""Give every token the value of its segment, :math:`V_{end} - V_{start}`.
 
     Args:
         values: Values of prefixes, shape ``(B, T + 1)``: at t that of the first t tokens, and from the end of a

@@ -53,7 +53,7 @@ def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
 
 
 def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
-    """Return which part of the mass lies on the share of positions with the highest scores.
+    """Return the fraction of the mass on the share of positions with the highest scores.
 
     Positions with equal scores at the edge count in part, as if drawn by lot: a score that is constant captures
     ``share`` of the mass.

@@ -1,4 +1,4 @@
-"""A verdict in words on an arm against its baseline."""
+"""The conclusion of a comparison with a baseline, in words."""
 
 import math
 from bisect import bisect_left
@@ -49,7 +49,7 @@ def state_conclusion(
     family: int = 1,
     remedy: str = "a new campaign needs {} seeds",
 ) -> str:
-    """Say what paired differences to a baseline show, where more is better.
+    """Conclude from paired differences to a baseline, where more is better.
 
     In this order, so that exactly one is said:
 

@@ -1,4 +1,4 @@
-"""Judge by a function of the user's, in the locked processes in which all others judge."""
+"""Judge with a user's function, in locked processes."""
 
 import os
 import pickle
@@ -15,19 +15,19 @@ from rlcredit.verification.worker_pool import WorkerPool
 from rlcredit.verification.workers import START_TIMEOUT, build_worker_environment
 
 SECONDS = 3.0
-"""That one completion may compute or sleep."""
+"""Seconds that the verifier may take for a completion, computing or asleep."""
 
 JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
 def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[JudgeCall]:
-    """Return what tells whether a verifier takes long because of the question."""
+    """Return a call that shows whether a verifier takes long because of the question."""
     return [(answer, answer, metadata)]
 
 
 class UserVerifier:
-    """A function, or an object of a class, that says of one completion whether it is right.
+    """A user's function or class instance that says whether a completion is right.
 
     Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion, or takes too
     long because of it, is wrong; what does so with the reference as completion too is unjudged.
@@ -46,18 +46,18 @@ class UserVerifier:
     def __init__(self, path: str, budget: float = 10.0, unsafe: bool = False) -> None:
         if "." not in path or not all(part.isidentifier() for part in path.split(".")):
             raise ValueError(
-                f"data.verifier: {path!r} is no dotted path. Name a function {SIGNATURE}, for example "
+                f"data.verifier: {path!r} is not a dotted path. Name a function {SIGNATURE}, for example "
                 "my_verifier.judge for judge in my_verifier.py."
             )
         if is_standard_library(path):
-            raise ValueError(f"data.verifier: {path} is Python's own, and no verifier.")
+            raise ValueError(f"data.verifier: {path} is part of Python and not a verifier.")
         require_sandbox(f"data.verifier: {path}", unsafe)
         self.path, self.budget, self.folder = path, budget, str(Path.cwd())
         self.worker_pool: WorkerPool | None = None
 
     @property
     def file(self) -> Path | None:
-        """The file that its module is in, found without importing it; None if there is none."""
+        """File of the verifier's module, found without importing it; None if there is none."""
         here = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
         if here.is_file():
             return here
@@ -65,7 +65,7 @@ class UserVerifier:
         return Path(spec.origin) if spec and spec.origin else None
 
     def start(self, answer: str, metadata: dict[str, Any]) -> None:
-        """Try it once, with the reference as completion, and start what asks it; after the first time do nothing.
+        """Try it once with the reference as completion, and start its workers; later calls do nothing.
 
         Raises:
             ValueError: with what is wrong with it.

@@ -124,7 +124,7 @@ Request = tuple[Any, ...]
 
 
 def build_no_requests(*_: Any) -> Sequence[Request]:
-    """Ask nothing of a reference alone: what runs out of time is to blame itself."""
+    """Return no request for the reference alone: a request that runs out of time is itself at fault."""
     return ()
 
 
@@ -169,7 +169,7 @@ class WorkerPool:
             self.workers.append(JudgeWorker(self.template))
 
     def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
-        """Return an answer to each request, in their order; None where nobody can tell."""
+        """Return an answer to each request, in order; None if it could not be judged."""
         batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget))
         if batch.late:
             self._decide_timed_out(batch)
@@ -189,7 +189,7 @@ class WorkerPool:
         return batch
 
     def _decide_timed_out(self, batch: RequestBatch) -> None:
-        """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
+        """Decide requests that ran out of time: wrong, unless the reference alone needs as long."""
         alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
         asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
@@ -219,7 +219,7 @@ class WorkerPool:
         poll.poll(1000 * _TICK)
 
     def _take_answer(self, worker: JudgeWorker, batch: RequestBatch) -> None:
-        """Take a worker's answer if it has come; if it will not come, replace the worker."""
+        """Record a worker's answer if it has come, and replace a worker that cannot answer."""
         try:
             answer = worker.receive_answer()
         except WorkerError as failure:
