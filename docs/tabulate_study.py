@@ -12,7 +12,7 @@ from pathlib import Path
 
 import csv_rows
 
-from docs.studies.published_tables.tabulate_published import Arm, read_published_runs
+from docs.studies.published_tables.tabulate_published import MeasuredValues, read_published_runs
 from rlcredit.campaign.metric_definition import list_metric_differences
 from rlcredit.pages.number_formats import format_difference_interval, format_p_value, format_signed_points
 from rlcredit.pages.tables import Table
@@ -29,12 +29,12 @@ PAPER = {
     ("masks", "entropy_mask_published"): [("4B, entropy mask", "MaxRL, mask")],
     ("signals", "maxrl_sepa_predictive_variance"): [("4B, signals", "predictive variance")],
 }
-"""The paper's results of a comparison: experiment and arm, by family and condition."""
+"""The paper's results of a comparison: experiment and condition, by family and condition."""
 
 HEADS = ("condition", "pass@1", "difference", "p", "equivalent, p", "verdict", "area")
 
 Comparison = dict[str, str]
-Published = dict[tuple[str, str, str], Arm]
+Published = dict[tuple[str, str, str], MeasuredValues]
 
 
 def format_difference(mean: float, low: float, high: float) -> str:
@@ -42,18 +42,18 @@ def format_difference(mean: float, low: float, high: float) -> str:
     return f"{format_signed_points(mean)} ({format_difference_interval(Interval(low, high, 0.95))})"
 
 
-def format_published_difference(experiment: str, arm: str, paper: Published) -> str:
+def format_published_difference(experiment: str, condition: str, paper: Published) -> str:
     """Write a difference of the paper with Welch's interval.
 
     Raises:
-        ValueError: the paper's arms are measured by different metrics.
+        ValueError: the paper's conditions are measured by different metrics.
 
     """
     ((base, (base_metric, base_values)),) = (
-        (condition, values) for (*key, condition), values in paper.items() if key == [experiment, "baseline"]
+        (name, values) for (*key, name), values in paper.items() if key == [experiment, "baseline"]
     )
-    metric, values = paper[experiment, "arm", arm]
-    if reasons := list_metric_differences(metric, base_metric, (arm, base)):
+    metric, values = paper[experiment, "arm", condition]
+    if reasons := list_metric_differences(metric, base_metric, (condition, base)):
         raise ValueError("; ".join(reasons))
     welch = welch_t_test(values, base_values)
     low, high, _ = welch.interval
@@ -86,13 +86,13 @@ def render_family_table(
     heads = (*HEADS, "the paper") if any(paper_arms) else HEADS
     yield f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})\n"
     rows = []
-    for comparison, arms_of_paper in zip(comparisons, paper_arms, strict=True):
+    for comparison, names_in_paper in zip(comparisons, paper_arms, strict=True):
         measured_cells = (
             comparison["condition"],
             f"{solved[comparison['condition']]:.3f}",
             *render_contrast_cells(comparison),
         )
-        paper_cell = "; ".join(format_published_difference(*names, paper) for names in arms_of_paper)
+        paper_cell = "; ".join(format_published_difference(*names, paper) for names in names_in_paper)
         rows.append((*measured_cells, paper_cell)[: len(heads)])
     yield Table(heads, rows).to_markdown() + "\n"
 

@@ -71,8 +71,8 @@ def main() -> None:
             yaml.safe_dump(make_level_task(*LEVELS[level], way, args.questions)), "utf-8"
         )
     files = [str(tasks / f"{name}.yaml") for name in asked]
-    drawing = [f"--{name}={getattr(args, name)}" for name in ("completions", "max_tokens", "threads")]
-    words = ["--tasks", *files, f"--model={args.model}", *drawing, "--mlflow=none", f"--out={args.folder / 'answers'}"]
+    sampling = [f"--{name}={getattr(args, name)}" for name in ("completions", "max_tokens", "threads")]
+    words = ["--tasks", *files, f"--model={args.model}", *sampling, "--mlflow=none", f"--out={args.folder / 'answers'}"]
     if status := evaluate(words):
         raise SystemExit(status)
     found = json.loads((args.folder / "answers" / "results.json").read_text("utf-8"))["results"]

@@ -46,13 +46,27 @@ PIECES = (
     *("x", "x+1", "C", "E", "I", "pi", "sin(", "sin(x)", "log(0)", "x**x", "x=", "=", "x=5", "a=b=c", ">=", "1 2"),
     "1;2",
     *("5 apples", "about 5", "5 or 6", "not 5", "$5", "5%", "5 m/s^2", "12:30", "2023-01-15", "A", "yes", "(A)", "42"),
-    *("import os", "__import__('os').system('touch {canary}')", "open('{canary}', 'w')", "exec('1')", "().__class__"),
-    *("<script>", "; rm -rf x", "$(touch {canary})", "%s%n", "{0}", "{canary}", "\\write18{touch {canary}}"),
+    *(
+        "import os",
+        "__import__('os').system('touch {marker}')",
+        "open('{marker}', 'w')",
+        "exec('1')",
+        "().__class__",
+    ),
+    *(
+        "<script>",
+        "; rm -rf x",
+        "$(touch {marker})",
+        "%s%n",
+        "{0}",
+        "{marker}",
+        "\\write18{touch {marker}}",
+    ),
 )
-"""What answers are made of; ``{canary}`` is a file that must not appear."""
+"""What answers are made of; ``{marker}`` is a file that must not appear."""
 
 
-def make_nasty_answer(noise: random.Random, canary: str, reference: str) -> str:
+def make_nasty_answer(noise: random.Random, marker: str, reference: str) -> str:
     """Return a nasty answer."""
     pieces = [noise.choice(PIECES) for _ in range(noise.choice((1, 1, 1, 2, 2, 3, 4, 8)))]
     changed = list(reference[:200])
@@ -67,14 +81,14 @@ def make_nasty_answer(noise: random.Random, canary: str, reference: str) -> str:
             str(noise.randrange(10 ** noise.choice((1, 3, 60)))) + noise.choice(PIECES),
         )
     )
-    return text.replace("{canary}", canary)
+    return text.replace("{marker}", marker)
 
 
-def make_nasty_completion(noise: random.Random, canary: str, reference: str) -> str:
+def make_nasty_completion(noise: random.Random, marker: str, reference: str) -> str:
     """Return a completion that states nasty answers, in some format or almost."""
     stated = []
     for _ in range(noise.choice((1, 1, 1, 2))):
-        written = STATEMENTS[noise.choice(EVERY_FORMAT)].replace("ANSWER", make_nasty_answer(noise, canary, reference))
+        written = STATEMENTS[noise.choice(EVERY_FORMAT)].replace("ANSWER", make_nasty_answer(noise, marker, reference))
         stated.append(written[: -noise.randrange(1, 4)] if noise.random() < 0.1 else written)
     return noise.choice(("", "so ", "\n", "<think>no</think>")).join(["", *stated])
 
@@ -107,20 +121,20 @@ def make_fuzzed_tasks(names: Sequence[str]) -> Iterator[tuple[str, Task]]:
         yield name, task
 
 
-def count_judging_outcomes(task: Task, count: int, noise: random.Random, canary: Path) -> collections.Counter[str]:
+def count_judging_outcomes(task: Task, count: int, noise: random.Random, marker: Path) -> collections.Counter[str]:
     """Return how many completions got which verdict, or raised.
 
     Args:
         task: Task that judges.
         count: Number of completions.
         noise: Random numbers that choose them.
-        canary: File that code in an answer would make.
+        marker: File that code in an answer would make.
 
     """
     counted: collections.Counter[str] = collections.Counter()
     for start in range(0, count, BATCH):
         examples = [noise.choice(task.train_set) for _ in range(min(BATCH, count - start))]
-        texts = [make_nasty_completion(noise, str(canary), str(example.answer)) for example in examples]
+        texts = [make_nasty_completion(noise, str(marker), str(example.answer)) for example in examples]
         try:
             verdicts = task.judge(texts, examples)
         except Exception:  # noqa: BLE001  (any is a fault, to be counted)
@@ -128,7 +142,7 @@ def count_judging_outcomes(task: Task, count: int, noise: random.Random, canary:
             counted["raised"] += len(texts)
             continue
         counted.update(verdict.name if isinstance(verdict, Verdict) else "no verdict" for verdict in verdicts)
-    counted["executed"] += canary.exists()
+    counted["executed"] += marker.exists()
     return counted
 
 
@@ -143,9 +157,9 @@ def main() -> int:
     names = args.names or sorted(set(DATASETS) - {"composite"})
     each, total = -(-args.count // (len(names) + 1)), collections.Counter()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        canary = Path(folder, "pwned")
+        marker = Path(folder, "pwned")
         for name, task in make_fuzzed_tasks(names):
-            counted = count_judging_outcomes(task, each, random.Random(f"{args.seed} {name}"), canary)
+            counted = count_judging_outcomes(task, each, random.Random(f"{args.seed} {name}"), marker)
             total += counted
             print(name, dict(counted), flush=True)
         left = os.listdir(folder)

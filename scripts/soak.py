@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from faults import PHASES, InjectedFault, count_phase_calls
+from inject_faults import PHASES, InjectedFault, count_phase_calls
 
 from rlcredit.pages.tables import Table
 from rlcredit.record.journal import read_journal_entries

@@ -4,9 +4,9 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.outcome_sets import NormSet, outcome_normalized, shaped_rewards
+from rlcredit.formulas.parameter_choices import require_choice
 
 
 def canonical_gtpo_advantages(
@@ -46,9 +46,9 @@ def canonical_gtpo_advantages(
 class CanonicalGTPO(CreditOperator, reads="correct entropy judged", writes="advantages"):
     """Replace the advantages by :func:`canonical_gtpo_advantages`. Put it where ``GRPO`` would stand.
 
-    Which set the authors standardise over is not settled by the sources at hand. ``own`` follows Eq. 6 to the letter
-    and loses the outcome. ``all`` keeps it while fewer than alpha1 / (alpha1 + alpha2) of the group's tokens, 0.91 with
-    the paper's, have the same verdict. If all have, half of them get credit of the wrong sign, as
+    Our sources do not settle which set the authors standardise over. ``own`` follows Eq. 6 to the letter and loses
+    the outcome. ``all`` keeps it while fewer than alpha1 / (alpha1 + alpha2) of the group's tokens, 0.91 with the
+    paper's, have the same verdict. If all have, half of them get credit of the wrong sign, as
     ``against_outcome_fraction`` shows.
 
     Args:

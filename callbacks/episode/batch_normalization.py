@@ -6,10 +6,10 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.groups import group_deviations
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 
 
 def batch_normalized_advantages(advantages: Tensor, mask: Tensor) -> Tensor:

@@ -4,9 +4,9 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.outcome_sets import NormSet, outcome_normalized, shaped_rewards
+from rlcredit.formulas.parameter_choices import require_choice
 
 
 def grpo_s_advantages(

@@ -70,25 +70,25 @@ class CreditOracle(
             f"leave the completions and are decoded: at most {cost.tokens:,} tokens",
             flush=True,
         )
-        truth = oracle.credit(rollout, rows, self.samples)
-        rollout.truth = truth
-        information = credit_agreement.measure_token_information(truth, rollout.entropy[rows].cpu())
+        true_credit = oracle.credit(rollout, rows, self.samples)
+        rollout.truth = true_credit
+        information = credit_agreement.measure_token_information(true_credit, rollout.entropy[rows].cpu())
         metrics = {
             "decoded_tokens": float(oracle.decoded),
-            "value": truth.values[:, 0].mean().item(),
-            "credit_square": truth.square[truth.mask].mean().item(),
-            "error_square": truth.error[truth.mask].square().mean().item(),
-            "fork_fraction": credit_agreement.credit_fork_mask(truth)[truth.mask].double().mean().item(),
+            "value": true_credit.values[:, 0].mean().item(),
+            "credit_square": true_credit.square[true_credit.mask].mean().item(),
+            "error_square": true_credit.error[true_credit.mask].square().mean().item(),
+            "fork_fraction": credit_agreement.credit_fork_mask(true_credit)[true_credit.mask].double().mean().item(),
             **{f"verdict_{name}": value for name, value in information.items()},
         }
         ledgers = {label: ledger[rows].cpu() for label, ledger in rollout.trail}
         for label, ledger in ledgers.items():
             for measure in (credit_agreement.measure_credit_cosines, credit_agreement.measure_wrong_signs):
-                metrics |= {f"{label}_{name}": value for name, value in measure(truth, ledger).items()}
+                metrics |= {f"{label}_{name}": value for name, value in measure(true_credit, ledger).items()}
         for name, scores in {**ledgers, **self._collect_signals(rollout, rows)}.items():
-            detection = credit_agreement.measure_credit_detection(truth, scores)
+            detection = credit_agreement.measure_credit_detection(true_credit, scores)
             metrics |= {f"{name}_{kind}": value for kind, value in detection.items()}
-        self._publish_table(trainer, rollout, rows, truth, ledgers)
+        self._publish_table(trainer, rollout, rows, true_credit, ledgers)
         return metrics
 
     def _collect_signals(self, rollout: Rollout, rows: list[int]) -> dict[str, Tensor]:
@@ -105,18 +105,23 @@ class CreditOracle(
         return {name: values[rows].cpu() for name, values in signals.items()}
 
     def _publish_table(
-        self, trainer: Trainer, rollout: Rollout, rows: list[int], truth: TrueCredit, ledgers: dict[str, Tensor]
+        self, trainer: Trainer, rollout: Rollout, rows: list[int], true_credit: TrueCredit, ledgers: dict[str, Tensor]
     ) -> None:
         """Write every token with its values, credit and ledgers."""
         records = []
         for place, row in enumerate(rows):
-            length = int(truth.mask[place].sum())
-            fields = {"true_credit": truth.credit, "error": truth.error, "entropy": rollout.entropy[rows], **ledgers}
+            length = int(true_credit.mask[place].sum())
+            fields = {
+                "true_credit": true_credit.credit,
+                "error": true_credit.error,
+                "entropy": rollout.entropy[rows],
+                **ledgers,
+            }
             records.append(
                 {
                     "tokens": rollout.tokens[row],
                     "correct": rollout.correct[row].item() if rollout.judged[row] else None,
-                    "values": [round(v, 4) for v in truth.values[place, : length + 1].tolist()],
+                    "values": [round(v, 4) for v in true_credit.values[place, : length + 1].tolist()],
                     **{name: [round(v, 4) for v in column[place, :length].tolist()] for name, column in fields.items()},
                 }
             )

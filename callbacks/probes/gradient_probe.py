@@ -1,4 +1,4 @@
-"""The angle by which the operators below a place turn the gradient."""
+"""The angle by which the operators below a place rotate the gradient."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def split_gradient(vector: Vector) -> dict[str, Vector]:
 
 
 class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step", costly=True):
-    r"""Log the angle between the gradient of the stack above and that of the whole stack, on the batch at hand.
+    r"""Log the angle between the gradient of the stack above and that of the whole stack, on the same batch.
 
     Three vectors are compared: ``raw``, the gradient; ``preconditioned``, that over Adam's warm
     :math:`\sqrt{\hat v} + \epsilon`; and ``change``, the step that the optimizer would take, momentum included. For

@@ -9,8 +9,8 @@ class PolarityMisalignment(CreditOperator, reads="process advantages"):
     """Log the share of tokens whose process label, the sign of ``process``, is not the sign of their advantage.
 
     Split into tokens that the process finds good in answers that credit punishes, and bad ones in answers that credit
-    rewards. Below ``BucketNormalization`` the labels are relative to the group; a proposal, since the papers' own
-    measure was not at hand. Tokens without a label or without credit do not count.
+    rewards. Below ``BucketNormalization`` the labels are relative to the group. This is a proposal, because we do not
+    have the papers' own measure. Tokens without a label or without credit do not count.
     """
 
     def assign(self, rollout: Rollout) -> Metrics:

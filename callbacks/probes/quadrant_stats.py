@@ -8,8 +8,8 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_quantiles, masked_sum
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.quadrants import Threshold, high_entropy_mask, mutual_information, quadrant_masks
 from rlcredit.formulas.scopes import Scope
 from rlcredit.formulas.uncertainty import squared_score_norm

@@ -12,7 +12,7 @@ def entropy_progress(entropy: Tensor, mask: Tensor) -> Tensor:
 
     .. math:: u_t = \sum_{j \le t} H_j \Big/ \sum_{j \le |o|} H_j
 
-    The clock of EP-GRPO (Yu et al., 2026, arXiv:2605.04960), a reconstruction: its equations were not at hand.
+    The clock of EP-GRPO (Yu et al., 2026, arXiv:2605.04960), a reconstruction without its equations.
 
     Args:
         entropy: Entropy of each token's distribution in nats, shape ``(B, T)``.

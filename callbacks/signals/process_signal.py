@@ -12,10 +12,10 @@ def process_signal(ref_log_ratio: Tensor, mask: Tensor, beta: float) -> Tensor:
 
     .. math:: s_t = \beta\, \bigl(\log \pi_{old}(o_t) - \log \pi_{ref}(o_t)\bigr)
 
-    Eq. 7 of ERPO (Yu and Li, 2026, arXiv:2603.28204) as a third-party implementation numbers it; the paper's text was
-    not at hand, so this is a reconstruction. Before the first update policy and reference are one and the signal is
-    zero. Both sides of the ratio must come from one computation: what two ways of scoring differ by in rounding would
-    be a signal too, and :class:`BucketNormalization` would raise it to the size of a real one.
+    Eq. 7 of ERPO (Yu and Li, 2026, arXiv:2603.28204) as a third-party implementation numbers it: a reconstruction
+    without the paper's text. Before the first update policy and reference are the same and the signal is zero. Both
+    sides of the ratio must come from one computation: a difference in rounding would be a signal too, and
+    :class:`BucketNormalization` would raise it to the size of a real one.
 
     Args:
         ref_log_ratio: Log-ratio log pi_old - log pi_ref, shape ``(B, T)``.

@@ -5,9 +5,9 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.groups import group_standardized
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, high_entropy_mask, quadrant_masks
 
 

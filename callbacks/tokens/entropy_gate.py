@@ -7,9 +7,9 @@ from torch import Tensor
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.groups import group_standardized
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 
 Compared = Literal["sequence", "group"]
 

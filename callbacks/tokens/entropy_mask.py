@@ -6,8 +6,8 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.scopes import Scope, kept_token_share, top_share_mask
 
 

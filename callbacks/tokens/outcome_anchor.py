@@ -7,8 +7,8 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 
 
 def outcome_anchor(
@@ -18,9 +18,9 @@ def outcome_anchor(
 
     .. math:: A'_{i,t} = A_{i,t} + \eta\, a_{i,t}\, \tilde s_{i,t}, \qquad a_{i,t} = \operatorname{sgn} A_{i,t}
 
-    The last line of ERPO (2603.28204) and EP-GRPO (2605.04960), a reconstruction: neither assembly was at hand. Where
-    training has made a token likelier, it gains in a right answer and loses in a wrong one; where training has made it
-    less likely, it loses in a right answer and gains in a wrong one.
+    The last line of ERPO (2603.28204) and EP-GRPO (2605.04960), a reconstruction: we do not know how either paper
+    combines its parts. Where training has made a token likelier, it gains in a right answer and loses in a wrong
+    one; where training has made it less likely, it loses in a right answer and gains in a wrong one.
 
     Args:
         advantages: Advantage of each token, shape ``(B, T)``.

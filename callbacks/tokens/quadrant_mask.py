@@ -6,8 +6,8 @@ import torch
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.quadrants import QUADRANTS, Quadrant, Threshold, high_entropy_mask, quadrant_masks
 from rlcredit.formulas.scopes import Scope
 

@@ -14,8 +14,8 @@ def repo_advantages(advantages: Tensor, old_logprobs: Tensor, entropy: Tensor, z
 
     .. math:: A'_t = A_t - \zeta\, |A_t|\, \bigl(\log \pi(o_t) + H_t\bigr)
 
-    REPO-R of Petrenko et al. (2026, arXiv:2603.11682), as a third-party implementation has it; the paper's text was not
-    at hand. On policy the term has mean zero at every token. Signs may flip where zeta (log pi + H) exceeds one.
+    REPO-R of Petrenko et al. (2026, arXiv:2603.11682), as a third-party implementation has it, not from the paper's
+    text. On policy the term has mean zero at every token. Signs may flip where zeta (log pi + H) exceeds one.
 
     Args:
         advantages: Advantage of each token, shape ``(B, T)``.

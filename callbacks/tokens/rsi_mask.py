@@ -39,7 +39,7 @@ class RSIMask(
 ):
     """Erase the advantages where :func:`relative_surprisal` lies outside an interval.
 
-    The paper's interval was not at hand; the default is a third party's.
+    We do not have the paper's interval; the default is a third party's.
 
     Args:
         low: Smallest ratio kept; 0 keeps every certain token.

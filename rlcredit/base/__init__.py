@@ -1,1 +1,1 @@
-"""Ground floor: files, exit statuses, messages and the style of pictures; imports nothing of rlcredit."""
+"""Files, exit statuses, messages and the style of pictures; imports nothing else of rlcredit."""

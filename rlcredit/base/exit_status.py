@@ -4,22 +4,22 @@ FINISHED = 0
 FAILED = 1
 """An unexpected error; the traceback says which."""
 REFUSED = 2
-"""What was asked for cannot be done; nothing has been begun."""
+"""The request cannot be carried out; nothing has been started."""
 NOT_FINITE = 3
-"""A loss, gradient, reward, advantage or weight is not a number; the batch is kept."""
+"""A loss, gradient, reward, advantage or weight is not finite; the batch is kept."""
 NO_STORAGE = 4
-"""No checkpoint can be written; training on would lose what it learns."""
+"""No checkpoint can be written; further training would be lost."""
 TWO_POLICIES = 5
-"""Sampler and trainer disagree about the policy; no update that is made of both would mean anything."""
+"""Sampler and trainer disagree about the policy, so no update from both would mean anything."""
 NO_ENGINE = 6
 """The engine no longer answers prompts; the last whole step is kept."""
 
 NO_COMPANION = 7
-"""Another process of the run has ended or stands still; the last checkpoint is kept."""
+"""Another process of the run has ended or hangs; the last checkpoint is kept."""
 
 
 class RunStopped(Exception):  # noqa: N818  (not every end is an error)
-    """Training cannot go on, for a reason that a message can name: no traceback, one sentence, an exit status.
+    """Stop training for a known reason: one sentence and an exit status, no traceback.
 
     Attributes:
         status: Status that the process exits with.
@@ -30,13 +30,13 @@ class RunStopped(Exception):  # noqa: N818  (not every end is an error)
 
 
 class NotFinite(RunStopped):
-    """Numbers that no update can be made of."""
+    """Values that are not finite, from which no update can be made."""
 
     status = NOT_FINITE
 
 
 class PolicyMismatch(RunStopped):
-    """What was sampled is not what would be trained."""
+    """The policy that was sampled is not the one that would be trained."""
 
     status = TWO_POLICIES
 
@@ -60,7 +60,7 @@ class StorageUnavailable(RunStopped):
 
 
 def signal_exit_status(number: int) -> int:
-    """Return the exit status of a process that a signal has ended, as a shell counts it.
+    """Return the exit status that a shell gives a process ended by a signal.
 
     Example:
         >>> signal_exit_status(2), signal_exit_status(15)

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, locked while they are, and refused where they are no files to read."""
+"""Files: written completely or not at all, locked while written, and refused if they are not regular files."""
 
 import contextlib
 import csv
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file under another name, wait until the disk has it, and give it its name.
+    """Write a file under a temporary name, sync it to disk, and rename it.
 
     Args:
         path: File to write, overwritten if it exists; its folder is made if need be.
@@ -26,7 +26,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Have a file written under another name beside its own, wait until the disk has it, and give it its name.
+    """Yield a temporary path for a file; at the end sync it to disk and rename it.
 
     Args:
         path: File to write, overwritten if it exists; its folder is made if need be.
@@ -52,7 +52,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a small file without waiting for the disk: a crash of the machine may bring back the old one."""
+    """Replace a small file without syncing: a crash of the machine may bring back the old one."""
     unfinished = _unfinished_path(path)
     unfinished.unlink(missing_ok=True)  # a link of this name in a folder from elsewhere would be followed
     unfinished.write_text(text, encoding="utf-8")
@@ -61,7 +61,7 @@ def replace_file(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def write_folder_atomically(folder: Path) -> Iterator[Path]:
-    """Have a folder written under another name beside its own, which it gets once all is in it.
+    """Yield a temporary path for a folder; at the end rename the folder.
 
     Args:
         folder: Folder that does not exist, or is empty.
@@ -82,7 +82,7 @@ def write_folder_atomically(folder: Path) -> Iterator[Path]:
 
 
 def render_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    r"""Return rows with the same columns as CSV, in which no text is a formula; there is at least one.
+    r"""Return rows with the same columns as CSV, in which no text is a formula; expects at least one row.
 
     Example:
         >>> render_csv([{"step": 1, "loss": -0.5, "name": "=1+1", "gain": "-0.5"}])
@@ -101,13 +101,13 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
 
 
 def _escape_formula(cell: Any) -> Any:
-    """Return a cell that spreadsheets take for the text or the number that it is."""
+    """Return a cell that spreadsheets read as text or as a number, never as a formula."""
     formula = isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)
     return f"'{cell}" if formula else cell
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder, so that renamed files keep theirs after a crash."""
+    """Sync the names in a folder to disk, so that renamed files keep theirs after a crash."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         os.fsync(descriptor)
@@ -134,7 +134,7 @@ def is_existing_file(path: Path) -> bool:
 
 @contextlib.contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Keep every other process that asks for this lock out; the system unlocks it when this one ends, however it ends.
+    """Hold a lock against other processes; the system releases it however this process ends.
 
     Args:
         path: Path of a file that is nothing but the lock; its folder is made if need be.
@@ -150,7 +150,7 @@ def lock_file(path: Path) -> Iterator[None]:
 
 
 def file_sha256(path: Path) -> str:
-    """Identify a file by its content, read in blocks."""
+    """Hash a file's content, reading it in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -162,11 +162,11 @@ KINDS = {
     stat.S_IFBLK: "a device",
 }
 SYSTEM = ("proc", "sys")
-"""Folders at the top whose files are made while they are read."""
+"""Top-level folders whose files are generated while they are read."""
 
 
 def find_special_kind(path: Path | str) -> str | None:
-    """Say what a path is that is neither a file nor a folder; None for these, and where nothing is.
+    """Name the kind of a path that is neither file nor folder; None for these, and if nothing exists.
 
     Example:
         >>> find_special_kind("/dev/zero"), find_special_kind("/proc/self/environ")
@@ -184,7 +184,7 @@ def find_special_kind(path: Path | str) -> str | None:
 
 
 def refuse_special_files(config: Any, key: str = "") -> None:
-    """Refuse a configuration that names a pipe, a device or the like, at whatever place: reading one may never end.
+    """Refuse a configuration that names a pipe, a device or the like: reading one may never end.
 
     Args:
         config: Configuration of mappings, lists and values.
@@ -196,7 +196,7 @@ def refuse_special_files(config: Any, key: str = "") -> None:
     """
     if isinstance(config, str) and (kind := find_special_kind(config)):
         place = f"{key}: " if key else ""
-        raise ValueError(f"{place}{config[:80]} is {kind}, not a file. Write what it says into a file and name that.")
+        raise ValueError(f"{place}{config[:80]} is {kind}, not a file. Write its content into a file and name that.")
     if isinstance(config, Mapping):
         for name, value in config.items():
             refuse_special_files(value, f"{key}.{name}".lstrip("."))

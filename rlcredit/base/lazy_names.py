@@ -1,4 +1,4 @@
-"""Names that a package gives before the modules that define them are imported."""
+"""Names that a package offers before it imports the modules that define them."""
 
 import importlib
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def load_lazy_name(package: str, modules: Mapping[str, str], name: str) -> Any:
-    """Import what a package gives under a name; for its ``__getattr__``.
+    """Import a name that a package offers; for its ``__getattr__``.
 
     Args:
         package: Name of the package, for the error.

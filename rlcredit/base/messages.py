@@ -23,7 +23,7 @@ def warn_once(sentence: str, kind: str | None = None) -> None:
 
 
 def rearm_warning(kind: str) -> None:
-    """Let a warning be printed again, because its cause has gone away in between."""
+    """Allow a warning to be printed again, because its cause has disappeared in between."""
     _told.discard(kind)
 
 

@@ -1,4 +1,4 @@
-"""Texts as people can see them: nothing in them moves a cursor, turns a line around, or becomes a page."""
+"""Text made safe to show: nothing in it moves a cursor, reverses a line, or becomes a page."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _HTML = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def escape_controls(text: str) -> str:
-    r"""Write control and formatting characters as escapes; a policy's text must not steer a terminal. Lines stay.
+    r"""Escape control and formatting characters, so that a policy's text cannot control a terminal; keep lines.
 
     Example:
         >>> escape_controls("a\x1b[2Jb"), escape_controls("a\nb")
@@ -33,7 +33,7 @@ def _escape_control(character: str) -> str:
 
 
 def escape_character(character: str) -> str:
-    r"""Return how Python writes a character.
+    r"""Return Python's escape of a character.
 
     Example:
         >>> escape_character("\t"), escape_character("\u202e")
@@ -44,7 +44,7 @@ def escape_character(character: str) -> str:
 
 
 def render_token(token: str) -> str:
-    """Write a token on one line; one without text, as special ones are, becomes ∅.
+    """Write a token on one line; a token without text, such as a special one, becomes ∅.
 
     Example:
         >>> render_token(" 4"), render_token(""), render_token("." + chr(10))
@@ -67,7 +67,7 @@ def display_width(text: str) -> int:
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return a text in which Markdown finds neither HTML nor a link; what is plain stays as it is.
+    r"""Escape a text so that Markdown finds neither HTML nor a link in it; plain text stays as it is.
 
     Example:
         >>> escape_markdown("2 < 3 <img src=x> [a](b)")
@@ -78,7 +78,7 @@ def escape_markdown(text: str) -> str:
 
 
 class EscapingStream:
-    """A stream in which only line ends steer, whoever writes to it: errors, tracebacks and warnings included.
+    """A stream that escapes control characters of everything written to it, except line ends.
 
     Args:
         stream: Stream to a terminal or a file.
@@ -89,11 +89,11 @@ class EscapingStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text as people can see it."""
+        """Write a text with its control characters escaped."""
         return self.stream.write(escape_controls(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several."""
+        """Write several texts."""
         self.stream.writelines(map(escape_controls, lines))
 
     def __getattr__(self, name: str) -> Any:
@@ -101,7 +101,7 @@ class EscapingStream:
 
 
 def guard_output() -> None:
-    """Let nothing that this process writes steer a terminal; what draws there itself takes :func:`unwrap_stream`."""
+    """Escape everything this process writes to a terminal; code that draws there uses :func:`unwrap_stream`."""
     os.environ.setdefault("PYTHON_COLORS", "0")  # Python's own colours would be shown as what they are
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -110,5 +110,5 @@ def guard_output() -> None:
 
 
 def unwrap_stream(stream: Any) -> TextIO:
-    """Return the stream to write to whose texts are harmless already, with colours and cursors of one's own."""
+    """Return the stream below, for harmless text with colours and cursor movements of one's own."""
     return cast("TextIO", stream.stream if isinstance(stream, EscapingStream) else stream)

@@ -13,10 +13,10 @@ from typing import Any
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
+from rlcredit.config.allowed_values import SEEDS, validate_folder_name
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.config.values import SEEDS, validate_folder_name
 
 PRIMARY = ("val/pass_at_1", "val/pass_at_k")
 """Shares of held-out questions, of which more is better; a metric of training batches depends on their prompts."""

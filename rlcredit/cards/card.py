@@ -19,9 +19,9 @@ from rlcredit.cards.gradient_change import measure_gradient_change
 from rlcredit.cards.stack_properties import StackProperty, check_stack_properties
 from rlcredit.cards.training_outcome import TrainingOutcome, describe_equivalence, format_paired_difference
 from rlcredit.cards.true_credit import measure_credit_agreement
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.json_shapes import Shape, read_stored_json
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.config.values import validate_folder_name
 from rlcredit.oracle import TrueCredit
 
 SECTIONS = {

@@ -17,12 +17,12 @@ from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.config.allowed_values import THREADS
 from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.config.values import THREADS
-from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
+from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
 
 SIGNALS = SignalHandler()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import strict_yaml
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.config.values import validate_folder_name
 
 BASIS = "tiny.yaml"
 """Configuration that every shipped test policy is a variant of; by itself it is the first of them."""

@@ -16,10 +16,10 @@ import yaml
 from rlcredit.base.files import write_atomically
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import code_fingerprint, strict_yaml
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.config.values import validate_folder_name
 from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer, load_operator
 from rlcredit.credit.contract import OperatorContract
 from rlcredit.credit.operator import CreditOperator

@@ -33,12 +33,8 @@ from rlcredit.credit.stack import bound_advantages, check_stack
 from rlcredit.outputs.adapter import SaveAdapter
 from rlcredit.outputs.checkpoints import Checkpoints, DurableCheckpoints
 from rlcredit.outputs.completion_table import CompletionTable
-from rlcredit.outputs.graceful_stop import GracefulStop, SignalHandler, SignalInterrupt
 from rlcredit.outputs.held_out import FinalEvaluation, HeldOutSummary, HeldOutVerdicts
 from rlcredit.outputs.learning_curve import LearningCurve
-from rlcredit.outputs.no_reward import NoReward
-from rlcredit.outputs.process_watchdog import ProcessWatchdog
-from rlcredit.outputs.progress import make_progress_display
 from rlcredit.outputs.run_identity import RunIdentity, collect_flat_parameters, make_run_tags
 from rlcredit.outputs.run_status import RunStatus
 from rlcredit.outputs.saved_config import SaveConfig
@@ -51,6 +47,10 @@ from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
 from rlcredit.run_folder.continuation import refuse_foreign_checkpoint, resolve_ckpt_path
 from rlcredit.run_folder.layout import RunFolder
+from rlcredit.supervision.graceful_stop import GracefulStop, SignalHandler, SignalInterrupt
+from rlcredit.supervision.no_reward import NoReward
+from rlcredit.supervision.process_watchdog import ProcessWatchdog
+from rlcredit.supervision.progress import make_progress_display
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup

@@ -12,9 +12,9 @@ from yaml import YAMLError
 from rlcredit.base.files import refuse_special_files
 from rlcredit.cli.config_schema import Roots, merge_configs, split_flags_from_values
 from rlcredit.config import strict_yaml
+from rlcredit.config.allowed_values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
 from rlcredit.config.class_paths import patch_class_path_import, refuse_misplaced_class
 from rlcredit.config.passwords import refuse_passwords
-from rlcredit.config.values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
 
 GROUPS = ("trainer", "model", "checkpoint", "completions")
 """Keys whose value is a mapping of settings, or a file that holds one."""

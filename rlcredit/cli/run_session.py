@@ -12,7 +12,6 @@ from typing import Any
 from lightning.pytorch import Trainer
 
 from rlcredit.base.messages import print_message
-from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
 from rlcredit.outputs.run_identity import RunIdentity
 from rlcredit.record import MLflowDestination, RunRecord
 from rlcredit.record.artifacts import write_waiting_texts
@@ -20,6 +19,7 @@ from rlcredit.record.mlflow_client import SQLITE
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
 from rlcredit.run_folder.continuation import explain_continuation
 from rlcredit.run_folder.layout import RunFolder
+from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
 
 
 def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str:

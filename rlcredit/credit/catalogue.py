@@ -1,4 +1,4 @@
-"""The operators that ship: rlcredit finds them through this module and imports ``callbacks`` nowhere else."""
+"""The shipped operators: rlcredit finds them through this module and imports ``callbacks`` nowhere else."""
 
 import functools
 import importlib
@@ -17,7 +17,7 @@ PACKAGE = "callbacks"
 
 @functools.cache
 def list_operator_modules() -> tuple[str, ...]:
-    """Return the modules of all folders of ``callbacks``; every class of a configuration asks for them."""
+    """Return the modules of all folders of ``callbacks``, cached because every class path needs them."""
     package = importlib.import_module(PACKAGE)
     levels = [folder.name for folder in pkgutil.iter_modules(package.__path__) if folder.ispkg]
     return tuple(
@@ -53,14 +53,14 @@ def load_operator(name: str) -> Any:
 
 
 def find_operator_classes() -> "list[type[CreditOperator]]":
-    """Return all classes of operators and probes that ship, by name."""
+    """Return all shipped classes of operators and probes, by name."""
     import_operators()
     shipped = [cls for cls in _walk_contracts() if cls.__module__.startswith(f"{PACKAGE}.")]
     return sorted(shipped, key=lambda cls: cls.__name__)  # pyright: ignore[reportReturnType]
 
 
 def find_usual_writer(name: str) -> type[OperatorContract] | None:
-    """Return the operator that usually writes a field, or else the one that needs least; None if none does."""
+    """Return the usual writer of a field, or the one with the fewest needs; None if nothing writes it."""
     import_operators(probes=False)
     writers = [cls for cls in _walk_contracts() if name in cls.writes and name not in cls.reads]
     return min(writers, key=lambda cls: (not cls.usual, len(cls.reads)), default=None)

@@ -14,7 +14,7 @@ class StackError(ValueError):
 
 
 class StackWarning(UserWarning):
-    """A list in which an operator does nothing, or not what its name says."""
+    """Warning about a stack in which an operator does nothing, or not what its name says."""
 
 
 RESERVED = frozenset(
@@ -52,7 +52,7 @@ class OperatorContract:
         neutral: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Record the contract, inherited where it is not given, and refuse one that names no field of the rollout."""
+        """Record the contract, inherit what is not given, and refuse names that are no field of a rollout."""
         super().__init_subclass__(**kwargs)
         cls.reads = cls.reads if reads is None else frozenset(_split_field_names("reads", reads))
         cls.writes = cls.writes if writes is None else frozenset(_split_field_names("writes", writes))
@@ -61,7 +61,7 @@ class OperatorContract:
         cls.costly = costly or cls.costly
         cls.neutral = MappingProxyType(dict(neutral or {}))
         if odd := sorted(cls.neutral.keys() - inspect.signature(cls).parameters.keys()):
-            raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is none of its arguments.")
+            raise TypeError(f"{cls.__name__} declares {odd[0]} as neutral, which is not one of its arguments.")
         if taken := RESERVED & set(inspect.signature(cls).parameters):
             raise TypeError(f"{cls.__name__} has an argument {sorted(taken)}, which every operator uses. Rename it.")
         unknown = (cls.reads - FIELDS) | (cls.writes - (FIELDS - FACTS))
@@ -72,7 +72,7 @@ class OperatorContract:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the constructor, as far as they are kept under their own names."""
+        """Arguments of the constructor that are kept under their own names."""
         return {name: vars(self)[name] for name in inspect.signature(type(self)).parameters if name in vars(self)}
 
     def bound(self, above: float, group_size: int) -> float:
@@ -86,14 +86,14 @@ class OperatorContract:
         return math.inf if "advantages" in self.writes else above
 
     def notice(self, above: float, group_size: int) -> str | None:
-        """Say why this operator does nothing at its place, if that can be known beforehand; arguments as in `bound`."""
+        """Return why this operator cannot have an effect at its place, or None; arguments as in `bound`."""
         if "advantages" in self.writes and above and not self.bound(above, group_size):
             return f"{type(self).__name__} gives no credit to groups of {group_size}. Raise model.sampling.completions."
         return None
 
 
 def _split_field_names(header: str, declared: str | Iterable[str]) -> list[str]:
-    """Return the names in a header: of a text, those between its blanks."""
+    """Return the names in a header; a text is split at its spaces."""
     names = declared.split() if isinstance(declared, str) else list(declared)
     if odd := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f'{header}= holds {odd[0]!r}; expected names of fields, as in {header}="signal advantages".')

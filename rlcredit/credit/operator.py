@@ -19,7 +19,7 @@ else:
     except ImportError:  # operators assign credit without it; see docs/howto/without_lightning.md
 
         class Callback:
-            """What stands for Lightning's callback where there is no Lightning; nothing calls its hooks."""
+            """Substitute for Lightning's callback if Lightning is not installed; nothing calls its hooks."""
 
 
 Metrics = Mapping[str, Tensor | float]
@@ -27,17 +27,17 @@ Metrics = Mapping[str, Tensor | float]
 
 
 IN_PLACE = "of the written-to tensor refers to a single memory location"
-"""What torch says where an expanded tensor is written to."""
+"""Torch's message when code writes to an expanded tensor."""
 
 
 class CreditOperator(OperatorContract, Callback):
-    """One line of a credit stack: reads some fields of the rollout, rebinds others, reports what it did.
+    """One line of a credit stack: it reads some fields of the rollout, rebinds others, and reports metrics.
 
     The class header declares which; see :class:`rlcredit.credit.contract.OperatorContract`.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Save the ``state`` of the header, and wrap ``assign`` so that it always runs without gradients."""
+        """Record the header's ``state``, and wrap ``assign`` so that it always runs without gradients."""
         super().__init_subclass__(**kwargs)
         if cls.state:
             # Lightning treats a callback with these two methods as stateful, and rejects two with the same state key.
@@ -56,11 +56,11 @@ class CreditOperator(OperatorContract, Callback):
 
     @property
     def state_key(self) -> str:
-        """Distinguish operators of one class in a checkpoint by their arguments."""
+        """Key of this operator in a checkpoint, made from its class and arguments."""
         return self._generate_state_key(**self.arguments)
 
     def check_state(self) -> None:
-        """Refuse state that no checkpoint could hold.
+        """Refuse state that a checkpoint cannot hold.
 
         Raises:
             StackError: with the attribute.
@@ -69,7 +69,7 @@ class CreditOperator(OperatorContract, Callback):
         _collect_state(self)
 
     def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
-        """Assign credit and hold the operator to its header.
+        """Assign credit and check that the operator keeps to its header.
 
         Args:
             rollout: The rollout whose ledger is edited.
@@ -105,7 +105,7 @@ class CreditOperator(OperatorContract, Callback):
         return metrics
 
     def _assign_watched(self, rollout: Rollout) -> Metrics:
-        """Assign credit and refuse reads that the header does not declare, also where they have led to an error."""
+        """Assign credit and refuse reads that the header does not declare, even if they led to an error."""
         with note_undeclared_reads(rollout, self.reads) as notes:
             try:
                 metrics, failure = self.assign(rollout), None
@@ -125,7 +125,7 @@ class CreditOperator(OperatorContract, Callback):
         return metrics
 
     def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
-        """One finite value per token, or per completion."""
+        """Require one finite value per token, or per completion."""
         counted = rollout.mask.any(-1) if name == "rewards" else rollout.mask
         if value.shape != counted.shape:
             shape, expected = tuple(value.shape), tuple(counted.shape)

@@ -1,4 +1,4 @@
-"""Whether a text is about planning: which of two lists of sentences its embedding is nearer to."""
+"""Classify texts as planning or execution by which of two lists of sentences their embedding is nearer to."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -78,7 +78,7 @@ class PlanningClassifier:
         return verdicts
 
     def load_encoder(self, device: torch.device) -> None:
-        """Read the encoder and place the two means, once."""
+        """Load the encoder and compute the two means, once."""
         if self._encoder is None:
             self._encoder = load_sentence_encoder(self.model, device)
             self._centres = torch.stack(

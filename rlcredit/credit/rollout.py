@@ -106,7 +106,7 @@ class Rollout:
     unwritten: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        """Open a neutral ledger.
+        """Initialise a neutral ledger.
 
         Raises:
             ValueError: a field is not of the shape that the mask and the group size give it.
@@ -124,7 +124,7 @@ class Rollout:
         vars(self)["unwritten"] = frozenset(NEUTRAL)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Bind a field; what is neutral and made of it is made anew, unless the field is taken away (None)."""
+        """Bind a field and recompute neutral fields made from it, unless it is set to None."""
         bind = super().__setattr__
         bind(name, value)
         bind("unwritten", self.unwritten - {name})
@@ -179,14 +179,14 @@ class Rollout:
         return fresh
 
     def select_minibatch(self, number: int, of: int) -> "Rollout":
-        """Return the prompts of one of several mini-batches, cut in order; the rollout itself if there is only one."""
+        """Return one of several mini-batches of prompts, in order; the rollout itself if there is only one."""
         if of == 1:
             return self
         return self.select_rows(torch.arange(len(self.mask), device=self.mask.device).chunk(of)[number])
 
 
 def _refuse_wrong_shapes(rollout: Rollout) -> None:
-    """Hold what was given to the shapes of :class:`Rollout`; no value of a tensor is looked at."""
+    """Check the shapes of what was given; no value of a tensor is read."""
     mask, group_size = rollout.mask, rollout.group_size
     if mask.ndim != 2 or mask.dtype != torch.bool:
         raise ValueError(
@@ -294,7 +294,7 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
     "advantages": lambda rollout: rollout.rewards.where(rollout.judged, 0)[:, None].expand(rollout.mask.shape),
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
-"""The ledger and the values it opens with; each is made of facts and of values above it."""
+"""The ledger and its initial values; each is made from facts and from values above it."""
 
 MADE_OF: dict[str, tuple[str, ...]] = {
     "mask": ("plan_mask", "progress", "advantages"),
@@ -303,10 +303,10 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "judged": ("advantages",),
     "rewards": ("advantages",),
 }
-"""What is neutral and made of a field, directly or not, in the order in which it is made."""
+"""Neutral fields made from a field, directly or not, in the order in which they are made."""
 
 NOTES = frozenset(["update", "sources", "trail", "truth"])
-"""What the run notes about a rollout; no operator may name it."""
+"""What the run records about a rollout; no operator may name it."""
 
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""

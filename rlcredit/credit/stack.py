@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlcredit.training.module import PolicyModule
 
 CREDIT = frozenset(["rewards", "advantages"])
-"""Fields that are credit, or what it is made of; the others describe tokens."""
+"""Fields that are credit or its sources; the others describe tokens."""
 
 
 class CreditStack(Callback):
@@ -54,7 +54,7 @@ class CreditStack(Callback):
             callbacks.insert(places[0], cls())
 
     def assign(self, rollout: Rollout) -> Rollout:
-        """Return the same facts with the ledger that the stack makes of a neutral one; the rollout stays as it is.
+        """Return the same facts with the stack's ledger; the given rollout stays as it is.
 
         Raises:
             StackError: an operator does not do what its header says; see :meth:`CreditOperator.assign_checked`.
@@ -150,7 +150,7 @@ def bound_advantages(stack: Sequence[OperatorContract], group_size: int) -> list
 
 
 def explain_idle_operators(callbacks: Iterable[object], group_size: int) -> list[str]:
-    """Return what is known beforehand about operators that do nothing."""
+    """Return warnings about operators that cannot have an effect."""
     stack = select_operators(callbacks)
     above = bound_advantages(stack, group_size)
     messages = [operator.notice(limit, group_size) for operator, limit in zip(stack, above, strict=False)]
@@ -158,7 +158,7 @@ def explain_idle_operators(callbacks: Iterable[object], group_size: int) -> list
 
 
 def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:
-    """Undefined read: the field still has a neutral value that means nothing."""
+    """Refuse an undefined read: the field still has a neutral value that means nothing."""
     if name in MEANINGFUL or any(name in above.writes for above in stack[:place]):
         return
     reader, below = (
@@ -175,7 +175,7 @@ def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: 
 
 
 def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str) -> None:
-    """Dead write: overwritten or forgotten before it has reached the advantages."""
+    """Refuse a dead write: it is overwritten or unused before it has reached the advantages."""
     used, shown = _trace_field_uses(stack)
     if name in used[place + 1]:
         return
@@ -222,7 +222,7 @@ def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]]
 
 
 def _refuse_ambiguous_state(stack: Sequence[OperatorContract], place: int) -> None:
-    """A checkpoint knows an operator by its class and arguments."""
+    """Refuse operators that a checkpoint could not tell apart by class and arguments."""
     operator = stack[place]
     if not operator.state:
         return

@@ -1,4 +1,4 @@
-"""A rollout that notes what an operator reads of it, so that a header is held to what it says."""
+"""A rollout that records what an operator reads, to check the operator's header."""
 
 import sys
 from collections.abc import Iterator, Set
@@ -15,7 +15,7 @@ _NOTES = "_notes"
 
 
 class UndeclaredReads:
-    """What has been read without being declared.
+    """Fields that have been read without being declared.
 
     Args:
         reads: Fields that may be read.
@@ -58,7 +58,7 @@ class _WatchedRollout(Rollout):
 
 @contextmanager
 def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[UndeclaredReads]:
-    """Note what is read of a rollout beside ``reads``, by changing its class for as long; tensors are not touched.
+    """Record reads of a rollout beside ``reads``, by changing its class meanwhile; tensors are not touched.
 
     Args:
         rollout: Rollout whose fields are read.
@@ -76,7 +76,7 @@ def note_undeclared_reads(rollout: Rollout, reads: Set[str]) -> Iterator[Undecla
 
 
 def _find_reading_line() -> str | None:
-    """Return the place of the code that reads, by a method of the rollout or not; None if it is rlcredit's own."""
+    """Return the place of the code that reads; None if it is rlcredit's own."""
     frame = sys._getframe(2)
     while frame.f_back and frame.f_globals["__name__"] in (__name__, Rollout.__module__):
         frame = frame.f_back

@@ -14,7 +14,7 @@ REPAIR = {
 
 
 def find_value_fault(step: int, phase: str, name: str, values: Tensor, counted: Tensor) -> NotFinite | None:
-    """Return the fault of a phase that leaves NaN or infinity.
+    """Return the fault of a phase whose output has NaN or infinity.
 
     Args:
         step: Optimizer steps taken.

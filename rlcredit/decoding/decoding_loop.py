@@ -1,4 +1,4 @@
-"""The loop that continues contexts by given noise, whatever computes the hidden states."""
+"""The decoding loop: it continues contexts with given noise, for any source of hidden states."""
 
 from typing import Protocol
 
@@ -50,12 +50,12 @@ class DrawnTokens:
         self.facts: list[Tensor] = []
 
     def row_starts(self, rows: Tensor) -> Tensor:
-        """Return where the tokens of some rows start, shape ``(N,)``."""
+        """Return the start of the tokens of some rows, shape ``(N,)``."""
         return rows * self.shape[1]
 
     @property
     def discard_start(self) -> int:
-        """A start behind all others: tokens drawn in a finished row are not kept."""
+        """A start after all others: tokens drawn in a finished row are dropped."""
         return self.shape[0] * self.shape[1]
 
     def store_tokens(self, places: Tensor, tokens: Tensor, *facts: Tensor) -> None:
@@ -65,7 +65,7 @@ class DrawnTokens:
         self.facts.append(torch.stack(facts))
 
     def to_samples(self, stops: Tensor) -> Samples:
-        """Return all of it; ``stops`` is true at the tokens that end a completion, shape ``(V,)``."""
+        """Return all tokens; ``stops`` is true at the tokens that end a completion, shape ``(V,)``."""
         size = self.discard_start
         places, tokens = torch.cat(self.places).clamp(max=size), torch.cat(self.tokens)
         ids = torch.zeros(size + 1, dtype=torch.long, device=self.device).index_copy_(0, places, tokens)
@@ -125,7 +125,7 @@ def decode_rows(
 
 
 class TokenSampler:
-    """Tokens by given noise, from the tempered policy.
+    """Draw tokens from the tempered policy with given noise.
 
     Args:
         head: Output embedding, shape ``(V, D)``.
@@ -158,5 +158,5 @@ class TokenSampler:
 
 
 def _fill_up_rows(rows: Tensor) -> Tensor:
-    """Repeat the first row behind the others up to a multiple of :data:`ROW_MULTIPLE`."""
+    """Append copies of the first row up to a multiple of :data:`ROW_MULTIPLE`."""
     return torch.cat([rows, rows[:1].expand(-len(rows) % ROW_MULTIPLE)])

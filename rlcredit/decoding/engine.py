@@ -1,4 +1,4 @@
-"""What an engine is: whatever answers prompts, and, if it can, continues any context by given noise."""
+"""The interface of an engine: it answers prompts and, if it can, continues any context with given noise."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Engine(ABC):
     """
 
     exact: bool = False
-    """Whether log-probabilities are the trainer's own, but for rounding."""
+    """Whether log-probabilities equal the trainer's up to rounding."""
 
     @abstractmethod
     def sample(
@@ -45,7 +45,7 @@ class Engine(ABC):
 
 
 class Decoder(Engine):
-    """An engine that can continue any context by given noise, which an oracle needs."""
+    """An engine that can continue any context with given noise, which an oracle needs."""
 
     exact = True
     decode_batch_size: int | None = None
@@ -61,7 +61,7 @@ class Decoder(Engine):
         temperature: float,
         limits: Tensor | None = None,
     ) -> Samples:
-        """Continue contexts by given noise.
+        """Continue contexts with given noise.
 
         Args:
             policy: Policy, loaded; it is sampled in eval mode.
@@ -76,7 +76,7 @@ class Decoder(Engine):
     def sample(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
     ) -> Samples:
-        """Answer every prompt by the noise of its number."""
+        """Answer every prompt with the noise of its number."""
         group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
         noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)

@@ -11,14 +11,14 @@ from rlcredit.decoding.key_value_cache import KernelCache, KeyValueCache, Matmul
 from rlcredit.policy.policy import Policy
 
 KNOWN = ("llama", "qwen2", "qwen3")
-"""Architectures that differ in biases, norms of queries and keys, groups of queries and tied heads, and no further."""
+"""Architectures that differ only in biases, query and key norms, grouped queries and tied heads."""
 
 ROTATIONS = ("default", "linear", "llama3", "yarn")
 """Rotary embeddings that depend on the position alone."""
 
 
 def find_fusion_obstacle(policy: Policy) -> str | None:
-    """Return why a policy cannot be decoded here; None if it can, as far as its configuration tells."""
+    """Return why a policy cannot be decoded by this pass; None if its configuration allows it."""
     config = policy.lm.config
     activation = getattr(config, "hidden_act", None)
     rotation = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
@@ -35,7 +35,7 @@ def find_fusion_obstacle(policy: Policy) -> str | None:
 
 
 class FusedLinear:
-    """Linear layers of one input as one product, their adapters included.
+    """Linear layers with the same input, computed as one product with their adapters.
 
     In float32 the adapters are added into the weights. In fewer bits the sums would round to another policy: there the
     frozen weights stay as they are, and the low-rank factors of all layers are one product each.

@@ -1,4 +1,4 @@
-"""Requests to servers: many at once, retried where a connection fails, one message where a server is dead."""
+"""Requests to servers: many at once, retried if a connection fails, with one message if a server is dead."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ BUSY, FAULT = 429, 500
 
 
 class RetryingClient:
-    """A place to post JSON from, for as long as an event loop runs.
+    """Post JSON to servers while an event loop runs.
 
     A request may arrive twice: it is sent again if its answer was lost.
 
@@ -78,7 +78,7 @@ class RetryingClient:
 
 
 def summarise_server_error(content: Any) -> str:
-    """Return what a server says is wrong, in few words."""
+    """Return a short form of a server's error message."""
     error = content.get("error", content) if isinstance(content, dict) else content
     message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:500]

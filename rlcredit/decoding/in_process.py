@@ -1,4 +1,4 @@
-"""The embedded engine: decode with the training weights themselves, in this process."""
+"""The default engine: decode with the training weights, in this process."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.base.messages import warn_once
-from rlcredit.config.values import THREADS
+from rlcredit.config.allowed_values import THREADS
 from rlcredit.decoding.decoding_loop import DecodingForward, DrawnTokens, TokenSampler, decode_rows
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.fused_forward import FusedForward, find_fusion_obstacle

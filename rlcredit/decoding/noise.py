@@ -9,16 +9,16 @@ from torch import Tensor
 from rlcredit.formulas.distributed import rank_and_world_size
 
 VALIDATION = 2**63
-"""The step that names a validation draw, so that it never repeats the noise of a training step."""
+"""Step number of validation noise, so that it never repeats the noise of a training step."""
 
 ORACLE = 2**63 + 1
-"""The step from which on the names are those of counterfactual continuations."""
+"""First step number of the noise of counterfactual continuations."""
 
 OPERATORS = 2**63
-"""The prompt from which on the names are those of random operators, so that none repeats the noise of a completion."""
+"""First prompt number of the noise of random operators, so that it never repeats that of a completion."""
 
 ORACLES = 2**32
-"""Samples of one oracle at most; those of the next one follow."""
+"""Largest number of samples of one oracle; those of the next one follow."""
 
 STREAMS = {"RandomMask": (0, 2), "RandomPlanner": (1, 2), "CreditOracle": (2**61, 1), "loss": (2**62, 1)}
 """Where the streams of random operators begin, and how far those of one operator lie apart; any other name finds a
@@ -26,7 +26,7 @@ place of its own between these."""
 
 
 def sampling_uniforms(seed: int, step: int, prompts: list[int], samples: list[int], length: int) -> Tensor:
-    """Draw one uniform per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.
+    """Draw one uniform number per token from Philox, keyed by (seed, step) and counted by prompt, sample and position.
 
     A draw is the same whatever else is drawn, in whatever order, by however many processes; and two conditions of one
     seed share their noise (common random numbers).
@@ -148,4 +148,4 @@ def inverse_cdf(probabilities: Tensor, uniform: Tensor) -> Tensor:
     # A target rounded up to the total would fall behind the last token that can occur.
     target = torch.minimum(uniform.view(len(uniform), -1) * total, torch.nextafter(total, torch.zeros_like(total)))
     tokens = torch.searchsorted(cumulated, target, right=True).view(uniform.shape)
-    return tokens.clamp(max=probabilities.shape[-1] - 1)  # for NaN, any token; the guards report NaN
+    return tokens.clamp(max=probabilities.shape[-1] - 1)  # for NaN, any token; the checks report NaN

@@ -1,4 +1,4 @@
-"""What any engine is asked and what it returns."""
+"""The request to an engine and its result."""
 
 from dataclasses import dataclass
 

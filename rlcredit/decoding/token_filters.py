@@ -1,4 +1,4 @@
-"""What an evaluation may leave out before a token is drawn: top-k, top-p, all but the likeliest.
+"""Filters that an evaluation may apply before a token is drawn: top-k, top-p, greedy.
 
 A filter changes which token is drawn and nothing else: log-probabilities and entropy that are reported stay those of
 the policy at its temperature, over the whole vocabulary. Training has no filters, because a filtered sampler is not
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class TokenFilter(Protocol):
-    """Leaves out tokens."""
+    """A filter that removes tokens."""
 
     def __call__(self, probabilities: Tensor) -> Tensor:
         """Return probabilities, shape ``(N, V)``, zero where a token is left out and unchanged elsewhere."""
@@ -37,7 +37,7 @@ class TopK:
     k: int
 
     def __post_init__(self) -> None:
-        """Refuse a number that keeps nothing."""
+        """Refuse a k that keeps nothing."""
         if self.k < 1:
             raise ValueError(f"top_k must be at least 1, got {self.k}. Leave it out to keep every token.")
 
@@ -66,7 +66,7 @@ class TopP:
     p: float
 
     def __post_init__(self) -> None:
-        """Refuse a share that is none."""
+        """Refuse a value outside (0, 1]."""
         if not 0 < self.p <= 1:
             raise ValueError(f"top_p must be above 0 and at most 1, got {self.p}.")
 

@@ -1,4 +1,4 @@
-"""Contexts read and continued by the model's own forward, with its own cache: for every architecture there is."""
+"""Contexts computed and continued by the model's own forward pass and cache: for every architecture."""
 
 from typing import Any
 

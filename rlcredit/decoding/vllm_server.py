@@ -32,7 +32,7 @@ PLAIN = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""What a server would else read from the model's generation config, which is no part of the policy."""
+"""Settings that a server would otherwise read from the model's generation config, which is not part of the policy."""
 
 OK, REFUSED, UNKNOWN = 200, 400, 404
 DONE = ("stop", "length")
@@ -106,7 +106,7 @@ class VLLMServer(Engine):
         return _pack_samples(answers, stops, prompt_ids.device)
 
     def close(self) -> None:
-        """Take the adapter away from the servers and from the folder."""
+        """Remove the adapter from the servers and from the folder."""
         if self._home is not None:
             asyncio.run(self._unload_everywhere())
             shutil.rmtree(self._home, ignore_errors=True)
@@ -114,7 +114,7 @@ class VLLMServer(Engine):
 
     @property
     def _adapter(self) -> str:
-        """What the servers call the adapter that they have."""
+        """Name of the adapter on the servers."""
         return f"{self._name}-{self._version}"
 
     async def _answered(
@@ -129,7 +129,7 @@ class VLLMServer(Engine):
             return await asyncio.gather(*requests)
 
     async def _update_adapter(self, transport: RetryingClient, policy: Policy) -> None:
-        """Give the adapter to every server if it is not the one that they have."""
+        """Load the adapter on every server unless they have it already."""
         digest = _hash_adapter(policy)
         if digest == self._digest:
             return
@@ -158,7 +158,7 @@ class VLLMServer(Engine):
         answer = summarise_server_error(content)
         hint = "Start it with --enable-lora, --max-lora-rank and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. "
         raise EngineUnavailable(
-            f"{url} does not take the adapter ({status}: {answer}). {hint if status == UNKNOWN else ''}"
+            f"{url} does not accept the adapter ({status}: {answer}). {hint if status == UNKNOWN else ''}"
             "It must be able to read the folder; see model.engine.init_args.folder."
         )
 

@@ -19,12 +19,12 @@ from rlcredit.evaluation.evaluation_tables import render_evaluation_summary
 from rlcredit.evaluation.mlflow_publication import make_mlflow_destination, publish_evaluation
 from rlcredit.evaluation.result_files import compute_evaluation_results, write_evaluation_files
 from rlcredit.outputs.code_versions import read_code_versions
-from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
 from rlcredit.policy.adapters import load_adapter_weights, refuse_foreign_adapter
 from rlcredit.policy.model_loading import find_fastest_device
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.record import MLflowDestination
+from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
 
 SIGNALS = SignalHandler()
 

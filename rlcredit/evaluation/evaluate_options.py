@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from rlcredit.config.allowed_values import SEEDS, THREADS, validate_folder_name
 from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.class_paths import patch_class_path_import
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
-from rlcredit.config.values import SEEDS, THREADS, validate_folder_name
 from rlcredit.decoding.token_filters import make_token_filter
 from rlcredit.evaluation.evaluated_policies import (
     BASE,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.base.files import file_sha256
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file
-from rlcredit.config.values import validate_folder_name
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.tasks.task_files import read_task

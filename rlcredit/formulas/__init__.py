@@ -111,7 +111,7 @@ _MODULES = (
     "spans",
     "uncertainty",
 )
-"""Modules of formulas; the others hold checks, and what processes exchange."""
+"""Modules of formulas; the others hold checks and communication between processes."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Statistics of the batch over all processes; with one process, of the batch."""
+"""Statistics of the batch over all processes, or over one."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def pooled_mean_var(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
-    """Return the values of all processes, in the order of their ranks, and where one's own lie among them.
+    """Return the values of all processes in the order of their ranks, and the slice of this process.
 
     Args:
         values: Values of this process, shape ``(N,)``; N may differ between processes.

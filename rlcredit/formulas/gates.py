@@ -1,4 +1,4 @@
-"""Gates between 0 and 1 on the credit of tokens: how wide to open them, and statistics of what they do."""
+"""Gates between 0 and 1 on the credit of tokens: their temperature, and statistics of their effect."""
 
 import math
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class AdaptiveEta:
             raise ValueError(f"AdaptiveEta expects share and decay in [0, 1) and 0 < low <= high, got {self}.")
 
     def next_eta(self, before: float | None, delight: Tensor, credited: Tensor) -> float | None:
-        r"""Return the next value of the moving average, which a batch without any advantage leaves where it is.
+        r"""Return the next value of the moving average; a batch without any advantage leaves it unchanged.
 
         Args:
             before: Eta of the step before; None before the first.

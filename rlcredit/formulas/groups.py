@@ -1,11 +1,11 @@
-"""Rewards and tokens relative to those of the same prompt; a reward that is NaN was not judged and does not count."""
+"""Rewards and tokens relative to those of the same prompt; NaN rewards were not judged and do not count."""
 
 from torch import Tensor
 
 from rlcredit.formulas.masked import FLAT, masked_mean, masked_var
 
 ROUNDING = 1e-6
-"""A smaller difference of rewards is rounding: completions without verdict carry the mean of the judged ones."""
+"""Smaller differences of rewards are rounding: completions without verdict carry the mean of the judged ones."""
 
 
 def group_deviations(rewards: Tensor, group_size: int) -> tuple[Tensor, Tensor]:

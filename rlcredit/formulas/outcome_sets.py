@@ -1,4 +1,4 @@
-"""Right and wrong completions of a group as two sets, each shaped and normalised for itself."""
+"""Right and wrong completions of a group as two sets, each shaped and normalised separately."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ NormSet = Literal["own", "all"]
 def shaped_rewards(
     verdicts: Tensor, entropy: Tensor, mask: Tensor, group_size: int, base: float, bonus: float, floor: float
 ) -> tuple[Tensor, Tensor]:
-    r"""Share a bonus for right, and a malus for wrong answers out among the completions alive at the same position.
+    r"""Distribute a bonus for right and a malus for wrong answers over the completions alive at each position.
 
     .. math:: \tilde r^+_{i,t} = \alpha_1 + \alpha_2 \frac{H_{i,t}}{\sum_{k \in O^+} H_{k,t}}\, d_t, \qquad
         \tilde r^-_{j,t} = -\alpha_1 - \alpha_2 \frac{1 / H_{j,t}}{\sum_{k \in O^-} 1 / H_{k,t}}\, h_t

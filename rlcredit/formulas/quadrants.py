@@ -5,9 +5,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import gather_over_processes, pooled_mean_var
 from rlcredit.formulas.masked import masked_mean, masked_median
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.scopes import Scope, scope_count, top_share_mask
 
 Quadrant = Literal["PHR", "PLR", "NHR", "NLR"]
@@ -59,7 +59,7 @@ def high_entropy_mask(
 
 
 def quadrant_masks(advantages: Tensor, high: Tensor, mask: Tensor) -> dict[Quadrant, Tensor]:
-    """Return where each quadrant lies; tokens without credit are in none.
+    """Return the mask of each quadrant; tokens without credit are in none.
 
     He et al. (2026, arXiv:2604.11056) use the sign of rewards +1 and -1; with a baseline the advantage has that sign.
 

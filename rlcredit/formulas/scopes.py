@@ -5,9 +5,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import gather_over_processes, sum_over_processes
 from rlcredit.formulas.masked import masked_topk
+from rlcredit.formulas.parameter_choices import require_choice
 
 Scope = Literal["sequence", "group", "batch"]
 """A token is compared with those of its completion, of its prompt's group, or of the batch on all processes."""
@@ -40,7 +40,7 @@ def top_share_mask(
 
 
 def scope_count(mask: Tensor, scope: Scope, group_size: int) -> int:
-    """How many scopes this process holds."""
+    """Return how many scopes this process holds."""
     return {"sequence": len(mask), "group": len(mask) // group_size, "batch": 1}[scope]
 
 

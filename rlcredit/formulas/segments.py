@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 
 Cuts = Literal["token", "sentence", "phrase"]
 """What a segment is: one token; a sentence; a planning phrase, or what stands between two of them."""
@@ -60,7 +60,7 @@ def segment_starts(tokens: Sequence[Sequence[str]], plan_mask: Tensor, mask: Ten
 
 
 def segment_differences(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
-    r"""Give every token what its segment is worth, :math:`V_{end} - V_{start}`.
+    r"""Give every token the value of its segment, :math:`V_{end} - V_{start}`.
 
     Args:
         values: Values of prefixes, shape ``(B, T + 1)``: at t that of the first t tokens, and from the end of a

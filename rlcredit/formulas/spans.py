@@ -24,7 +24,7 @@ Possessive quantifiers: separators never backtrack, however many dots a completi
 
 @lru_cache(maxsize=64)
 def _compile_phrase_pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Match, without consuming it, the longest phrase that begins at a word."""
+    """Build a pattern that matches the longest phrase beginning at a word, without consuming it."""
     longest_first = sorted(phrases, key=lambda phrase: -len(phrase))
     words = [[re.escape(word).replace("'", APOSTROPHE) for word in phrase.split()] for phrase in longest_first]
     return re.compile(rf"(?<!\w)(?=({'|'.join(map(BETWEEN_WORDS.join, words))})(?!\w))", re.IGNORECASE)

@@ -67,7 +67,7 @@ class PolicyLoss(torch.nn.Module, ABC):
     every_row: bool = False
 
     def __init_subclass__(cls, needs: str | None = None, every_row: bool | None = None, **kwargs: Any) -> None:
-        """Record what the header names, inherited where it is not given."""
+        """Record what the header names; a header that names nothing inherits."""
         super().__init_subclass__(**kwargs)
         cls.needs = cls.needs if needs is None else frozenset(needs.split())
         cls.every_row = cls.every_row if every_row is None else every_row
@@ -110,7 +110,7 @@ class PolicyLoss(torch.nn.Module, ABC):
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
-        """Return what the loss has to report about itself, logged as ``train/<name>``; arguments likewise."""
+        """Return metrics of the loss, logged as ``train/<name>``; arguments as in :meth:`forward`."""
         return {}
 
 

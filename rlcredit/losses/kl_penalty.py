@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.losses.base import AddedTerm, PolicyLoss
 from rlcredit.losses.importance_sampling import ImportanceSampling
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rlcredit.formulas.choices import require_choice
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.losses.base import Denominator
 from rlcredit.losses.gspo import GSPO
 from rlcredit.losses.kl_penalty import kl_estimate
@@ -41,8 +41,8 @@ class TEPO(GSPO, needs="entropy old_entropy update"):
     .. math:: \frac{1}{\sum_i T_i} \sum_{i,t} \Bigl[\min\bigl(s_i A,\, \operatorname{clip}(s_i) A\bigr)
         - \beta\, m_{i,t}\, k_3(o_{i,t})\Bigr]
 
-    Lin et al. (2026, arXiv:2604.12736), a reconstruction: ratio and mask are named in the abstract, the equations were
-    not at hand. Direction and reference of the divergence, its strength and the clipping bounds are assumptions,
+    Lin et al. (2026, arXiv:2604.12736), a reconstruction: the abstract names ratio and mask, and we do not have the
+    equations. Direction and reference of the divergence, its strength and the clipping bounds are assumptions,
     each a parameter. :math:`s_i` does not vary inside a completion: tokens differ by the mask alone.
 
     In the first update of a rollout no entropy has changed yet and the mask is empty. ``covariance`` then predicts the

@@ -1,4 +1,4 @@
-"""Asking the policy itself what a prefix is worth."""
+"""The oracle: the policy's own estimate of the value of a prefix."""
 
 from rlcredit.oracle.credit_estimate import TrueCredit
 from rlcredit.oracle.oracle import ContinuationCost, Oracle

@@ -53,7 +53,7 @@ def roc_area_under_curve(scores: Tensor, positive: Tensor) -> float:
 
 
 def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
-    """Return which part of the mass lies on the share of positions with the highest scores.
+    """Return the fraction of the mass on the share of positions with the highest scores.
 
     Positions with equal scores at the edge count in part, as if drawn by lot: a score that is constant captures
     ``share`` of the mass.
@@ -82,71 +82,71 @@ def captured_mass(mass: Tensor, scores: Tensor, share: float) -> float:
 FALSE_DISCOVERIES = 0.05
 
 
-def credit_fork_mask(truth: TrueCredit) -> Tensor:
+def credit_fork_mask(true_credit: TrueCredit) -> Tensor:
     """Mark the tokens that have credit: exact sign tests, false discoveries held to 5 %, shape ``(N, T)`` bool."""
-    significant = torch.zeros_like(truth.mask)
-    significant[truth.mask] = torch.from_numpy(
-        benjamini_hochberg_adjusted_p(truth.p[truth.mask].numpy()) <= FALSE_DISCOVERIES
+    significant = torch.zeros_like(true_credit.mask)
+    significant[true_credit.mask] = torch.from_numpy(
+        benjamini_hochberg_adjusted_p(true_credit.p[true_credit.mask].numpy()) <= FALSE_DISCOVERIES
     )
     return significant
 
 
-def measure_credit_detection(truth: TrueCredit, scores: Tensor) -> dict[str, float]:
+def measure_credit_detection(true_credit: TrueCredit, scores: Tensor) -> dict[str, float]:
     """Return how well the size of a score finds the tokens on which credit lies, shapes ``(N, T)``.
 
     Estimates are noisy where the policy is uncertain, so their size would make any measure of uncertainty look good;
     the square of credit without its noise does not, see ``test_noise_is_not_taken_for_credit``.
     """
-    size, square = scores[truth.mask].abs(), truth.square[truth.mask]
+    size, square = scores[true_credit.mask].abs(), true_credit.square[true_credit.mask]
     return {
-        "auc": roc_area_under_curve(size, credit_fork_mask(truth)[truth.mask]),
+        "auc": roc_area_under_curve(size, credit_fork_mask(true_credit)[true_credit.mask]),
         "rank": signal_rank_correlation(size, square),
         "mass_10": captured_mass(square, size, 0.1),
         "mass_20": captured_mass(square, size, 0.2),
     }
 
 
-def measure_credit_cosines(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+def measure_credit_cosines(true_credit: TrueCredit, advantages: Tensor) -> dict[str, float]:
     """Return how far advantages agree with true credit, over all tokens and over deviations in completions."""
 
     def cosine(a: Tensor, b: Tensor) -> float:
         product = a.norm() * b.norm()
         return float(a @ b / product) if product > 0 else 0.0
 
-    vectors = [values.double().where(truth.mask, 0) for values in (advantages, truth.credit)]
-    centred = [values - masked_mean(values, truth.mask, dim=-1, keepdim=True) for values in vectors]
+    vectors = [values.double().where(true_credit.mask, 0) for values in (advantages, true_credit.credit)]
+    centred = [values - masked_mean(values, true_credit.mask, dim=-1, keepdim=True) for values in vectors]
     return {
-        "cosine": cosine(*(values[truth.mask] for values in vectors)),
-        "cosine_within": cosine(*(values[truth.mask] for values in centred)),
+        "cosine": cosine(*(values[true_credit.mask] for values in vectors)),
+        "cosine_within": cosine(*(values[true_credit.mask] for values in centred)),
     }
 
 
-def measure_wrong_signs(truth: TrueCredit, advantages: Tensor) -> dict[str, float]:
+def measure_wrong_signs(true_credit: TrueCredit, advantages: Tensor) -> dict[str, float]:
     """Return the share of the forks whose advantage has the sign opposite to their true credit, and its two parts.
 
-    What EP-GRPO (Yu et al., 2026, arXiv:2605.04960) says of uniform credit, measured against truth instead of a proxy:
-    good tokens of wrong answers are punished, bad tokens of right answers rewarded. Forks without advantage count as
-    agreeing; without any fork there is no share, and none is returned.
+    EP-GRPO (Yu et al., 2026, arXiv:2605.04960) says that uniform credit punishes good tokens of wrong answers and
+    rewards bad tokens of right ones; this measures it against true credit instead of a proxy. Forks without advantage
+    count as agreeing. Without any fork there is no share, and the result is empty.
     """
-    where = credit_fork_mask(truth)
+    where = credit_fork_mask(true_credit)
     if not where.any():
         return {}
-    credit, advantages = truth.credit[where], advantages[where]
+    credit, advantages = true_credit.credit[where], advantages[where]
     punished, rewarded = (credit > 0) & (advantages < 0), (credit < 0) & (advantages > 0)
     shares = {"opposite": punished | rewarded, "good_punished": punished, "bad_rewarded": rewarded}
     return {name: share.double().mean().item() for name, share in shares.items()}
 
 
-def measure_token_information(truth: TrueCredit, entropy: Tensor, bins: int = 4) -> dict[str, float]:
+def measure_token_information(true_credit: TrueCredit, entropy: Tensor, bins: int = 4) -> dict[str, float]:
     """Return the mean information about the verdict beside the mean entropy, in nats, over all tokens and by entropy.
 
     Args:
-        truth: True credit of some completions.
+        true_credit: True credit of some completions.
         entropy: Entropy of their tokens, shape ``(N, T)``.
         bins: Number of bins of equally many tokens, from the lowest entropy to the highest.
 
     """
-    values, said = entropy[truth.mask].double(), truth.information[truth.mask]
+    values, said = entropy[true_credit.mask].double(), true_credit.information[true_credit.mask]
     found = {"information": said.mean().item(), "entropy": values.mean().item()}
     for place, part in enumerate(values.argsort(stable=True).chunk(bins), start=1):
         found |= {f"information_{place}_of_{bins}": said[part].mean().item()}

@@ -27,7 +27,7 @@ LOGITS = 2**24
 
 @dataclass
 class ContinuationCost:
-    """What :meth:`Oracle.outcomes` would cost.
+    """Cost of a call of :meth:`Oracle.outcomes`.
 
     Attributes:
         prefixes: Number of prefixes to be continued, each as many times as there are samples.
@@ -82,7 +82,7 @@ class Oracle:
         return replace(self, stream=self.stream + 1)
 
     def estimate_cost(self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int) -> ContinuationCost:
-        """Return what :meth:`outcomes` of the same arguments would take."""
+        """Return the cost of :meth:`outcomes` with the same arguments."""
         tree, prefixes = self._grow_tree(rollout, rows, starts, samples)
         missing = self._find_missing_branches(tree, prefixes)
         new = {node for nodes in prefixes for node in nodes if any(branch in missing for branch in tree.leads[node])}
@@ -120,7 +120,7 @@ class Oracle:
         return right
 
     def credit(self, rollout: Rollout, rows: Sequence[int], samples: int) -> TrueCredit:
-        """Return the credit of every token of some completions; arguments as of :meth:`outcomes`, M at least 2."""
+        """Return the credit of every token of some completions; arguments as in :meth:`outcomes`, M at least 2."""
         mask = rollout.mask[list(rows)].cpu()
         return true_credit(rows, self.outcomes(rollout, rows, mask, samples), mask)
 
@@ -135,7 +135,7 @@ class Oracle:
     def _grow_tree(
         self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
     ) -> tuple[PrefixTree, list[list[int]]]:
-        """Grow the tree by some completions; return the prefixes asked about, row by row."""
+        """Add some completions to the tree; return the prefixes asked about, row by row."""
         if rollout.update:
             raise ValueError("The oracle needs the policy that sampled, but an update has changed it. Ask before it.")
         tree, paths = self._trees.setdefault(samples, PrefixTree()), []
@@ -195,7 +195,7 @@ class Oracle:
 
     @torch.no_grad()
     def _decode_branches(self, rollout: Rollout, tree: PrefixTree, branches: list[Branch], samples: int) -> None:
-        """Continue some prefixes and note how each continuation ended."""
+        """Continue some prefixes and record how each continuation ended."""
         row_of = {number: place * rollout.group_size for place, (number, _) in enumerate(rollout.sources)}
         prefixes = {node: tree.tokens(node) for node, _ in branches}
         rows = {node: row_of[tree.prompt(node)] for node in prefixes}

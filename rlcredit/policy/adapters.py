@@ -1,4 +1,4 @@
-"""Weights of adapters: read from a folder in PEFT's format or from a checkpoint, and given to a loaded policy."""
+"""Weights of adapters: read from a PEFT folder or a checkpoint, and loaded into a policy."""
 
 import json
 import math
@@ -29,7 +29,7 @@ IDLE = (
     *("task_type", "auto_mapping", "peft_version", "inference_mode", "lora_dropout", "runtime_config", "loftq_config"),
     *("fan_in_fan_out", "layers_pattern", "megatron_core", "qalora_group_size", "ensure_weight_tying"),
 )
-"""Settings of PEFT that change nothing where the others are plain."""
+"""Settings of PEFT that change nothing if the others have their plain values."""
 
 PLAIN = {
     "peft_type": ("LORA",),
@@ -54,13 +54,13 @@ def read_adapter_settings(folder: Path) -> tuple[dict[str, Any], str]:
 
     """
     if not (folder / CONFIG).is_file():
-        raise ValueError(f"{shorten_name(folder)}: no folder of an adapter; {CONFIG} is missing.")
+        raise ValueError(f"{shorten_name(folder)}: not an adapter folder; {CONFIG} is missing.")
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: {error}") from None
     if not isinstance(config, dict):
-        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: it holds no mapping of settings.")
+        raise ValueError(f"{shorten_name(folder / CONFIG)} cannot be read: it is not a mapping of settings.")
     for name in dict.fromkeys(("peft_type", *config)):
         value = config.get(name)
         if name not in (*READ, *IDLE) and (value not in PLAIN[name] if name in PLAIN else value):
@@ -107,7 +107,7 @@ def load_adapter_weights(path: Path) -> dict[str, Tensor]:
 
 
 def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> None:
-    """Refuse an adapter that is not of a policy's model; no weight of the model is read.
+    """Refuse an adapter of another model; no weight of the model is read.
 
     Args:
         policy: Policy; it is not loaded.
@@ -132,7 +132,7 @@ def refuse_foreign_adapter(policy: Policy, adapter: Mapping[str, Tensor]) -> Non
 
 @torch.no_grad()
 def install_adapter(policy: Policy, adapter: Mapping[str, Tensor] | None) -> None:
-    """Give a loaded policy the weights of an adapter, all of them.
+    """Load the weights of an adapter into a policy; every weight must be present.
 
     Args:
         policy: Policy with an adapter of the same shapes.

@@ -20,7 +20,7 @@ class LinearShape(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """How many weights it has, its bias included."""
+        """Number of weights, including the bias."""
         return (self.in_features + self.bias) * self.out_features
 
 
@@ -77,11 +77,11 @@ class DecoderArchitecture:
 
     @property
     def has_qk_norm(self) -> bool:
-        """Whether queries and keys are normed."""
+        """Whether queries and keys are normalised."""
         return self.kind.startswith("qwen3")
 
     def linear_layers(self) -> dict[str, LinearShape]:
-        """Return the linear layers but the head, as transformers names them; experts are none, they are stacked."""
+        """Return the linear layers except the head, as transformers names them; stacked experts do not count."""
         attention = {
             "q_proj": LinearShape(self.hidden, self.query_width, self.qkv_bias),
             "k_proj": LinearShape(self.hidden, self.key_width, self.qkv_bias),
@@ -107,7 +107,7 @@ class DecoderArchitecture:
 
     @property
     def parameters(self) -> int:
-        """All weights, tied ones once."""
+        """Number of all weights, counting tied ones once."""
         embeddings = (1 if self.tied else 2) * self.vocabulary * self.hidden
         norms = self.layers * (2 * self.hidden + 2 * self.head_dim * self.has_qk_norm) + self.hidden
         expert = 3 * self.hidden * self.expert_width
@@ -115,7 +115,7 @@ class DecoderArchitecture:
 
 
 def parse_architecture(config: Mapping[str, Any]) -> DecoderArchitecture | None:
-    """Return what a ``config.json`` describes; None if it is of another kind, or lacks a size.
+    """Return the architecture that a ``config.json`` describes; None if it is another kind, or lacks a size.
 
     Example:
         >>> sizes = {"vocab_size": 384, "hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 3}

@@ -14,7 +14,7 @@ NOISE = ("drop", "jitter")
 
 
 def disable_config_dropout(config: Any) -> Any:
-    """Set every dropout of a configuration to zero, those of its parts included, and return it.
+    """Set every dropout of a configuration and its parts to zero, and return it.
 
     Models read these numbers when they are built, into modules or for functional dropout.
 
@@ -31,7 +31,7 @@ def disable_config_dropout(config: Any) -> Any:
 
 
 def prepare_base_model(model: nn.Module, location: str) -> nn.Module:
-    """Turn off the dropout modules whose probability no configuration holds, and refuse weights that are not finite.
+    """Turn off dropout modules that no configuration controls, and refuse weights that are not finite.
 
     Args:
         model: Model, frozen.
@@ -46,7 +46,7 @@ def prepare_base_model(model: nn.Module, location: str) -> nn.Module:
             module.p = 0.0
     if first := find_non_finite_name(model.named_parameters()):
         raise NotFinite(
-            f"{location}: the weight {first} holds NaN or infinity, and so would whatever is sampled. Copy or download "
+            f"{location}: the weight {first} holds NaN or infinity, so every sample would too. Copy or download "
             "the model again; if it was saved in float16, weights may have overflowed."
         )
     return model

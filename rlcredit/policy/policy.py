@@ -92,7 +92,7 @@ class TokenScores(NamedTuple):
 
 @dataclass
 class PromptContext:
-    """Prompts, each read once, and the prompt of each completion; gradients go back through each prompt once.
+    """Prompts, each computed once, and the prompt of each completion; each prompt has one backward pass.
 
     Attributes:
         hidden: Last hidden state of each prompt, shape ``(P, 1, D)``.
@@ -121,7 +121,7 @@ class PromptContext:
 
 @functools.cache
 def find_cache_argument(transformer: type[nn.Module]) -> str:
-    """Return what a class of transformers calls its cache, as argument and in its output; renamed in 5.24."""
+    """Return the name of a transformers cache, as argument and in the output; it was renamed in 5.24."""
     parameters = inspect.signature(transformer.forward).parameters
     return "cache" if "cache" in parameters else "past_key_values"
 
@@ -160,7 +160,7 @@ class Policy(nn.Module):
 
     @property
     def location(self) -> str:
-        """Where the weights and the tokenizer lie."""
+        """Folder or hub id of the weights and the tokenizer."""
         return str(find_embedded_policy(self.path) or os.path.expanduser(self.path))
 
     def load(self, seed: int = 0) -> None:
@@ -186,7 +186,7 @@ class Policy(nn.Module):
         self._check_head()
 
     def _check_head(self) -> None:
-        """The weights of both embeddings are read where they lie: an adapter on one would act in no log-probability.
+        """Refuse an adapter on an embedding: log-probabilities read its weights directly and would not change.
 
         Some models cap or scale their logits; scoring from hidden states would then be another distribution.
         """
@@ -209,7 +209,7 @@ class Policy(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the adapter lies."""
+        """Device of the adapter."""
         return next(parameter.device for parameter in self.lm.parameters() if parameter.requires_grad)
 
     @property
@@ -274,7 +274,7 @@ class Policy(nn.Module):
         return left_padded_ids(prompts, multiple=16)
 
     def prepend_thinking_mark(self, completions: Sequence[str]) -> list[str]:
-        """Return completions as a verifier reads them: behind the mark of thinking that their prompt has opened.
+        """Return completions as a verifier reads them: after the thinking tag that their prompt has opened.
 
         A completion that is cut while it thinks has no mark of its own to tell.
         """
@@ -310,7 +310,7 @@ class Policy(nn.Module):
     def score_completions(
         self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
     ) -> TokenScores:
-        """Score completions, right-padded, shape ``(B, T)``, behind what has been read; see :meth:`score_prompts`."""
+        """Score completions, right-padded, shape ``(B, T)``, after their prompts; see :meth:`score_prompts`."""
         predicting = self.predicting_states(context, completion_ids)
         scores = scores_from_hidden(
             predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
@@ -343,7 +343,7 @@ class Policy(nn.Module):
         return rows
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
-        """Decode row by row: what :meth:`decode_pieces` returns, joined, several times faster."""
+        """Decode row by row: the joined result of :meth:`decode_pieces`, several times faster."""
         rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
         texts = self.tokenizer.backend_tokenizer.decode_batch([ids[:length] for ids, length in rows])
         # Where a character is not whole, pieces leave it out.
@@ -364,7 +364,7 @@ class Policy(nn.Module):
 
     @contextlib.contextmanager
     def merge_adapter(self, largest: int | None = None) -> Iterator[None]:
-        """Act with the adapter added into the weights: the same policy but for rounding, in fewer operations.
+        """Merge the adapter into the weights meanwhile: the same policy but for rounding, in fewer operations.
 
         Where gradients are enabled, they go through the sums. The weights come back bit for bit, for nothing is
         subtracted: the sums lie beside them, in as much memory as the adapted weights take.
@@ -397,7 +397,7 @@ class Policy(nn.Module):
                 layer.merged_adapters.clear()
 
     def merge_for_gradients(self) -> contextlib.AbstractContextManager[None]:
-        """Compute what a gradient goes through in as few operations as sizes and precision allow."""
+        """Use as few operations for the gradient as sizes and precision allow."""
         rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
         return contextlib.nullcontext() if rounded else self.merge_adapter(SMALL)
 
@@ -408,7 +408,7 @@ class Policy(nn.Module):
             yield
 
     def save_tokenizer(self, folder: str | Path) -> None:
-        """Save the tokenizer as it was read; the one in use would be saved with the padding of its last batch."""
+        """Save the tokenizer as it was loaded, without the padding settings of its last batch."""
         load_tokenizer(self.location).save_pretrained(str(folder))
 
     def save_adapter(self, folder: str | Path) -> None:

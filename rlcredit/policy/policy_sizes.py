@@ -29,7 +29,7 @@ def build_meta_model(location: str) -> tuple[Any, nn.Module]:
 
 
 def find_linear_layers(model: nn.Module) -> dict[str, LinearShape]:
-    """Return what PEFT counts as linear layers, by name, all but the head; GPT-2's have their weights transposed."""
+    """Return the layers that PEFT counts as linear, by name, except the head; GPT-2 transposes its weights."""
     from transformers.pytorch_utils import Conv1D  # noqa: PLC0415
 
     layers: dict[str, LinearShape] = {}
@@ -50,7 +50,7 @@ HEADER = 10**8
 
 
 class PolicySizes(NamedTuple):
-    """How many weights a policy has, and its architecture where that is one that can be calculated with."""
+    """Number of weights of a policy, and its architecture if memory can be calculated from it."""
 
     parameters: int
     architecture: DecoderArchitecture | None

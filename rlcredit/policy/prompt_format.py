@@ -10,7 +10,7 @@ from torch import Tensor
 from rlcredit.base.exit_status import RunStopped
 
 PADDING = -1
-"""Stands on the left of shorter prompts. It is no token of any model, whose own pad token may also begin a prompt."""
+"""Fills shorter prompts on the left. It is no token of any model; a model's own pad token may begin a prompt."""
 
 ROLES = ("system", "user", "assistant")
 
@@ -23,11 +23,11 @@ THINKING = {
     "[THINK]": "[/THINK]",
     "\u25c1think\u25b7": "\u25c1/think\u25b7",
 }
-"""Marks between which a model thinks aloud, as chat templates of 2025 and 2026 write them."""
+"""Tags around a model's thinking, as chat templates of 2025 and 2026 write them."""
 
 
 class ChatMessage(TypedDict):
-    """What one side says."""
+    """One message of a conversation."""
 
     role: str
     content: str
@@ -42,7 +42,7 @@ class PromptError(RunStopped, ValueError):
 
 
 def parse_conversation(question: str | Sequence[Mapping[str, Any]], where: str = "a question") -> Conversation:
-    """Return a question as turns; a text is one turn of the user.
+    """Return a question as chat messages; a text is one message of the user.
 
     Args:
         question: Text of the question, or its turns; keys whose value is null, as tables write those of other turns,
@@ -86,14 +86,14 @@ class PromptFormat:
     thinking: bool | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an option of templates where none is used."""
+        """Refuse a template option if no template is used."""
         if self.thinking is not None and not self.chat:
             raise ValueError(
                 "model.policy.prompt.thinking is an option of chat templates, and chat is false. Drop one."
             )
 
     def __str__(self) -> str:
-        """Say what is not the default, to be put behind other things.
+        """Return the settings that are not the default, as text for a summary.
 
         Example:
             >>> str(PromptFormat()), str(PromptFormat(chat=False)), str(PromptFormat(thinking=False))
@@ -129,7 +129,7 @@ class PromptFormat:
             )
 
     def find_thinking_mark(self, tokenizer: Any) -> str:
-        """Return the mark of thinking that prompts end with, so that completions begin in the middle of it.
+        """Return the thinking tag that prompts end with, inside which completions begin.
 
         Args:
             tokenizer: Tokenizer of the model.
@@ -232,7 +232,7 @@ def refuse_long_prompts(lengths: Sequence[int], context: int | None, name: str) 
 
 
 def _render_raw_blocks(conversation: Conversation) -> Iterator[str]:
-    """Yield the blocks of a raw text; an answer stands behind its question, one space between them."""
+    """Yield the blocks of a raw text; an answer follows its question after one space."""
     block = ""
     for turn in conversation:
         if turn["role"] == "assistant":

@@ -1,4 +1,4 @@
-"""What a run tells: kept in its folder step by step, delivered to MLflow from there, and read back as tables."""
+"""The record of a run: written to its folder step by step, sent to MLflow from there, and read back as tables."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,5 +14,5 @@ _MODULES = {"MLflowDestination": "rlcredit.record.destination", "RunRecord": "rl
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a name when it is first used: who reads a record needs no Lightning."""
+    """Import the module of a name at first use, so that reading a record needs no Lightning."""
     return load_lazy_name(__name__, _MODULES, name)

@@ -1,4 +1,4 @@
-"""Files of a run, kept in its folder and told to its record, which delivers them."""
+"""Files of a run, written to its folder and listed in its record, which delivers them."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ def find_run_folder(trainer: Trainer) -> RunFolder:
 
 
 def make_run_folder(trainer: Trainer) -> Path:
-    """Return the path of the run's folder, made if need be."""
+    """Return the path of the run's folder; create it if needed."""
     path = find_run_folder(trainer).path
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -42,31 +42,31 @@ def is_measurement_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -
 
 
 def log_occasional_metrics(trainer: Trainer, metrics: Mapping[str, float]) -> None:
-    """Log numbers that are measured now and then; Lightning would go on showing the last ones at every step."""
+    """Log numbers that are measured only at some steps; Lightning would repeat the last ones at every step."""
     for logger in trainer.loggers:
         logger.log_metrics(dict(metrics), step=trainer.global_step)
 
 
 def publish_tags(trainer: Trainer, values: Mapping[str, str]) -> None:
-    """Have tags of the run delivered."""
+    """Send tags of the run."""
     for record in _find_run_records(trainer):
         record.log_tags(values)
 
 
 def publish_file(trainer: Trainer, path: Path, artifact_path: str | None = None) -> None:
-    """Have a file of the run's folder delivered, or a folder with all that lies in it."""
+    """Send a file of the run's folder, or a folder with its contents."""
     for record in _find_run_records(trainer):
         record.log_file(path, artifact_path)
 
 
 def publish_text(trainer: Trainer, name: str, text: str) -> None:
-    """Write a text into the run's folder and have it delivered; ``name`` is its path in both."""
+    """Write a text into the run's folder and send it; ``name`` is its path in both."""
     path = make_run_folder(trainer) / name
     _write_or_defer(path, text, lambda: publish_file(trainer, path, _find_artifact_folder(name)))
 
 
 def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows with the same columns as JSON into the run's folder, and have them delivered as a table.
+    """Write rows with the same columns as JSON into the run's folder, and send them as a table.
 
     Args:
         trainer: Trainer of the run.
@@ -84,7 +84,7 @@ def publish_table(trainer: Trainer, name: str, records: Sequence[Mapping[str, An
 
 @contextlib.contextmanager
 def warn_on_write_error(path: Path) -> Iterator[None]:
-    """Write a file that training can do without: an error of the disk becomes a warning."""
+    """Write an optional file: a disk error becomes a warning."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -93,7 +93,7 @@ def warn_on_write_error(path: Path) -> Iterator[None]:
 
 
 def _write_or_defer(path: Path, text: str, deliver: Callable[[], None]) -> None:
-    """Write this text and those that failed before; what fails now is tried again with the next text."""
+    """Write this text and those that failed before; failures are tried again with the next text."""
     _waiting[path] = (text, deliver)
     write_waiting_texts()
 

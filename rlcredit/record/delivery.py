@@ -1,4 +1,4 @@
-"""From the record to MLflow, in a thread of its own, so that no step waits for MLflow."""
+"""Send the record to MLflow in a thread of its own, so that no step waits for MLflow."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ KIND = "delivery"
 
 
 class RecordDelivery:
-    """Bring the record of a run to MLflow, each point once, and its files.
+    """Send the record of a run to MLflow, each point once, and its files.
 
     A point is a metric at a step. What MLflow holds already is not sent again. If it holds points that the record does
     not, the run was killed and has gone back to a checkpoint before them: a new MLflow run takes the whole record, and
@@ -77,7 +77,7 @@ class RecordDelivery:
         self.place = place
 
     def end_run(self, status: str) -> None:
-        """Say how the run has ended, once everything has arrived."""
+        """Report how the run ended, once everything has arrived."""
         assert self.store is not None
         self.store.end_run(status)
 
@@ -139,7 +139,7 @@ class RecordDelivery:
             self._save_destination()
 
     def _note_arrival(self) -> None:
-        """Note that something has arrived now."""
+        """Record that something has just arrived."""
         self.moved = time.monotonic()
 
     def _save_destination(self) -> None:
@@ -188,13 +188,13 @@ class DeliveryThread(threading.Thread):
             else:
                 if failures:
                     print_message(
-                        f"MLflow at {self.delivery.to.shown_address} takes the record again; nothing is missing."
+                        f"MLflow at {self.delivery.to.shown_address} accepts the record again; nothing is missing."
                     )
                     rearm_warning(KIND)
                 failures, self.trouble = 0, None
 
     def close(self, status: str, patience: float) -> bool:
-        """Say how the run has ended and wait, less long if MLflow fails; return whether everything has arrived."""
+        """Report how the run ended and wait, shorter if MLflow fails; return whether everything has arrived."""
         self.status = status
         self.news.set()
         deadline, began = time.monotonic() + patience, time.monotonic()
@@ -217,7 +217,7 @@ class DeliveryThread(threading.Thread):
         self.trouble = type(error).__name__
         record = self.delivery.folder.record
         warn_once(
-            f"MLflow at {self.delivery.to.shown_address} does not take the record of this run ({self.trouble}). "
+            f"MLflow at {self.delivery.to.shown_address} does not accept the record of this run ({self.trouble}). "
             f"The run goes on; {record} keeps everything and is delivered as soon as it can be.",
             KIND,
         )

@@ -88,7 +88,7 @@ class MLflowDestination:
         return self.tracking_uri or "the address in MLFLOW_TRACKING_URI"
 
     def redirect(self, tracking_uri: str | None, experiment_name: str) -> "MLflowDestination":
-        """Return a tracker, or an experiment, where nothing of the run has arrived yet; the same if it is this one."""
+        """Return this destination for another tracker or experiment, or itself if they are the same."""
         if (tracking_uri, experiment_name) == (self.tracking_uri, self.experiment_name):
             return self
         return MLflowDestination(tracking_uri, experiment_name, self.run_name, self.tags, status=self.status)
@@ -101,7 +101,7 @@ class MLflowDestination:
         return shlex.join(words)
 
     def save(self, path: Path) -> None:
-        """Write it to a file; the run and its delivery thread both do."""
+        """Write the destination to a file; both the run and its delivery thread do."""
         with _saving:
             replace_file(path, json.dumps(dataclasses.asdict(self), indent=1))
 
@@ -120,14 +120,14 @@ OURS = frozenset(["experiment_name", "run_name", "tracking_uri", "tags", "artifa
 """Arguments of Lightning's MLFlowLogger that mean something here."""
 
 IDLE = {"save_dir": "./mlruns", "log_model": False, "prefix": "", "run_id": None, "synchronous": None}
-"""Its other arguments, at the values at which they change nothing."""
+"""Its other arguments, with the values that change nothing."""
 
 CONTEXT = "MLFLOW_RUN_CONTEXT"
 """The variable from which MLflow takes tags of new runs: nesting is no part of a run's configuration."""
 
 
 def resolve_tracking_uri(address: str | None) -> str | None:
-    """Return an address that means the same in every working directory."""
+    """Return an address that is valid in every working directory."""
     if address is None or not address.startswith(SQLITE) or address.startswith(f"{SQLITE}/"):
         return address
     return f"{SQLITE}{Path(address.removeprefix(SQLITE)).resolve()}"

@@ -1,4 +1,4 @@
-"""A file of whole lines; lines that the disk does not take wait in memory."""
+"""An append-only file of complete lines; lines that the disk refuses wait in memory."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class Journal:
         os.ftruncate(self._file, self.length)
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        """Add a line. If the disk takes none now, it is tried again with the next one."""
+        """Add a line. If the disk refuses it, it is tried again with the next one."""
         self._waiting.append(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         self._write()
 
@@ -68,7 +68,7 @@ class Journal:
                 self.length += written
                 del self._waiting[0]
         except OSError as error:
-            warn_once(f"{self.path} cannot be written ({error}). What it lacks is kept in memory.")
+            warn_once(f"{self.path} cannot be written ({error}). The missing lines are kept in memory.")
 
 
 def read_journal_entries(path: Path, start: int = 0) -> Iterator[tuple[Entry, int]]:

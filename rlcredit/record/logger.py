@@ -1,4 +1,4 @@
-"""What Lightning and the callbacks tell of a run: into its folder at once, to MLflow as soon as MLflow takes it."""
+"""The logger of a run: it writes to the run's folder at once, and to MLflow as soon as MLflow accepts it."""
 
 import contextlib
 import time
@@ -54,27 +54,27 @@ class RunRecord(Logger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Keep numbers of a step."""
+        """Record metrics of a step."""
         self._append_entry(step=step or 0, time=int(time.time() * 1000), metrics=dict(metrics))
 
     @rank_zero_only
     def log_hyperparams(self, params: Mapping[str, Any], *_: Any, **__: Any) -> None:
-        """Keep the parameters that tell the run from others in a table."""
+        """Record the parameters that distinguish runs in a table."""
         self._append_entry(parameters={name: str(value) for name, value in dict(params).items()})
 
     @rank_zero_only
     def log_tags(self, values: Mapping[str, str]) -> None:
-        """Keep tags of the run; later ones replace earlier ones of their name."""
+        """Record tags of the run; a later tag replaces an earlier one with its name."""
         self._append_entry(tags=dict(values))
 
     @rank_zero_only
     def log_file(self, path: Path, to: str | None = None) -> None:
-        """Keep that a file, or a folder, lies in the run's folder; ``to`` is its folder among the artifacts."""
+        """Record a file or folder in the run's folder; ``to`` is its folder among the artifacts."""
         self._append_entry(file=str(path.relative_to(self.folder.path)), to=to)
 
     @rank_zero_only
     def log_table(self, name: str) -> None:
-        """Keep that a file of rows lies in the run's folder."""
+        """Record a table file in the run's folder."""
         self._append_entry(table=name)
 
     def sync(self) -> int:
@@ -102,8 +102,8 @@ class RunRecord(Logger):
         self._save_destination(self.to)
         if not arrived:
             print_message(
-                f"MLflow at {self.to.shown_address} has not taken all of this run yet; nothing is lost. "
-                f"`{self.to.delivery_command(self.folder.path)}` brings it there."
+                f"MLflow at {self.to.shown_address} has not received all of this run yet; nothing is lost. "
+                f"`{self.to.delivery_command(self.folder.path)}` sends the rest."
             )
 
     def _save_destination(self, to: MLflowDestination) -> None:

@@ -34,7 +34,7 @@ PATIENCE = 60.0
 
 
 def make_mlflow_database(address: str) -> None:
-    """Make the file of an SQLite database with all its tables, unless it is there; other addresses need nothing.
+    """Create the file of an SQLite database with all its tables, unless it exists; other addresses need nothing.
 
     Raises:
         TimeoutError: another process has been making it for too long.

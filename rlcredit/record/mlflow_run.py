@@ -1,4 +1,4 @@
-"""One run in MLflow: what it holds, and how it is given more."""
+"""One run in MLflow: read what it holds, and add to it."""
 
 import json
 import re
@@ -27,7 +27,7 @@ Point = tuple[str, int]
 
 
 class MLflowRun:
-    """The MLflow run of a destination; every call may fail, and may take as long as MLflow's time limits let it.
+    """The MLflow run of a destination; every call may fail, and may take as long as MLflow's time limits allow.
 
     Args:
         destination: Destination that names the run; its ``run_id`` is filled in.
@@ -59,7 +59,7 @@ class MLflowRun:
         return None if run.info.lifecycle_stage == "deleted" else run
 
     def create_run(self) -> str:
-        """Make the run, and its experiment if need be, unless there is one of this key; return its id."""
+        """Create the run, and its experiment if needed, unless one has this key; return its id."""
         from mlflow.tracking.context.registry import resolve_tags  # noqa: PLC0415
 
         to = self.destination
@@ -72,11 +72,11 @@ class MLflowRun:
         return self.client.create_run(home, tags=tags, run_name=to.run_name).info.run_id
 
     def mark_running(self) -> None:
-        """Say that the run goes on."""
+        """Mark the run as running."""
         self.client.update_run(self._id, status="RUNNING")
 
     def end_run(self, status: str) -> None:
-        """Say how the run has ended."""
+        """Set the final status of the run."""
         self.client.set_terminated(self._id, status)
 
     def mark_killed(self, run_id: str) -> None:
@@ -91,7 +91,7 @@ class MLflowRun:
             self.client.delete_run(run_id)
 
     def log_parameters(self, values: Mapping[str, Any]) -> None:
-        """Name the parameters of the run, once; MLflow lets none change."""
+        """Set the parameters of the run, once; MLflow lets none change."""
         from mlflow.entities import Param  # noqa: PLC0415
 
         if not self.client.get_run(self._id).data.params:

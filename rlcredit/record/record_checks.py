@@ -1,4 +1,4 @@
-"""A record from elsewhere: whether its lines are lines of a record, and what it names lies in its own folder."""
+"""Check a record from elsewhere: its lines must have the record's form and name only files of its folder."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def refuse_invalid_record(folder: RunFolder) -> None:
     for place, entry in _number_record_lines(folder.record):
         kind = next((name for name in ENTRIES if isinstance(entry, dict) and name in entry), None)
         if kind is None:
-            raise ValueError(f"{place}: no line of a record has {shorten_repr(entry)}. {REPAIR}")
+            raise ValueError(f"{place}: {shorten_repr(entry)} is not a valid entry of a record. {REPAIR}")
         if problem := find_shape_mismatch(entry, ENTRIES[kind]):
             raise ValueError(f"{place}: {problem}. {REPAIR}")
         for key in {"file", "table", "to"} & entry.keys():
@@ -63,7 +63,7 @@ def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
         return
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or not path.parts:
-        raise ValueError(f"{place} is {shorten_repr(name)}, which is no path inside the folder. {REPAIR}")
+        raise ValueError(f"{place} is {shorten_repr(name)}, which is not a path inside the folder. {REPAIR}")
     whole = folder / path
     below = whole.rglob("*") if whole.is_dir() and not whole.is_symlink() else ()
     for each in (whole, *below):
@@ -71,7 +71,7 @@ def _refuse_outside_name(name: str | None, folder: Path, place: str) -> None:
 
 
 def _refuse_outside_path(path: Path, folder: Path, place: str) -> None:
-    """Refuse what a link leads out of a folder, and what is neither a file nor a folder."""
+    """Refuse links that lead out of a folder, and anything that is neither a file nor a folder."""
     if not os.path.lexists(path):
         return
     real = path.resolve()
@@ -90,4 +90,4 @@ def _refuse_invalid_table(path: Path) -> None:
         raise ValueError(f"{path}: not JSON. {REPAIR}") from None
     columns = list(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
     if columns is None or any(not isinstance(row, dict) or list(row) != columns for row in rows):
-        raise ValueError(f"{path}: no table of rows with the same columns. {REPAIR}")
+        raise ValueError(f"{path}: not a table of rows with the same columns. {REPAIR}")

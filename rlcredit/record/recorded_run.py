@@ -17,12 +17,12 @@ Answer = tuple[int, str, int, int, bool]
 """Step, held-out set, number of the question, number of the sample, and whether it was right."""
 
 BETWEEN_OPERATORS = re.compile(r" > (?=\w+(?:\(| > |$))")
-"""What stands between two operators of a stack that is written in one line."""
+"""Separator between the operators of a stack written in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordedRun:
-    """What the folder of a run tells.
+    """The contents of a run's folder.
 
     Attributes:
         metrics: Metrics, one row per step and one column per name. Row ``s`` describes the policy after ``s`` steps:

@@ -1,4 +1,4 @@
-"""What a tracker refuses for good: asking again would not help, and somebody has to do something."""
+"""Refusals of a tracker that are final: another attempt would not help without a change."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ PASSING = (408, 409, 425, 429, 499)
 """Statuses of requests that may be accepted later."""
 
 REPAIRS = {
-    401: "it does not know who is asking: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or "
-    "MLFLOW_TRACKING_TOKEN",
-    403: "it does not let this account write there: ask for the right, or name another experiment with --experiment",
-    404: "there is no MLflow, or not what the run needs of it: check the address, or name another with --tracking_uri",
+    401: "it requires a login: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
+    403: "it does not let this account write there: ask for permission, or name another experiment with --experiment",
+    404: "there is no MLflow at this address, or not a version that the run can use: check the address, or name "
+    "another with --tracking_uri",
 }
 
 STRANGER = (
-    "what answers there is no MLflow, or asks first who is there: check the address, MLFLOW_TRACKING_USERNAME "
+    "the server there is not MLflow, or requires a login: check the address, MLFLOW_TRACKING_USERNAME "
     "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --tracking_uri"
 )
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""

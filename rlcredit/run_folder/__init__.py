@@ -1,1 +1,1 @@
-"""The folder of a run: what lies in it, which checkpoints are whole, and from which one a run goes on."""
+"""The folder of a run: its files, its intact checkpoints, and the one from which a run continues."""

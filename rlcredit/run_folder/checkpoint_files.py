@@ -1,4 +1,4 @@
-"""Files of checkpoints: which are whole, which is newest, and what one holds; no code in one is ever run."""
+"""Checkpoint files: check, list and read them without running any code in them."""
 
 import hashlib
 import math
@@ -15,7 +15,7 @@ import torch
 from rlcredit.run_folder.layout import LAST
 
 SEAL = b"rlcredit sha256 "
-"""Begins the comment of the archive that a checkpoint is; the digest follows."""
+"""Start of the archive comment of a checkpoint; the digest follows."""
 
 _SEALED = len(SEAL) + 64
 _LENGTH = _SEALED.to_bytes(2, "little")
@@ -23,7 +23,7 @@ _LENGTH = _SEALED.to_bytes(2, "little")
 
 
 def write_sealed_checkpoint(checkpoint: dict[str, Any], file: BinaryIO) -> None:
-    """Write a checkpoint, and after it the digest of every byte.
+    """Write a checkpoint, followed by the digest of all its bytes.
 
     Args:
         checkpoint: Content of tensors and plain Python.
@@ -39,7 +39,7 @@ def write_sealed_checkpoint(checkpoint: dict[str, Any], file: BinaryIO) -> None:
 
 
 def find_checkpoint_damage(path: Path) -> str | None:
-    """Say what is wrong with a checkpoint file; None if every byte is the one that was written."""
+    """Return what is wrong with a checkpoint file; None if it is intact."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END) - _SEALED - len(_LENGTH)

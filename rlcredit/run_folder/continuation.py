@@ -1,4 +1,4 @@
-"""From which checkpoint a run goes on, and whether that checkpoint is its own."""
+"""Choose the checkpoint from which a run continues, and check that it belongs to the run."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from rlcredit.run_folder.layout import LAST
 
 
 def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
-    """Return the checkpoint to go on from, and what it holds; None and nothing if a run is to begin.
+    """Return the checkpoint to continue from and its content; None and an empty one if the run begins.
 
     Args:
         ckpt_path: File of a checkpoint; ``last`` for the newest intact checkpoint of the folder, ``auto`` for that or
@@ -75,7 +75,7 @@ def refuse_foreign_checkpoint(checkpoint: Mapping[str, Any], parameters: Mapping
 
 
 def explain_continuation(folder: Path, args: Sequence[str]) -> str:
-    """Say how an interrupted run is continued.
+    """Return how to continue an interrupted run.
 
     Args:
         folder: Folder of the run's checkpoints.

@@ -1,4 +1,4 @@
-"""What lies in the folder of a run, and what each thing is called."""
+"""The files in the folder of a run, and their names."""
 
 import contextlib
 import json
@@ -39,12 +39,12 @@ class RunFolder:
 
     @property
     def parameters(self) -> Path:
-        """What the instantiated objects say they are."""
+        """Arguments of the instantiated objects."""
         return self.path / "parameters.json"
 
     @property
     def declared_config(self) -> Path:
-        """What a campaign has declared the configuration to be."""
+        """Configuration as a campaign declared it."""
         return self.path / "declared.yaml"
 
     # What the run tells.
@@ -61,12 +61,12 @@ class RunFolder:
 
     @property
     def status(self) -> Path:
-        """How far the run has come, for those who watch."""
+        """Progress of the run, for observers."""
         return self.path / "status.json"
 
     @property
     def log(self) -> Path:
-        """What a run of a campaign has printed."""
+        """Output of a run of a campaign."""
         return self.path / "log.txt"
 
     # What the run leaves.
@@ -123,7 +123,7 @@ class RunFolder:
 
     @property
     def process(self) -> Path:
-        """Which process of a campaign writes here."""
+        """Process of a campaign that writes here."""
         return self.path / "process.json"
 
     # What becomes of it when another run is to be written here.
@@ -139,7 +139,7 @@ class RunFolder:
         return self.parameters.exists() or self.record.exists()
 
     def list_contents(self, checkpoints: Path | None = None) -> Iterator[Path]:
-        """Yield what a run has left here, and nothing else: people keep files of their own in folders.
+        """Yield only what a run has written here: people keep files of their own in folders.
 
         Args:
             checkpoints: Folder of the run's checkpoints, where that is another one.
@@ -180,7 +180,7 @@ class RunFolder:
                 folder.rmdir()
 
     def describe_results(self, checkpoints: Path | None = None) -> list[str]:
-        """Name what nobody would want to lose: an adapter, checkpoints, evaluations of a policy that has learned.
+        """Name contents worth keeping: an adapter, checkpoints, evaluations of a policy that has learned.
 
         Args:
             checkpoints: Folder of the run's checkpoints, where that is another one.
@@ -226,6 +226,6 @@ class RunFolder:
                 held.enter_context(lock_file(self.lock))
             except BlockingIOError:
                 raise ValueError(
-                    f"another process writes in {self.path}. Wait for it or end it, or choose another --condition."
+                    f"another process writes to {self.path}. Wait for it or end it, or choose another --condition."
                 ) from None
             yield

@@ -81,7 +81,7 @@ def majority_at_k(right: int, wrong: Sequence[int], completions: int, k: int) ->
 
 
 def _winning_vote_ways(wrong: Sequence[int], mute: int, votes: int, others: int) -> float:
-    """Count the ways in which so many others vote that no answer gets more votes; of t equals, a way counts 1 / t.
+    """Count the subsets of other votes in which no answer gets more votes; with t tied answers each counts 1 / t.
 
     Args:
         wrong: Completions with each wrong answer.

@@ -48,7 +48,7 @@ def unit_gradients(gradients: Array) -> Array:
 
 
 def agreement_and_direction(gradients: Array, baseline: Array) -> tuple[Array, Array, Array]:
-    r"""Return how far batches agree, by how much more than the baseline's, and the cosine of the expectations.
+    r"""Return the agreement of batches, its gain over the baseline's, and the cosine of the expectations.
 
     Agreement is the mean cosine between the gradients of two batches of different prompts: one if all batches say the
     same, zero without signal. The direction is the cosine between the expected gradients of the two, every batch scaled

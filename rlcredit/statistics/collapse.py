@@ -1,4 +1,4 @@
-"""Runs that collapse: how many did, and how often they might."""
+"""The number of collapsed runs, and an upper limit of their rate."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ def collapsed_run_mask(values: ArrayLike, fall: float = FALL) -> NDArray[np.bool
 
 
 def clopper_pearson_limit(events: int, trials: int, confidence: float = 0.95) -> float:
-    r"""Return the highest rate that is compatible with so many events: Clopper and Pearson's upper limit.
+    r"""Return the highest rate compatible with a number of events: Clopper and Pearson's upper limit.
 
     .. math:: p \text{ with } P(X \le k \mid n, p) = 1 - \gamma
 

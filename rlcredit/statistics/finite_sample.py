@@ -1,11 +1,11 @@
-"""One row of finite numbers: what every statistic of runs expects."""
+"""Check for one row of finite numbers, which every statistic of runs expects."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
 def finite_sample(values: ArrayLike, fewest: int, purpose: str) -> NDArray[np.float64]:
-    """Return the values as one row of floats, or refuse what no statistic can be taken of.
+    """Return the values as one row of floats, or refuse them.
 
     A missing run is refused rather than skipped: dropped from one condition only, it would break the pairs and
     favour the condition whose bad runs crash.

@@ -68,7 +68,7 @@ def hierarchical_interval(outcomes: ArrayLike, level: float = 0.95, draws: int =
 
 
 def _run_prompt_means(outcomes: ArrayLike, fewest: int) -> NDArray[np.float64]:
-    """Return the means over samples, shape ``(R, P)``, or say what is missing."""
+    """Return the means over samples, shape ``(R, P)``, or refuse incomplete outcomes."""
     array = np.asarray(outcomes, dtype=np.float64)
     if array.ndim != 3 or array.shape[0] < fewest or array.shape[1] < fewest:
         raise ValueError(
@@ -81,7 +81,7 @@ def _run_prompt_means(outcomes: ArrayLike, fewest: int) -> NDArray[np.float64]:
 
 
 def _resampled_means(deviations: NDArray[np.float64], draws: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """Return means of resampled deviations, spread by as much as means of new ones would be."""
+    """Return means of resampled deviations, scaled to the spread that means of new ones would have."""
     size = len(deviations)
     rows = max(1, 1_000_000 // size)  # at a time, to bound memory
     blocks = [min(rows, draws - start) for start in range(0, draws, rows)]

@@ -1,4 +1,4 @@
-"""Intervals: of any estimate by leaving one out, and of a mean of shares."""
+"""Intervals for any estimate by the jackknife, and for a mean of shares."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from rlcredit.statistics.finite_sample import finite_sample
 
 
 class Interval(NamedTuple):
-    """Hold the two ends of an interval and the share of samples in which such an interval holds the truth.
+    """Hold the two ends of an interval and its coverage.
 
     Example:
         >>> low, high, level = Interval(0.5, 2.5, level=0.95)

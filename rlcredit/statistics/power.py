@@ -1,4 +1,4 @@
-"""Power of t tests of seeds: how many are needed, and what so many can show."""
+"""Power of t tests over seeds: the number of seeds needed, and the effect that a number can detect."""
 
 import math
 from bisect import bisect_left
@@ -39,7 +39,7 @@ def t_test_power(effect: float, seeds: int, conditions: int = 2, alpha: float = 
 
 
 def seeds_needed(effect: float, power: float = 0.8, conditions: int = 2, alpha: float = 0.05) -> int:
-    """Return the least number of seeds per condition whose t test finds an effect with the power asked for.
+    """Return the least number of seeds per condition whose t test detects an effect with the given power.
 
     Args:
         effect: Difference over the standard deviation: of runs for two conditions, of differences for pairs; not zero.
@@ -63,7 +63,7 @@ def seeds_needed(effect: float, power: float = 0.8, conditions: int = 2, alpha: 
 
 
 def detectable_effect(seeds: int, power: float = 0.8, conditions: int = 2, alpha: float = 0.05) -> float:
-    """Return the smallest effect that so many seeds find with the power asked for, in standard deviations.
+    """Return the smallest effect that this many seeds detect with the given power, in standard deviations.
 
     Multiply by the standard deviation of runs (of differences, for pairs) to have it in the unit of the metric.
 

@@ -1,4 +1,4 @@
-"""A ratio of two means of the same runs, such as the share of a gap that something closes."""
+"""A ratio of two means over the same runs, such as the share of a gap that an operator closes."""
 
 import math
 from typing import NamedTuple

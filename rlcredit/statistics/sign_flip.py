@@ -43,7 +43,7 @@ def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> 
 
 
 def smallest_sign_flip_p(pairs: int) -> float:
-    """Return the least two-sided p that so many pairs can reach, all having one sign.
+    """Return the least two-sided p that this many pairs can reach, if all have one sign.
 
     It is 2^(1 - n): five pairs can never reach 0.05, whatever the effect; six reach 0.031.
 

@@ -13,7 +13,7 @@ from rlcredit.statistics.intervals import Interval
 
 @dataclass(frozen=True)
 class TTest:
-    """Hold a difference of means, how well it is known, and the test that it is zero.
+    """Hold a difference of means, its uncertainty, and the test that it is zero.
 
     Args:
         difference: Difference of the means, in the unit of the values.
@@ -106,7 +106,7 @@ def welch_t_test(condition: ArrayLike, baseline: ArrayLike, level: float = 0.95)
 
 
 def mean_difference_t_test(tests: Sequence[TTest], level: float = 0.95) -> TTest:
-    r"""Test the mean of independent differences, each known as well as its own runs tell.
+    r"""Test the mean of independent differences, each with the standard error of its own runs.
 
     .. math::
         t = \frac{\sum_i d_i}{\sqrt{\sum_i s_i^2}}, \qquad

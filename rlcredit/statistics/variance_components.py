@@ -1,4 +1,4 @@
-"""Where the variance of outcomes comes from: steps, prompts, conditions, runs, or none of these."""
+"""Sources of the variance of outcomes: steps, prompts, conditions, runs, and the rest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -25,12 +25,12 @@ class Example(NamedTuple):
 
     @property
     def accepted_answers(self) -> tuple[str, ...]:
-        """All answers of which a completion must state one."""
+        """All accepted answers; a completion must state one of them."""
         return (self.answer, *self.alternatives)
 
     @property
     def reference(self) -> str:
-        """All accepted answers as one text, which is shown to people and tells this question from others in digests.
+        """All accepted answers as one text, to show to people and to identify the question in digests.
 
         Example:
             >>> Example("1/2 of 1?", "0.5", {}).reference, Example("1/2 of 1?", "0.5", {}, ("1/2",)).reference
@@ -41,7 +41,7 @@ class Example(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The question as one text, which identifies it and is shown to people.
+        """The question as one text, to identify it and to show to people.
 
         Example:
             >>> Example([{"role": "user", "content": "4 + 3 ="}], "7", {}).text
@@ -70,7 +70,7 @@ class Shot:
 def build_conversation(
     question: str | Conversation, instruction: str = "{question}", system: str | None = None, shots: Sequence[Shot] = ()
 ) -> Conversation:
-    """Return what the policy is asked.
+    """Return the conversation that the policy is asked.
 
     Args:
         question: Text of the question, or its turns; the instruction is written around its last turn.
@@ -93,7 +93,7 @@ def build_conversation(
     if asked[0]["role"] == "system":
         if system is not None:
             raise ValueError(
-                f"data.system: a question has a system prompt of its own, {asked[0]['content']!r:.80}. Remove one."
+                f"data.system: the question already has a system prompt, {asked[0]['content']!r:.80}. Remove one."
             )
         system, asked = asked[0]["content"], asked[1:]
     said = [] if system is None else [ChatMessage(role="system", content=system)]

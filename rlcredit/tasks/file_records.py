@@ -1,4 +1,4 @@
-"""Records in files of JSON, JSON lines and CSV that anybody may have written."""
+"""Read records from JSON, JSON lines and CSV files of any origin."""
 
 import codecs
 import csv
@@ -13,13 +13,13 @@ LARGEST = 2**28
 """Bytes of a line, and of a file that is one list, which are read at once."""
 
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""How files of UTF-16 begin, as spreadsheets and PowerShell write them."""
+"""First bytes of UTF-16 files, as spreadsheets and PowerShell write them."""
 
 _START = 2**16
 """Bytes that are looked at to find out what a file is."""
 
 Located = Iterator[tuple[str, dict[str, Any]]]
-"""Records, each with the place it is from, as messages name it."""
+"""Records, each with its place for messages."""
 
 
 def read_json_lines(path: Path) -> Located:
@@ -39,7 +39,7 @@ def read_json_lines(path: Path) -> Located:
 
 
 def read_json_records(path: Path) -> Located:
-    """Yield the objects of a file that is one list, or has one object in every line.
+    """Yield the objects of a file that is one list, or has one object per line.
 
     Raises:
         ValueError: names file and entry.
@@ -92,7 +92,7 @@ def _refuse_one_object(path: Path) -> None:
     if isinstance(whole, dict):
         raise ValueError(
             f"{path}: one object with the fields {sorted(whole)[:20]}, where a list of objects is expected, or one "
-            "object per line. With pandas, say to_json(orient='records')."
+            "object per line. With pandas, use to_json(orient='records')."
         )
 
 
@@ -124,7 +124,7 @@ def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(digits: str) -> int | str:
-    """Return a whole number; as the text that it is, where it has more digits than Python reads."""
+    """Return an integer, or its text if it has more digits than Python reads."""
     try:
         return int(digits)
     except ValueError:
@@ -132,11 +132,11 @@ def _parse_integer(digits: str) -> int | str:
 
 
 DELIMITERS = ",;\t"
-"""What may separate values: the one that occurs most often in the first line does."""
+"""Possible separators; the one that occurs most often in the first line is used."""
 
 
 def read_csv_records(path: Path) -> Located:
-    """Yield every row under the header; what is read are texts, so that 007 and 1/2 stay what they are.
+    """Yield every row below the header as texts, so that 007 and 1/2 stay unchanged.
 
     Raises:
         ValueError: names file and line.

@@ -1,4 +1,4 @@
-"""A set of held-out questions: what its metrics are called, and which noise its answers are drawn by."""
+"""A set of held-out questions, with the names of its metrics and its sampling noise."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,7 +38,7 @@ class HeldOutSet(NamedTuple):
         return f"val/{self.name}/{quantity}" if self.name else f"val/{quantity}"
 
     def choose_sampling(self, usual: Sampling) -> Sampling:
-        """Return how its questions are answered; only their completions may be other than usual."""
+        """Return how its questions are sampled; only the number of completions may differ."""
         completions = self.task.held_out_completions
         return usual if completions is None else replace(usual, completions=completions)
 
@@ -60,7 +60,7 @@ class HeldOutSet(NamedTuple):
         return k
 
     def count_answers(self, usual: int) -> int | None:
-        """Return how many answers one evaluation of it takes; None where all of its questions are asked.
+        """Return the number of answers of one evaluation; None if all of its questions are asked.
 
         Args:
             usual: Completions per question, where the set has no number of its own.
@@ -70,5 +70,5 @@ class HeldOutSet(NamedTuple):
         return None if size is None else size * (self.task.held_out_completions or usual)
 
     def shift_noise_numbers(self, prompts: "PromptBatch") -> "PromptBatch":
-        """Return a batch under the numbers by which its noise is drawn: no two sets share any."""
+        """Return a batch with the prompt numbers that key its noise; no two sets share a number."""
         return replace(prompts, numbers=[number + self.number * FAR_APART for number in prompts.numbers])

@@ -10,7 +10,7 @@ from rlcredit.tasks.example import Example
 
 
 def is_held_out(question: str, share: float = 0.1) -> bool:
-    """Decide by a hash whether a question belongs to the held-out ``share``, whatever the seed, size or order.
+    """Decide by a hash of the text whether a question is held out, whatever the seed, size or order.
 
     Because nothing but the text decides, no training set, of whatever seed, can contain a held-out question.
 
@@ -37,7 +37,7 @@ _SENTENCE_MARKS = frozenset('.,;:?$"\u00ab\u00bb\u201c\u201d\u201e')
 
 
 def normalise_wording(text: str) -> str:
-    """Return what a question has in common with those that are written alike.
+    """Return the key that questions share if they differ only in notation.
 
     Spaces, case, the marks of sentences and the form of characters in Unicode do not count. Numbers, operators, and
     what else changes the meaning of mathematics does.
@@ -57,7 +57,7 @@ def normalise_wording(text: str) -> str:
 def separate_alike_questions(
     train: Sequence[Example], held_out: Sequence[Example]
 ) -> tuple[list[Example], list[Example]]:
-    """Return the training questions that are worded like no held-out one, and those that are worded like one."""
+    """Return the training questions unlike all held-out ones, and those that are worded like one."""
     asked = {normalise_wording(example.text) for example in held_out}
     parts: tuple[list[Example], list[Example]] = ([], [])
     for example in train:
@@ -66,7 +66,7 @@ def separate_alike_questions(
 
 
 def hold_out_smallest_hashes(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """Hold out those with the smallest hash, a tenth of them and at least one: for a set too small for chance.
+    """Hold out the tenth with the smallest hashes, at least one question: for sets too small for chance.
 
     Unlike :func:`is_held_out` it depends on the other questions, too.
 
@@ -112,7 +112,7 @@ def split_held_out(
 def make_disjoint_sets(
     train: Iterable[Example], held_out: Iterable[Example], validation_size: int | None
 ) -> tuple[list[Example], list[Example]]:
-    """Take every question of a held-out set out of the training set, then cut the held-out set to size.
+    """Remove every held-out question from the training set, then cut the held-out set to size.
 
     Args:
         train: Training questions; repeated ones are dropped.

@@ -82,7 +82,7 @@ class MATH(HubDataset):
 
 
 class JSONL(Records):
-    """One JSON object per line, whatever the file is called; otherwise as ``Records``.
+    """Records in JSON lines, whatever the name of the file; otherwise as ``Records``.
 
     Args:
         train: File of training questions.
@@ -98,5 +98,5 @@ class JSONL(Records):
         self.train, self.validation = Path(train), validation and Path(validation)
 
     def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
-        """Return where the questions of a split are."""
+        """Return the source of a split's questions."""
         return super().make_source(path, split_name)._replace(form=".jsonl")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 QUESTION = "{question}"
 
 _BRACES = re.compile(r"(\\[A-Za-z]+(?:\{[^{}\n]*\})*|[\\^_])?\{([^{}\n]+)\}")
-"""What stands in braces, with the command or mark of LaTeX whose argument it is."""
+"""Text in braces, with the LaTeX command whose argument it is."""
 
 
 def find_braced_names(instruction: str) -> list[str]:
-    r"""Return what an instruction names in braces, and does not give to a command of LaTeX.
+    r"""Return the names in braces of an instruction, except arguments of LaTeX commands.
 
     Example:
         >>> find_braced_names(r"{Body}{Question} Write \boxed{answer}, \frac{1}{2} or {{json}}.")
@@ -21,7 +21,7 @@ def find_braced_names(instruction: str) -> list[str]:
 
 
 def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tuple[str, str]:
-    r"""Divide an instruction into what makes the text of a question out of columns, and what stands around it.
+    r"""Split an instruction into the template of the question and the text around it.
 
     Args:
         instruction: Instruction as the configuration has it.
@@ -46,7 +46,7 @@ def split_instruction(instruction: str, is_column: Callable[[str], bool]) -> tup
 
 
 def fill_template(template: str, text_of: Callable[[str], str | None]) -> str:
-    """Write the texts of columns into a template.
+    """Fill a template with the texts of columns.
 
     Args:
         template: First part of :func:`split_instruction`.

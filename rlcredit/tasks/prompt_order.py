@@ -1,4 +1,4 @@
-"""In which order prompts are drawn: a pure function of seed and step."""
+"""The order of prompts: a pure function of seed and step."""
 
 from collections.abc import Callable, Iterator
 
@@ -65,6 +65,6 @@ class PromptOrder(Sampler[list[int]]):
         return shuffled[place * self.batch : (place + 1) * self.batch][self.rank :: self.world].tolist()
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield the batches that remain of the current epoch."""
+        """Yield the remaining batches of the current epoch."""
         start = self.step()
         return (self.draw_numbers(step) for step in range(start, (start // len(self) + 1) * len(self)))

@@ -1,4 +1,4 @@
-"""Questions that took long to generate, kept on disk for the next start."""
+"""A disk cache for questions that took long to generate."""
 
 import contextlib
 import hashlib
@@ -22,12 +22,12 @@ Sets = tuple[list[Example], list[Example]]
 
 
 def locate_question_cache() -> Path:
-    """Return where the files lie: in ``$XDG_CACHE_HOME``, or in ``~/.cache``."""
+    """Return the folder of the cache: in ``$XDG_CACHE_HOME``, or in ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rlcredit" / "questions"
 
 
 def load_cached_questions(key: dict[str, Any]) -> Sets | None:
-    """Return training and held-out questions kept under a key; None if there are none that can be read whole."""
+    """Return training and held-out questions stored under a key; None if there is no complete entry."""
     try:
         path = _build_cache_path(key)
         if path.stat().st_size > LARGEST:
@@ -42,7 +42,7 @@ def load_cached_questions(key: dict[str, Any]) -> Sets | None:
 
 
 def cache_questions(key: dict[str, Any], sets: Sets) -> bool:
-    """Write questions under a key, whole or not at all; whether they were written.
+    """Store questions under a key, completely or not at all; return whether they were stored.
 
     Metadata that JSON cannot give back as it was, and a folder that takes no file, are left alone.
 
@@ -93,7 +93,7 @@ def _encode_value(value: Any) -> Any:
         return {"dict": [[_encode_value(name), _encode_value(part)] for name, part in value.items()]}
     if value is None or type(value) in (str, int, float, bool):
         return value
-    raise TypeError(f"{type(value).__name__} is nothing that JSON gives back")
+    raise TypeError(f"{type(value).__name__} cannot be restored from JSON")
 
 
 def _decode_value(value: Any) -> Any:

@@ -39,17 +39,17 @@ SCORE_TIMEOUT = 3.0
 """Processor seconds that one scoring may take."""
 
 PATIENCE, EVERY = 5.0, 15.0
-"""Seconds after which the generation of questions is mentioned, and how often from then on."""
+"""Seconds between messages about the generation of questions."""
 
 TRIED = 8
-"""References that are scored before a run: enough to tell that a data set has none."""
+"""Number of references scored before a run: enough to detect a data set without any."""
 
 WORTH_KEEPING = 3.0
-"""Seconds from which questions are kept for the next start."""
+"""Seconds of generation from which questions are cached."""
 
 
 LARGE = 1000
-"""From which number in a configuration on one question is made for trial: its digits may be as many."""
+"""Smallest number in a configuration that leads to a trial question, which may have as many digits."""
 
 QUESTION = 1000
 """Bytes of memory that a question takes at least."""
@@ -80,7 +80,7 @@ def _iterate_numbers(config: Any) -> Iterator[float]:
 
 
 def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> None:
-    """Refuse a configuration of which one question takes longer, or more memory, than any question may.
+    """Refuse a configuration of which one question takes too long or too much memory.
 
     Another process makes it, since no signal reaches arithmetic with a billion digits.
 
@@ -109,8 +109,8 @@ def refuse_endless_question(name: str, seed: int, config: Mapping[str, Any]) -> 
     if status in (None, 9, -signal.SIGKILL):
         large = ", ".join(f"{value:,g}" for value in sorted({*_iterate_numbers(config)}) if value > LARGE)
         raise ValueError(
-            f"data.config: one question of {name} takes more than {SOON:g} s or {MEMORY >> 30} GiB to make. "
-            f"Lower what is large in it: {large}."
+            f"data.config: one question of {name} takes more than {SOON:g} s or {MEMORY >> 30} GiB to "
+            f"generate. Lower its large values: {large}."
         )
 
 
@@ -173,7 +173,7 @@ class ReasoningGym(Task):
         if has_evaluating_scorer(name, self.config):
             require_sandbox(f"data.name: the scorer of {name}", self.unsafe_scorers)
         self.admissible = partial(is_admissible_answer, name)
-        self.jury = WorkerPool(
+        self.worker_pool = WorkerPool(
             make_gym_scorer,
             name,
             self.config,
@@ -184,7 +184,7 @@ class ReasoningGym(Task):
 
     @cached_property
     def source(self) -> Any:
-        """The data set; some generate all of their questions when they are made."""
+        """The data set; some generate all questions when they are created."""
         return self._make_dataset(self.offered)
 
     def _make_dataset(self, size: int) -> Any:
@@ -228,9 +228,9 @@ class ReasoningGym(Task):
     def _generate_examples(self) -> Iterator[Example]:
         wanted = self.train_size + (self.validation_size or 512)
         news = f"reasoning-gym generates {wanted:,} questions of {self.name}"
-        notice = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
-        notice.daemon = True
-        notice.start()
+        timer = threading.Timer(PATIENCE, print_message, [f"{news}, once: the next start finds them in the cache."])
+        timer.daemon = True
+        timer.start()
         try:
             told = time.monotonic() + PATIENCE
             for drawn, entry in enumerate(self.source):
@@ -239,20 +239,20 @@ class ReasoningGym(Task):
                     print_message(f"{news}: {drawn:,} drawn. A smaller data.train_size takes less time.")
                 yield Example(entry["question"], str(entry["answer"]), entry["metadata"])
         finally:
-            notice.cancel()
+            timer.cancel()
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Score in locked processes: inadmissible answers are wrong, equal ones are scored once."""
         if self.own is not None:
             return super().judge(completions, examples)
-        cases = list(zip(completions, examples, strict=True))
-        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in cases]
+        pairs = list(zip(completions, examples, strict=True))
+        looks = [inspect_answer(self._inspect_completion, text, each, self._state_reference) for text, each in pairs]
         asked = {
             (look, id(example)): (look, example._asdict())
             for look, example in zip(looks, examples, strict=True)
             if isinstance(look, str)
         }
-        scores = self.jury.answer_requests(list(asked.values()))
+        scores = self.worker_pool.answer_requests(list(asked.values()))
         verdicts = dict(zip(asked, (make_verdict(score, self.solved_at) for score in scores), strict=True))
         return [
             verdicts[look, id(example)] if isinstance(look, str) else look
@@ -260,7 +260,7 @@ class ReasoningGym(Task):
         ]
 
     def check_references(self) -> None:
-        """Warn where the scorer does not take the references of the first questions, as some data sets have none.
+        """Warn if the scorer rejects the references of the first questions; some data sets have none.
 
         They are not the policy's, and are scored here without waiting for a process.
         """
@@ -284,7 +284,7 @@ class ReasoningGym(Task):
             return False
 
     def _inspect_completion(self, completion: str, example: Example) -> str | Verdict:
-        """Return the answer that the scorer may see, or the verdict where there is none."""
+        """Return the answer for the scorer, or a verdict if the scorer must not see it."""
         stated = find_final_answer(completion, self.answer_formats)
         if stated is None:
             return judge_unanswered(completion)
@@ -295,6 +295,6 @@ class ReasoningGym(Task):
         return state_answer(example.answer, self.answer_formats)[0]
 
     def start_verifier(self) -> None:
-        """Start the process of the scorer, in the background."""
+        """Start the scorer's process in the background."""
         if self.own is None:
-            self.jury.start_workers()
+            self.worker_pool.start_workers()

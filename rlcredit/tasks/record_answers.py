@@ -1,4 +1,4 @@
-"""What a record accepts as answers: one text, a list and what it means, the end of a worked solution."""
+"""The accepted answers of a record: a text, a list, or the end of a worked solution."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from rlcredit.tasks.record_values import (
 from rlcredit.verification.answer_formats import AnswerFormat, find_final_answer
 
 ListMeaning = Literal["any", "all"]
-"""What a list in the column of the answer means: each entry is right, or all of them together are."""
+"""Meaning of a list in the answer column: each entry is right, or all of them together are."""
 
 MARKS: Mapping[str, str] = {
     "boxed": "`\\boxed{}`",
@@ -40,7 +40,7 @@ class MissingAnswerError(ValueError):
 
 
 class AmbiguousListError(ValueError):
-    """A record that lists several answers, and nobody has said what that means."""
+    """A record that lists several answers without a setting of what the list means."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class AnswerColumn:
         if len(entries) > 1 and self.meaning is None:
             raise AmbiguousListError(
                 f"{where}: column `{self.name}` lists {len(entries)} answers, {entries!r:.200}. If each of them is "
-                "right, say data.init_args.answers: any; if a completion must state all of them, "
-                "data.init_args.answers: all."
+                "right, set data.init_args.answers: any; if a completion must state all of them, "
+                "set data.init_args.answers: all."
             )
         if self.meaning == "any":
             return tuple(dict.fromkeys(entries))
@@ -124,12 +124,12 @@ class AnswerColumn:
 
 
 def _drop_thousands_commas(entry: str) -> str:
-    """Return an entry of a list, whose own commas would be taken for those between the entries."""
+    """Return an entry of a list, with its own commas marked so that they do not separate entries."""
     return entry.replace(",", "") if _THOUSANDS.fullmatch(_strip_sign(entry)) else entry
 
 
 def write_decimal_points(text: str) -> str:
-    """Return a text whose numbers have decimal commas, and points between thousands, as others write them.
+    """Return a text with its decimal commas and thousands points rewritten as decimal points.
 
     Example:
         >>> write_decimal_points("3,5 kg"), write_decimal_points("1.234,5"), write_decimal_points("(0,5; 2)")
@@ -140,7 +140,7 @@ def write_decimal_points(text: str) -> str:
 
 
 def find_comma_decimals(answers: list[str]) -> list[int]:
-    """Return the places of answers that may be meant as decimals with a comma.
+    """Return the places of answers that may be decimals with a comma.
 
     There are none where others have a point, or where others are lists. Thousands are none of them: 1,000 is a
     thousand, 0,125 may be an eighth.

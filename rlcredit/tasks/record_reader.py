@@ -1,4 +1,4 @@
-"""From a record to an example: which columns hold question and answer, and what they say."""
+"""Turn a record into an example by its question and answer columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rlcredit.tasks.record_values import has_column, list_columns, read_answer_t
 
 @dataclass(frozen=True)
 class RecordReader:
-    """What reads the records of one source.
+    """A reader for the records of one source.
 
     Args:
         question: Column of the question; None where the template names other columns only.
@@ -70,7 +70,7 @@ class RecordReader:
     def _compose_question(
         self, record: Mapping[str, Any], question: str | Conversation | None, where: str
     ) -> str | Conversation:
-        """Return the question as the template writes it around what is asked last."""
+        """Return the question, with the template around its last message."""
         if question is not None and self.template == QUESTION:
             return question
         last = question[-1]["content"] if isinstance(question, list) else question
@@ -86,14 +86,14 @@ class RecordReader:
         return [*question[:-1], ChatMessage(role="user", content=text)] if isinstance(question, list) else text
 
     def _read_column_text(self, record: Mapping[str, Any], name: str, where: str) -> str:
-        """Return what a column adds to the question, a list in lines of its own; nothing where it is empty."""
+        """Return a column's text for the question, with list entries on separate lines; empty if it is empty."""
         if not has_column(record, name):
             raise ValueError(f"{where}: column `{name}`, which data.instruction names, is missing.")
         content = read_column(record, name)
         if isinstance(content, Mapping):
             raise ValueError(
                 f"{where}: column `{name}`, which data.instruction names, is an object with the fields "
-                f"{list_columns(content)}. Name one with a point."
+                f"{list_columns(content)}. Name one of them as column.field."
             )
         parts = content if isinstance(content, list) else [content]
         return "\n".join(filter(None, map(read_answer_text, parts)))

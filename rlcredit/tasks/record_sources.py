@@ -1,4 +1,4 @@
-"""Records from wherever they lie: a file, a folder, or a repository on the hub."""
+"""Sources of records: a file, a folder, or a repository on the hub."""
 
 import os
 import re
@@ -21,10 +21,10 @@ FILES = {
 """How files of text are read, by their suffixes."""
 
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-"""How files are called that must be unpacked before they are read."""
+"""Endings of compressed files, which must be unpacked first."""
 
 BATCH = 1000
-"""Rows that are turned into Python's own types at a time."""
+"""Rows that are converted to Python types at a time."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
 """What `datasets` raises, beside its own errors, where a folder or repository holds nothing that it can read."""
@@ -42,7 +42,7 @@ def _read_parquet_records(path: Path) -> Located:
             yield from _number_rows(pq.ParquetFile(file).iter_batches(BATCH), str(path))
     except pa.ArrowException as error:
         raise ValueError(
-            f"{shorten_name(path)} is no Parquet file that can be read ({_take_first_line(error)[:-1]})."
+            f"{shorten_name(path)} is not a readable Parquet file ({_take_first_line(error)[:-1]})."
         ) from None
 
 
@@ -57,7 +57,7 @@ FORMS = {**FILES, ".parquet": _read_parquet_records}
 
 
 class RecordSource(NamedTuple):
-    """Where records are.
+    """The place of some records.
 
     Attributes:
         path: File (JSONL, JSON, CSV, TSV, Parquet), folder (saved by ``save_to_disk``, or of data files), or repository
@@ -77,17 +77,17 @@ class RecordSource(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """The form of a file; of a folder or repository, nothing that is known."""
+        """Format of a file; None for a folder or repository."""
         return (self.form or Path(self.path).suffix).lower()
 
     @property
     def is_text_file(self) -> bool:
-        """Whether it is a file of text, which somebody may mend."""
+        """Whether it is a text file, which a person can correct."""
         return self.suffix in FILES
 
     @property
     def is_perhaps_on_hub(self) -> bool:
-        """Whether it may lie on the hub: nothing of its name lies here, and no file is called so."""
+        """Whether it may be on the hub: nothing local has its name, and it does not look like a file name."""
         return self.suffix not in FORMS and not os.path.exists(self.path) and bool(_HUB_ID.fullmatch(self.path))
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ def _load_split(source: RecordSource, name: str | None) -> Any:
     if os.path.isfile(folder):
         way = "Unpack it. Those" if folder.suffix.lower() in PACKED else "Those"
         raise ValueError(
-            f"data: {shorten_name(source.path)} is a file whose form is not known by its name. "
+            f"data: {shorten_name(source.path)} is a file of unknown format. "
             f"{way} that are read end in {', '.join(FORMS)}."
         )
     if not local and not _HUB_ID.fullmatch(source.path):
@@ -181,6 +181,6 @@ def _load_dataset(path: str, name: str | None, source: RecordSource) -> Any:
 
 
 def _take_first_line(error: Exception) -> str:
-    """Return the first line of what a library says, as a sentence."""
+    """Return the first line of a library's message as a sentence."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
     return f"{text.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""The text of a question and of an answer, whatever type a column has."""
+"""Convert values of any column type to the text of a question or an answer."""
 
 import math
 import re
@@ -55,7 +55,7 @@ def find_role_column(role: str, wanted: str | None, record: Mapping[str, Any], w
 
 
 def read_column(record: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a column; nothing where a record lacks it.
+    """Return the value of a column; None if the record lacks it.
 
     Example:
         >>> read_column({"reward_model": {"ground_truth": "34"}}, "reward_model.ground_truth")
@@ -77,7 +77,7 @@ def has_column(record: Mapping[str, Any], name: str) -> bool:
 
 
 def is_within_column(inner: str, outer: str) -> bool:
-    """Whether a column is another one, or lies inside it.
+    """Whether a column is another one, or a field inside it.
 
     Example:
         >>> is_within_column("reward_model.ground_truth", "reward_model"), is_within_column("answer", "answers")
@@ -93,7 +93,7 @@ def list_columns(record: Mapping[str, Any]) -> list[str]:
 
 
 def read_question(content: Any, where: str) -> str | Conversation | None:
-    """Return a question; nothing if there is none.
+    """Return a question; None if there is none.
 
     Args:
         content: Text or number, or turns of a conversation; a single one, the user's, is a text.
@@ -118,7 +118,7 @@ def read_question(content: Any, where: str) -> str | Conversation | None:
 
 
 def read_answer_text(content: Any) -> str | None:
-    """Return the text of one answer; nothing if it has none.
+    """Return the text of one answer; None if it has none.
 
     Whole numbers have no decimals, also where their column is one of floats, and no number has an exponent.
 
@@ -139,7 +139,7 @@ def read_answer_text(content: Any) -> str | None:
 
 
 def read_answer_list(content: Any) -> list[Any] | None:
-    """Return the entries of a list; nothing if it is none.
+    """Return the entries of a list; None if it is not a list.
 
     A text that is a list of quoted texts, as tables of text write lists, is that list.
 
@@ -163,9 +163,10 @@ def _unescape_character(escaped: re.Match[str]) -> str:
 
 
 def find_type_fault(content: Any) -> str:
-    """Return why a value can be no answer, whatever it holds; nothing for texts, numbers, lists and what is missing."""
+    """Return why a value cannot be an answer; None for texts, numbers, lists and missing values."""
     if isinstance(content, Mapping):
-        return f"is an object with the fields {list_columns(content)}. Name one with a point in data.init_args.answer"
+        fields = list_columns(content)
+        return f"is an object with the fields {fields}. Name one of them in data.init_args.answer, as column.field"
     if isinstance(content, bool):
         return f"is the truth value {str(content).lower()}. Write it as the text that a completion should state"
     if isinstance(content, str | int | float | Decimal | None):

@@ -1,4 +1,4 @@
-"""Questions and answers of one's own, or of anybody's: files, folders, repositories on the hub."""
+"""Questions and answers from files, folders and repositories on the hub."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, get_args
 
 from rlcredit.base.messages import print_message, warn_once
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.policy.prompt_format import Conversation
 from rlcredit.tasks.example import Example, build_conversation
 from rlcredit.tasks.held_out_split import (
@@ -34,7 +34,7 @@ LONGEST = 2**20
 """Characters of a question; a prompt of a hundred thousand tokens has fewer."""
 
 HEAD = 100
-"""Records among which one with a column of the answer is looked for; lines of JSON may lack it."""
+"""Number of first records searched for an answer column, which JSON lines may lack."""
 
 
 class Records(Task):
@@ -70,7 +70,7 @@ class Records(Task):
     """
 
     first: ClassVar[Mapping[str, str]] = {}
-    """Columns, by role, that come before all others that might be meant."""
+    """Columns that are preferred over other candidates, by role."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Records(Task):
         self.places: dict[str, str] = {}
 
     def make_source(self, path: str | Path, split_name: str | None) -> RecordSource:
-        """Return where the questions of a split are."""
+        """Return the source of a split's questions."""
         here = path == self.path
         place = os.path.expanduser(path)
         return RecordSource(str(place), split_name, self.name if here else None, self.revision if here else None)
@@ -137,7 +137,7 @@ class Records(Task):
         """Return what to do about questions that are too long."""
         number = "one question" if left_out == 1 else f"{left_out:,} questions"
         return (
-            f"Say data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
+            f"Set data.init_args.max_question_characters: {characters} to leave out {number}, or shorten "
             "data.init_args.instruction, system or shots."
         )
 
@@ -147,7 +147,7 @@ class Records(Task):
 
     @property
     def _held_out_source(self) -> RecordSource | None:
-        """Where held-out questions are; None if they are dealt out of the training questions."""
+        """Source of the held-out questions; None if they are taken from the training questions."""
         if self.validation is None and self.validation_split is None:
             return None
         return self.make_source(self.validation or self.path, self.validation_split)
@@ -158,7 +158,7 @@ class Records(Task):
         return self.train_split is not None
 
     def examples(self) -> tuple[list[Example], list[Example]]:
-        """Read everything; questions held out are taken out of the training set.
+        """Read everything, and remove held-out questions from the training set.
 
         Raises:
             ValueError: names place and column, or says that nothing is held out.
@@ -200,7 +200,7 @@ class Records(Task):
         return kept
 
     def held_out_examples(self) -> list[Example]:
-        """Read the held-out questions only, if they have a place of their own."""
+        """Read only the held-out questions, if they have a source of their own."""
         if self._held_out_source is None:
             return self.examples()[1]
         return split_held_out(self._read_source(self._held_out_source), None, self.validation_size, share=1.0)[1]
@@ -233,7 +233,7 @@ class Records(Task):
         return list(examples.values())
 
     def _read_located_examples(self, source: RecordSource) -> Iterator[tuple[str, Example]]:
-        """Yield examples with their places; records that cannot be used are counted to the end, then refused or told.
+        """Yield examples with their places; unusable records are counted to the end, then refused or reported.
 
         Raises:
             ValueError: names the first of them, their number, and the ways on.
@@ -259,7 +259,7 @@ class Records(Task):
                     yield where, example
                 elif self.longest is None:
                     raise ValueError(
-                        f"{where}: the question is longer than {LONGEST:,} characters, which no prompt is."
+                        f"{where}: the question is longer than {LONGEST:,} characters, longer than any prompt."
                     )
                 else:
                     longer.append(where)
@@ -267,7 +267,7 @@ class Records(Task):
         if unsaid:
             raise ValueError(f"{unsaid[0]} {len(unsaid):,} {of_all} list several.")
         if unanswered and not self.skips_unanswered:
-            ways = "Fill it in, or say data.init_args.skip_unanswered: true to leave them out"
+            ways = "Fill it in, or set data.init_args.skip_unanswered: true to leave them out"
             raise ValueError(f"{unanswered[0]} {len(unanswered):,} {of_all} have no answer. {ways}.")
         if unanswered:
             print_message(f"{source}: {len(unanswered):,} {of_all} have no answer and are left out. {unanswered[0]}")
@@ -277,7 +277,7 @@ class Records(Task):
             )
 
     def _make_record_reader(self, record: dict[str, Any], where: str) -> RecordReader:
-        """Return what reads the records of a source, given one that has the columns.
+        """Return the reader for a source, given a record that has the columns.
 
         Raises:
             ValueError: a column is missing, or cannot be told from others.
@@ -307,15 +307,15 @@ class Records(Task):
         return RecordReader(question, answers, template, columns)
 
     def _has_answer(self, record: dict[str, Any]) -> bool:
-        """Whether a record has a column that the answer may be in."""
+        """Whether a record has a column that may hold the answer."""
         return any(has_column(record, name) for name in ([self.answer] if self.answer else USUAL["answer"]))
 
     def _find_preferred_column(self, role: str, record: dict[str, Any]) -> str | None:
-        """Return the column that is taken where another might be meant too."""
+        """Return the preferred column of a role."""
         return self.first.get(role) if has_column(record, self.first.get(role, "")) else None
 
     def _warn_of_braces(self, record: dict[str, Any], answer: str, columns: frozenset[str]) -> None:
-        """Warn of what looks like a column in the instruction and is none that the policy may read."""
+        """Warn about names in the instruction that look like columns but cannot be used."""
         for name in find_braced_names(self.instruction):
             if name != "question" and name not in columns and name.replace("_", "a").isidentifier():
                 why = (
@@ -326,12 +326,12 @@ class Records(Task):
                 warn_once(f"data.instruction: `{name}` {why}. The policy reads {{{name}}} as it is written.")
 
     def _warn_of_commas(self, source: RecordSource, examples: list[Example]) -> None:
-        """Warn of answers that are read as lists and may be decimals."""
+        """Warn about answers that are read as lists and may be decimals."""
         found = [] if self.has_decimal_commas else find_comma_decimals([example.answer for example in examples])
         if found:
             first = examples[found[0]]
             print_message(
                 f"warning: {source}: {len(found):,} of {len(examples):,} answers look like decimals with a comma and "
-                f"are read as lists, first: {self.locate_example(first)}: {first.answer!r}. If 3,5 is 3.5 there, say "
+                f"are read as lists, first: {self.locate_example(first)}: {first.answer!r}. If 3,5 means 3.5, set "
                 "data.init_args.decimal_comma: true."
             )

@@ -1,4 +1,4 @@
-"""Whether references are right against themselves: what no completion can state earns nothing."""
+"""Check that each reference is right when a completion states it; otherwise no completion could earn a reward."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ AT_ONCE = 500
 """References that are judged together."""
 
 LONG = 400
-"""Characters from which on an answer of several lines is no answer but a text that has one somewhere."""
+"""Length from which an answer of several lines counts as a worked solution."""
 
 SOLUTION = "a solution with its answer in the format "
 
@@ -27,7 +27,7 @@ Judge = Callable[[Sequence[str], Sequence[Example]], list[Verdict]]
 def find_reference_faults(
     examples: Sequence[Example], answer_format: AnswerFormat, judge: Judge
 ) -> Iterator[tuple[Example, str]]:
-    """Yield questions whose reference no completion can be expected to state, with the reason.
+    """Yield questions whose reference a completion is unlikely to state, with the reason.
 
     Each accepted answer is stated as a completion should state it, and judged.
 
@@ -64,7 +64,7 @@ def _explain_reference_fault(answer: str, verdict: Verdict) -> str:
 def write_reference_warning(
     faults: Sequence[tuple[Example, str]], total: int, answer_format: AnswerFormat, place: Callable[[Example], str]
 ) -> str:
-    """Return the warning about references that are not right against themselves, without what to do.
+    """Return the warning about references that fail the check, without the repair.
 
     Args:
         faults: Faults that :func:`find_reference_faults` found, at least one.
@@ -76,14 +76,15 @@ def write_reference_warning(
     stated = state_answer("...", [answer_format])[0]
     shown = "; ".join(f"{place(example)}: {example.reference!r:.80} ({fault})" for example, fault in faults[:SHOWN])
     return (
-        f"warning: {len(faults):,} of {total:,} references are not right against themselves when a completion states "
-        f"them as `{stated}`, first: {shown}."
+        f"warning: {len(faults):,} of {total:,} references are not judged right even when a completion states them "
+        f"as `{stated}`, first: {shown}."
     )
 
 
 def suggest_reference_remedy(faults: Sequence[tuple[Example, str]]) -> str:
-    """Return what to do about them where they are from a file."""
+    """Return the repair for references from a file."""
     solution = next((fault for _, fault in faults if fault.startswith(SOLUTION)), None)
     if solution is not None:
-        return f"If solutions state their answers so, say data.init_args.reference: {solution.removeprefix(SOLUTION)}."
-    return "Mend them, or leave these questions out: they may never earn anything."
+        mark = solution.removeprefix(SOLUTION)
+        return f"If solutions mark their answers like this, set data.init_args.reference: {mark}."
+    return "Correct them, or leave these questions out: they may never earn a reward."

@@ -1,4 +1,4 @@
-"""What a task is: questions, answers, their order, and who judges."""
+"""The base class of tasks: questions, answers, their order, and the judge."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch.utils.data import DataLoader
 
 from rlcredit.base.messages import print_message, warn_once
-from rlcredit.config.values import validate_folder_name
+from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.policy.prompt_format import Conversation
 from rlcredit.tasks.example import Example, Shot, build_conversation
 from rlcredit.tasks.held_out_sets import HeldOutSet
@@ -38,13 +38,13 @@ class PromptBatch:
     examples: list[Example]
 
     def slice_batch(self, start: int, size: int) -> "PromptBatch":
-        """Return some neighbours."""
+        """Return a slice of the batch."""
         chosen = slice(start, start + size)
         return PromptBatch(self.numbers[chosen], self.questions[chosen], self.examples[chosen])
 
 
 def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict on a completion, given those by each answer that is accepted.
+    """Return the best of a completion's verdicts, one by each accepted answer.
 
     Example:
         >>> pick_best_verdict([Verdict.WRONG, Verdict.RIGHT]), pick_best_verdict([Verdict.UNJUDGED, Verdict.WRONG])
@@ -55,13 +55,13 @@ def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def require_positive(name: str, value: int) -> None:
-    """Refuse a number below one, by the name it has in a configuration."""
+    """Refuse a number below one, and name its setting."""
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
 
 
 class Task(LightningDataModule):
-    """Questions for training and, disjoint from them, questions held out.
+    """Questions for training, and held-out questions disjoint from them.
 
     Args:
         prompts_per_step: Prompts per step, P, over all processes.
@@ -142,15 +142,15 @@ class Task(LightningDataModule):
 
     def judge(self, completions: Sequence[str], examples: Sequence[Example]) -> list[Verdict]:
         """Judge each completion against its example; right is what equals one of the accepted answers."""
-        cases = [
+        calls = [
             (completion, answer, example.metadata)
             for completion, example in zip(completions, examples, strict=True)
             for answer in example.accepted_answers
         ]
         if self.own is not None:
-            verdicts = self.own.judge(cases)
+            verdicts = self.own.judge(calls)
         else:
-            verdicts = self.verifier.judge([completion for completion, *_ in cases], [answer for _, answer, _ in cases])
+            verdicts = self.verifier.judge([completion for completion, *_ in calls], [answer for _, answer, _ in calls])
         of_each = iter(verdicts)
         return [pick_best_verdict(list(islice(of_each, len(example.accepted_answers)))) for example in examples]
 
@@ -160,11 +160,11 @@ class Task(LightningDataModule):
             raise ValueError(f"data.instruction must contain {{question}}, got {instruction!r}.")
 
     def locate_example(self, example: Example) -> str:
-        """Return where a question is from, as messages name it."""
+        """Return the place of a question, for messages."""
         return f"the question {example.text!r:.60}"
 
     def suggest_shortening(self, characters: int, left_out: int) -> str:
-        """Return what to do about questions that are too long for a policy.
+        """Return the repair for questions that are too long for a policy.
 
         Args:
             characters: Length in characters of the longest question that is short enough.
@@ -175,14 +175,14 @@ class Task(LightningDataModule):
 
     @property
     def has_training(self) -> bool:
-        """Whether it has questions to train on."""
+        """Whether the task has questions to train on."""
         return True
 
     def start_verifier(self) -> None:
-        """Start what judges, in the background, so that no step waits for its imports; nothing by default."""
+        """Start the judge in the background, so that no step waits for its imports; does nothing by default."""
 
     def held_out_examples(self) -> list[Example]:
-        """Return the held-out examples alone; a task that can read them without the others does."""
+        """Return the held-out examples, read without the others if the task can."""
         return self.examples()[1]
 
     def _read_other_task(self, name: str, path: str) -> "Task":
@@ -197,7 +197,7 @@ class Task(LightningDataModule):
 
     @property
     def held_out_sets(self) -> list[HeldOutSet]:
-        """What is asked in validation, one data loader each: its own questions, if it has any, and those of others."""
+        """Held-out sets of the validation, one data loader each: the task's own questions and those of other tasks."""
         sets = [HeldOutSet(name, number, task) for number, (name, task) in enumerate({"": self, **self.others}.items())]
         return sets[1:] if self.validation_size == 0 else sets
 
@@ -239,7 +239,7 @@ class Task(LightningDataModule):
             self._warn_of_trained(name, task)
 
     def _warn_of_trained(self, name: str, other: "Task") -> None:
-        """Warn of training questions that a further held-out set asks too."""
+        """Warn about training questions that another held-out set asks too."""
         _, asked = separate_alike_questions(self.train_set, other.held_out_set)
         if asked:
             rank_zero_only(warn_once)(
@@ -249,7 +249,7 @@ class Task(LightningDataModule):
             )
 
     def check_references(self) -> None:
-        """Warn of references that are not right against themselves; what judges in its own way is not asked."""
+        """Warn about references that are not judged right against themselves; custom judges are not asked."""
         if self.own is None and type(self).judge is Task.judge:
             examples, answer_format = [*self.train_set, *self.held_out_set], self.answer_formats[0]
             faults = list(find_reference_faults(examples, answer_format, self.judge))
@@ -258,7 +258,7 @@ class Task(LightningDataModule):
                 rank_zero_only(print_message)(f"{warning} {suggest_reference_remedy(faults)}")
 
     def build_conversation(self, example: Example) -> Conversation:
-        """Return what the policy is asked: system prompt, shots, and the question as the instruction writes it."""
+        """Return the conversation: system prompt, shots, and the question inside the instruction."""
         return build_conversation(example.question, self.instruction, self.system, self.shots)
 
     def train_dataloader(self) -> DataLoader[PromptBatch]:
@@ -282,7 +282,7 @@ class Task(LightningDataModule):
         return DataLoader(self._number_examples(self.train_set), batch_sampler=order, collate_fn=self._collate_prompts)  # pyright: ignore[reportArgumentType]
 
     def val_dataloader(self) -> DataLoader[PromptBatch] | list[DataLoader[PromptBatch]]:
-        """Yield the held-out questions, every process its share; of several sets, one loader each."""
+        """Yield this process's share of the held-out questions, with one loader per set."""
         loaders = [self._held_out_loader(each.task) for each in self.held_out_sets]
         return loaders[0] if len(loaders) == 1 else loaders
 
@@ -293,7 +293,7 @@ class Task(LightningDataModule):
         return DataLoader(share, batch_size=task.validation_batch, collate_fn=task._collate_prompts)  # pyright: ignore[reportArgumentType]
 
     def held_out_prompts(self, start: int, size: int) -> PromptBatch:
-        """Return some neighbours of the held-out questions, by their numbers in validation."""
+        """Return a slice of the held-out questions, by their numbers in validation."""
         return self._collate_prompts(self._number_examples(self.held_out_set)[start : start + size])
 
     @staticmethod

@@ -15,7 +15,7 @@ from rlcredit.config.paths import find_config_file
 from rlcredit.tasks.task import Task
 
 REFUSED = (ArgumentError, ValueError, TypeError, LookupError, AttributeError, ImportError, OSError)
-"""What parsers and constructors of tasks raise where a value cannot be used."""
+"""Errors that parsers and constructors of tasks raise for a wrong value."""
 
 _UNKNOWN = re.compile(r"does not accept option '(?:data\.)?(\w+)")
 _REQUIRED = re.compile(r"are required: data\.(\w+)")
@@ -63,7 +63,7 @@ def _find_task_class(name: str) -> type[Task]:
 
 
 def _explain_parser_error(message: str, name: str, arguments: dict[str, Any]) -> str:
-    """Say what a parser means, or what a task says itself."""
+    """Return a parser's error in plain words, or the task's own message."""
     if MARK in message:
         return f"data.class_path: {message.partition(MARK)[2].splitlines()[0]}"
     if match := _UNKNOWN.search(message):

@@ -1,4 +1,4 @@
-"""From prompts to a rollout: sample completions, have them judged, and score what only a trainer can score."""
+"""Turn prompts into a rollout: sample completions, judge them, and compute the trainer's own log-probabilities."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ COMPARED = 8
 
 @dataclass
 class RolloutCollector:
-    """Sample completions with the policy and have them judged.
+    """Sample completions with the policy and judge them.
 
     Args:
         trainer: The run that asks: its device, precision and processes.
@@ -64,7 +64,7 @@ class RolloutCollector:
 
     @torch.no_grad()
     def collect(self, prompts: PromptBatch, step: int) -> tuple[Rollout, dict[str, float]]:
-        """Sample G completions per prompt and have them judged; if dynamic, of as many prompts as it takes.
+        """Sample and judge G completions per prompt; with dynamic sampling, for as many prompts as it takes.
 
         Args:
             prompts: P prompts, or as many times P as dynamic sampling may ask.
@@ -111,7 +111,7 @@ class RolloutCollector:
     def _collect_round(
         self, prompts: PromptBatch, prompt_ids: Tensor, step: int, outcomes: list[Tensor], metrics: dict[str, float]
     ) -> Rollout:
-        """Sample and judge once; note which completions are right, judged, truncated, without answer."""
+        """Sample and judge once; record which completions are right, judged, truncated, without answer."""
         group, device = self.sampling.completions, self.policy.device
         started = read_clock(device)
         samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step)
@@ -148,7 +148,7 @@ class RolloutCollector:
         return rollout
 
     def _check_round(self, rollout: Rollout, engine_fault: PolicyMismatch | None) -> None:
-        """Stop all processes if one has sampled what is not finite, or by other weights."""
+        """Stop all processes if one has sampled non-finite values, or with other weights."""
         fault = find_rollout_fault(rollout)
         if fault:
             weights = trainable_weights(self.trainer.lightning_module)

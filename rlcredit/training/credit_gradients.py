@@ -1,4 +1,4 @@
-"""The gradient that other credit would give on the same batch, and the step that the optimizer would take."""
+"""The gradient under other credit on the same batch, and the step that the optimizer would take."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -70,14 +70,14 @@ def _compute_local_gradients(
 
 
 class AdamStep(NamedTuple):
-    """What Adam makes of a gradient: preconditioned alone, and the whole change of the weights."""
+    """Adam's result for a gradient: preconditioned, and as the whole change of the weights."""
 
     preconditioned: Vector
     change: Vector
 
 
 def predict_optimizer_steps(trainer: Trainer, module: PolicyModule, vectors: Sequence[Vector]) -> list[AdamStep]:
-    """Predict what the trainer's optimizer would make of each gradient, after clipping; nothing if it is not Adam.
+    """Predict the optimizer's step for each gradient, after clipping; None if it is not Adam.
 
     Nor are its variants ``amsgrad`` and ``maximize`` predicted.
     """

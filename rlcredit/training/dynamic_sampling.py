@@ -27,7 +27,7 @@ class DynamicSampling:
     rounds: int = 10
 
     def __post_init__(self) -> None:
-        """Refuse a step that never asks."""
+        """Refuse a number of rounds below one."""
         if self.rounds < 1:
             raise ValueError(f"DynamicSampling expects rounds >= 1, got {self.rounds}.")
 
@@ -39,7 +39,7 @@ def informative_groups(rollout: Rollout) -> Tensor:
 
 
 def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:
-    """Take rounds until this process, like all others, has enough informative groups.
+    """Sample rounds until this process, like all others, has enough informative groups.
 
     Args:
         rounds: Rollouts of ``prompts`` groups each, sampled when asked for.

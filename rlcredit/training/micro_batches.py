@@ -1,4 +1,4 @@
-"""How many completions an update computes at a time: as many as memory allows, or as many as are set."""
+"""The number of completions that an update computes at a time: as set, or as memory allows."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 Size = int | Literal["auto"] | None
-"""Completions as long as the longest; ``auto`` for what turns out to fit; None for the whole batch."""
+"""Number of completions of the largest length; ``auto`` for as many as fit; None for the whole batch."""
 
 TOKENS = 960
 """Tokens that are scored together where the batch fits into memory as a whole."""

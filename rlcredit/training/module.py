@@ -141,7 +141,7 @@ class PolicyModule(LightningModule):
 
     @property
     def rounds(self) -> int:
-        """How many batches of prompts a rollout may ask."""
+        """Number of batches of prompts that a rollout may ask."""
         return self.dynamic_sampling.rounds if self.dynamic_sampling else 1
 
     @property
@@ -151,14 +151,14 @@ class PolicyModule(LightningModule):
 
     @property
     def scorer(self) -> RolloutScorer:
-        """What computes log-probabilities of sampled tokens."""
+        """Scorer of sampled tokens."""
         keeps_graph = "entropy_graph" in self.loss.needs
         temperature = self.sampling.temperature
         return RolloutScorer(self.policy, temperature, self.micro_batches, self.scoring_batches, keeps_graph)
 
     @property
     def collector(self) -> RolloutCollector:
-        """What makes rollouts of prompts."""
+        """Collector of rollouts."""
         return RolloutCollector(
             trainer=self.trainer,
             policy=self.policy,
@@ -173,7 +173,7 @@ class PolicyModule(LightningModule):
 
     @property
     def ratio_tolerance(self) -> float:
-        """How far from one the ratio of a token on policy may lie, as a root mean square."""
+        """Tolerated distance of the on-policy ratio from one, as a root mean square over tokens."""
         if self.sampler_tolerance is not None:
             return self.sampler_tolerance
         full_precision = self.policy.dtype == "float32" and self.policy.quantization is None
@@ -185,7 +185,7 @@ class PolicyModule(LightningModule):
         self.policy.load(self.seed)
 
     def configure_callbacks(self) -> Sequence[Callback]:
-        """Have one callback assign credit by all operators of the trainer's list, where the first of them stands."""
+        """Insert one callback that assigns credit by all operators, in place of the first of them."""
         CreditStack.insert_into(self.trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
         return []
 
@@ -207,7 +207,7 @@ class PolicyModule(LightningModule):
                 self.pass_of_others.append(ModuleList([MeanPassAtK(1), MeanPassAtK(k)]))
 
     def teardown(self, stage: str) -> None:
-        """Let the engine release what it holds."""
+        """Release the engine's resources."""
         self.engine.close()
 
     def on_after_batch_transfer(self, batch: PromptBatch, dataloader_idx: int) -> Rollout | PromptBatch:
@@ -344,7 +344,7 @@ class PolicyModule(LightningModule):
         return {name: available[name]() for name in self.loss.needs}
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the gradient norm before Lightning clips it; drop gradients, or stop, where something is wrong."""
+        """Log the gradient norm before Lightning clips it; drop the gradients or stop if something is wrong."""
         update, weights = self.state.update, trainable_weights(self)
         assert update is not None
         update.gradient_norm = get_total_norm([weight.grad for weight in weights.values() if weight.grad is not None])
@@ -373,7 +373,7 @@ class PolicyModule(LightningModule):
         return True
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
-        """Step, and check the weights before they can be saved."""
+        """Step the optimizer, and check the weights before they can be saved."""
         super().optimizer_step(*args, **kwargs)
         update, weights = self.state.update, trainable_weights(self)
         self.state.update = None
@@ -389,7 +389,7 @@ class PolicyModule(LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_train_batch_end(self, outputs: Any, batch: Rollout, batch_idx: int) -> None:
-        """Log what the update cost and, after the last one, how many tokens a second of the whole step was worth."""
+        """Log the cost of the update and, after the last one, the tokens per second of the whole step."""
         metrics = self.state.metrics
         spent = metrics.pop("time/update", 0.0)
         self.state.end_lap("time/update", self.device)
@@ -410,7 +410,7 @@ class PolicyModule(LightningModule):
         self.state.phase = Phase.BETWEEN_STEPS
 
     def on_validation_start(self) -> None:
-        """Note that the last step is whole, and that its evaluation is not."""
+        """Record that the last step is complete, and that its evaluation is not."""
         self.state.phase = Phase.EVALUATING
 
     def validation_step(self, batch: PromptBatch, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
@@ -459,11 +459,11 @@ class PolicyModule(LightningModule):
         self.state.phase = Phase.RECORDING_EVALUATION
 
     def on_validation_end(self) -> None:
-        """Note that the evaluation is whole."""
+        """Record that the evaluation is complete."""
         self.state.phase = Phase.BETWEEN_STEPS
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep the adapter only, for the base weights have not changed; refuse to save what is not finite.
+        """Save only the adapter, because the base weights do not change; refuse values that are not finite.
 
         Raises:
             NotFinite: with the first weight, or moment of a weight.

@@ -1,4 +1,4 @@
-"""What stops a run: NaN or infinity in rollouts, updates and weights, and a sampler that is another policy."""
+"""Checks that stop a run: NaN or infinity in rollouts, updates and weights, and a sampler that is another policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from rlcredit.formulas.masked import masked_mean
 
 
 def find_rollout_fault(rollout: Rollout) -> NotFinite | None:
-    """Return what is not finite in the facts of a rollout, in the order in which they came to be."""
+    """Return the non-finite facts of a rollout, in the order in which they were computed."""
     step, mask = rollout.step, rollout.mask
     outputs = [
         ("sampling", "log-probabilities", rollout.old_logprobs, mask),
@@ -125,7 +125,7 @@ class UpdateValues:
     def find_fault(
         self, weights: Mapping[str, Tensor], scaled: bool, tolerance: float
     ) -> NotFinite | PolicyMismatch | None:
-        """Return the first thing that is wrong: one exchange with the device if nothing is.
+        """Return the first fault; without one this costs one exchange with the device.
 
         Args:
             weights: Weights that learn, with their gradients.
@@ -170,7 +170,7 @@ class UpdateValues:
         which = f"that of {first} first" if first else "though every weight's gradient is finite: the squares overflow"
         return NotFinite(
             f"Step {self.step}: the backward pass gives a gradient of norm {self.gradient_norm.item()}, {which}. The "
-            f"loss is finite ({self.loss.item():.4g}). Lower the learning rate, or pass over such steps with "
+            f"loss is finite ({self.loss.item():.4g}). Lower the learning rate, or skip such steps with "
             "model.skip_not_finite."
         )
 

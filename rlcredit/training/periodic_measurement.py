@@ -1,4 +1,4 @@
-"""What costly probes share: they remember the ledger at their place and measure before the backward pass."""
+"""The base of costly probes: they store the ledger at their place and measure before the backward pass."""
 
 from collections.abc import Mapping
 
@@ -28,12 +28,12 @@ class PeriodicMeasurement:
         return steps
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
-        """Remember the advantages at this place."""
+        """Store the advantages at this place."""
         self.seen = (rollout, rollout.advantages)
         return {}
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
-        """Measure, if it is time; later updates of the same rollout find nothing to measure."""
+        """Measure if it is due; later updates of the same rollout have nothing to measure."""
         remembered, self.seen = self.seen, None
         if remembered is None or not is_measurement_due(trainer, remembered[0], self.every_n_steps):
             return
@@ -47,7 +47,7 @@ class PeriodicMeasurement:
     def measure(
         self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
     ) -> Mapping[str, float]:
-        """Return what is to be logged.
+        """Return the metrics to log.
 
         Args:
             trainer: Trainer with the optimizer, its moments as they were after the last step.

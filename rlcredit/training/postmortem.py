@@ -75,7 +75,7 @@ def _detach_tensor(value: Any) -> Any:
 
 
 def write_postmortem(path: Path, content: Mapping[str, Any]) -> str:
-    """Write a post-mortem and return the sentence that says where it lies, or why it could not be written.
+    """Write a post-mortem and return a sentence with its path, or why it could not be written.
 
     Args:
         path: Path of the file.

@@ -14,7 +14,7 @@ from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_
 
 
 class RolloutScorer:
-    """Score completions by the policy that is trained, those of similar length together.
+    """Score completions under the trained policy, grouped by similar length.
 
     Args:
         policy: The policy that is trained.
@@ -83,7 +83,7 @@ class RolloutScorer:
         return checkpoint(score, self._trim_prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
 
     def _score_rows(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
-        """Score some rows behind their prompts, free of columns that are padding in all of them."""
+        """Score some rows after their prompts, without columns that are padding in all of them."""
         width = int(rollout.mask[rows].sum(-1).max())
         scores = self.policy.score_completions(context, rollout.completion_ids[rows, :width], self.temperature)
         padding = (0, rollout.mask.shape[1] - width)
@@ -97,7 +97,7 @@ class RolloutScorer:
         torch.autograd.grad(scored.sum(), weights, allow_unused=True)
 
     def _trim_prompts(self, rollout: Rollout, rows: Tensor) -> Tensor:
-        """Return the prompts of some rows, free of columns that are padding in all of them."""
+        """Return the prompts of some rows, without columns that are padding in all of them."""
         prompt_ids = rollout.prompt_ids[rows]
         return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
 

@@ -1,4 +1,4 @@
-"""Trainers, data and settings under which credit would see a part of a batch, or a run could not be continued."""
+"""Refuse trainers, data and settings with which credit would see part of a batch, or a run could not continue."""
 
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
         )
     if isinstance(trainer.strategy, SPLITTING):
         raise ValueError(
-            f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, guards and probes want "
+            f"trainer.strategy: {type(trainer.strategy).__name__} splits weights; engine, checks and probes need "
             "them whole. Use ddp; where a GPU has too little memory, load the model in fewer bits: "
             "model.policy.quantization 4bit, or model.policy.dtype bfloat16."
         )
@@ -72,7 +72,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
 
 
 def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> None:
-    """Refuse operators that continue partial answers where the engine cannot."""
+    """Refuse operators that continue partial answers if the engine cannot."""
     asking = [
         type(callback).__name__
         for callback in trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]

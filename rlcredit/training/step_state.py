@@ -1,4 +1,4 @@
-"""What a training module knows between two hooks of Lightning: its phase, the rollout in use, and what it measured."""
+"""State of a training module between two hooks of Lightning: phase, rollout in use, and measurements."""
 
 import time
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from rlcredit.training.nan_and_mismatch import UpdateValues
 
 
 class Phase(Enum):
-    """Where a run stands in its step."""
+    """The phase of a run within its step."""
 
     BETWEEN_STEPS = "between steps"
     SAVING = "saving"
@@ -63,7 +63,7 @@ class StepState:
         self._lap_started = read_clock(device)
 
     def end_lap(self, name: str, device: torch.device) -> None:
-        """Note the seconds since the lap started as the metric ``name``, and start the next lap."""
+        """Record the seconds since the lap started as the metric ``name``, and start the next lap."""
         now = read_clock(device)
         self.metrics[name] = now - self._lap_started
         self._lap_started = now

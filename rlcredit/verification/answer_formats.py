@@ -1,4 +1,4 @@
-"""How an answer is stated in a completion, where it is found, and what of a completion is thinking aloud."""
+"""Formats in which a completion states its answer, and the removal of thinking."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,10 +7,10 @@ from typing import Literal
 from rlcredit.policy.prompt_format import THINKING
 
 AnswerFormat = Literal["boxed", "tag", "phrase", "hashes", "label", "number", "whole"]
-"""How a completion may state its answer; see :func:`find_final_answer`."""
+"""Formats of stated answers; see :func:`find_final_answer`."""
 
 FORMATS: tuple[AnswerFormat, ...] = ("boxed", "tag", "phrase", "hashes", "label")
-"""Those in which a completion says that this is its answer; the others take what is there."""
+"""Formats that mark an answer explicitly; the others take whatever is there."""
 
 _ANSWER = r"(?:the )?(?:final |correct |right )?answer"
 _LABEL = re.compile(
@@ -68,7 +68,7 @@ def find_final_answer(text: str, formats: Sequence[AnswerFormat] = FORMATS) -> s
 
 
 def drop_thinking(text: str) -> str:
-    """Return what a completion says after it has thought; nothing if it has not finished thinking.
+    """Return the text after the thinking; empty if the completion has not finished thinking.
 
     Example:
         >>> drop_thinking("<think>7?</think>5"), drop_thinking("7?</think>5"), drop_thinking("5 <think>7")
@@ -93,7 +93,7 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def _find_boxes(text: str) -> list[str | None]:
-    r"""Return what each box holds that lies in no other; None for one that never closes."""
+    r"""Return the content of each outermost box; None for one that never closes."""
     boxes = list[str | None]()
     end = 0
     for box in _BOX.finditer(text):
@@ -193,7 +193,7 @@ STATEMENTS: dict[str, str] = {
 
 
 def state_answer(answer: str, formats: Sequence[AnswerFormat] = FORMATS) -> list[str]:
-    r"""Return completions that state an answer and nothing else, one in each format.
+    r"""Return completions that state only an answer, one in each format.
 
     Example:
         >>> state_answer("42", formats=("boxed", "hashes"))

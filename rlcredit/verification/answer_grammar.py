@@ -1,4 +1,4 @@
-"""Answers that are nothing but mathematics; all others are refused before a parser sees them, in linear time.
+"""Accept only answers that are plain mathematics; refuse all others in linear time, before a parser sees them.
 
 An answer may have whatever its reference has: depth, length, commands.
 """
@@ -23,14 +23,14 @@ _TOWER = re.compile(r"\d[\s})]*(?:\^|\*\*)[\s{(+-]*\d+[\s})]*(?:\^|\*\*)")
 
 
 def is_short_answer(answer: str, reference: str) -> bool:
-    """Whether a scorer that compares texts may see the answer: not endless, and no decimal of a million digits."""
+    """Whether a scorer that compares texts may see the answer: not too long, no decimal of a million digits."""
     return len(answer) <= max(LONGEST, 2 * len(reference)) and not (
         _HUGE_DECIMAL.search(answer) and not _HUGE_DECIMAL.search(reference)
     )
 
 
 def bracket_depth(text: str) -> int | None:
-    """Return how deep brackets lie in brackets; None if they do not match. Half-open intervals do.
+    """Return the depth of nested brackets; None if they do not match. Half-open intervals match.
 
     Example:
         >>> bracket_depth("((1))"), bracket_depth("(0, 1]"), bracket_depth("5)")
@@ -96,7 +96,7 @@ def is_plain_latex(answer: str, reference: str) -> bool:
 
 
 def _count_open_brackets(text: str) -> int:
-    """Return how many brackets are open at most, whether they match or not."""
+    """Return the largest number of open brackets, matching or not."""
     opened = accumulate((character in "([{") - (character in ")]}") for character in text)
     return max(opened, default=0)
 

@@ -1,4 +1,4 @@
-"""Who is at fault when judging raises: the answer, unless the reference makes it raise too."""
+"""Decide whether an answer or its reference is at fault when judging raises."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

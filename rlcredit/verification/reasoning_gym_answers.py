@@ -1,4 +1,4 @@
-"""One answer, and nothing beside it: what an answer must look like before a generous scorer of reasoning-gym sees it.
+"""Check that an answer is a single answer before a lenient scorer of reasoning-gym sees it.
 
 Most scorers compare texts. Those named here look for the answer in a text, round it, or skip what they cannot read:
 ``not 279 or 3`` would answer 279, and ``nan`` everything. Where a question has one answer, the text must be the
@@ -45,7 +45,7 @@ _DURATIONS = {
 
 
 def has_answer_shape(name: str, answer: str, entry: dict[str, Any]) -> bool:
-    """Whether an answer is one of the kind that the data set asks for, without hedge, denial or company.
+    """Whether an answer has the form that the data set asks for, without a hedge, denial or second answer.
 
     Args:
         name: Data set; one that is not in ``SHAPES`` has a scorer that compares the whole answer.
@@ -148,7 +148,7 @@ def _is_full_colouring(answer: str, entry: dict[str, Any]) -> bool:
 
 
 def _is_box_plan(answer: str, entry: dict[str, Any]) -> bool:
-    """Whether agents move nothing but boxes, each agent once in a step."""
+    """Whether agents move only boxes, each agent once per step."""
     plan = json.loads(answer, object_pairs_hook=_build_unique_mapping)
     return isinstance(plan, list) and all(_ACTION.fullmatch(move) for step in plan for move in step.values())
 
@@ -203,7 +203,7 @@ def _evaluate_arithmetic(node: ast.AST) -> Fraction:
 
 
 def _is_button_sequence(answer: str, entry: dict[str, Any]) -> bool:
-    """Whether there are nothing but buttons, each of them available when it is pressed."""
+    """Whether the answer holds only buttons, each available when it is pressed."""
     if not re.fullmatch(r"[A-C](?:(?:\s|,|\N{RIGHTWARDS ARROW}|->)+[A-C])*", answer.strip(), re.IGNORECASE):
         return False
     color = entry["metadata"]["initial_state"]
@@ -275,4 +275,4 @@ SHAPES: dict[str, Shape] = {
     "sokoban": _make_pattern_shape(r"[UDLR\s]+"),
     "tower_of_hanoi": _is_disk_move_list,
 }
-"""What an answer to a data set must look like. The scorers of all others compare the whole answer."""
+"""Required form of the answer, by data set. The scorers of all others compare the whole answer."""

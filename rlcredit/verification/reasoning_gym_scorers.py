@@ -74,7 +74,7 @@ EVALUATING: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "binary_matrix": _make_text_test(r"[\d\s,\[\]]{0,20000}"),
     "n_queens": _make_text_test(r"[Q_\s,\[\]'\"]{0,20000}"),
 }
-"""Data sets whose scorers evaluate the answer as Python, and what of it they may see."""
+"""Data sets whose scorers evaluate the answer as Python, and the expressions they may see."""
 
 
 def has_evaluating_scorer(name: str, config: dict[str, Any]) -> bool:
@@ -89,7 +89,7 @@ def _list_component_names(config: dict[str, Any]) -> set[str]:
 
 
 def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
-    """Whether the scorer may see the answer; what it may not see is wrong.
+    """Whether the scorer may see the answer; other answers are wrong.
 
     Args:
         name: Name of the data set.
@@ -104,7 +104,7 @@ def is_admissible_answer(name: str, answer: str, entry: dict[str, Any]) -> bool:
 
 
 def _find_source_dataset(name: str, entry: dict[str, Any]) -> str:
-    """Return the data set that an example is from."""
+    """Return the data set of an example."""
     return entry["metadata"]["source_dataset"] if name == "composite" else name
 
 

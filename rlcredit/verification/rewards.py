@@ -1,4 +1,4 @@
-"""Verdicts to rewards."""
+"""Turn verdicts into rewards."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ from rlcredit.verification.verifiers import Verdict
 
 
 def verdict_mask(verdicts: Sequence[Verdict], *kinds: Verdict) -> Tensor:
-    """Return where a verdict is of one of the kinds, shape ``(B,)`` bool."""
+    """Mark verdicts of some kinds, shape ``(B,)`` bool."""
     return torch.tensor([verdict in kinds for verdict in verdicts])
 
 
 def judged_mask(verdicts: Sequence[Verdict]) -> Tensor:
-    """Return where a verifier could tell, shape ``(B,)`` bool."""
+    """Mark completions that the verifier could judge, shape ``(B,)`` bool."""
     return ~verdict_mask(verdicts, Verdict.UNJUDGED)
 
 
 def require_verdicts(verdicts: Sequence[Verdict], size: int, task: object) -> Sequence[Verdict]:
-    """Return the verdicts, if they are verdicts, one for each completion.
+    """Return the verdicts after checking that there is one per completion.
 
     Args:
         verdicts: Verdicts that ``task.judge`` returned.

@@ -1,4 +1,4 @@
-"""A process that can compute and answer, and nothing else: locked by a filter of the kernel."""
+"""Lock a process with a kernel filter, so that it can only compute and answer."""
 
 import ctypes
 import os
@@ -84,7 +84,7 @@ MEMORY = 3 * 2**30
 """Bytes of address space; importing sympy and reasoning-gym takes 0.7 GiB."""
 
 LIMITS = {"AS": MEMORY, "CPU": 3600, "NOFILE": 0, "NPROC": 0, "FSIZE": 0, "CORE": 0}
-"""Of a locked process, for life. One that has computed for an hour is replaced like any other that ends."""
+"""Processor seconds of a locked process over its life; one that has used them is replaced like any that ends."""
 
 _NO_NEW_PRIVILEGES, _SET_FILTER, _ALL_THREADS, _IS_KNOWN = 38, 1, 1, 2
 
@@ -103,7 +103,7 @@ def can_lock_process() -> bool:
 
 
 def lock_process(descriptor: int) -> None:
-    """Leave this process one open file, its memory and its clock, for good.
+    """Lock this process for good: it keeps one open file, its memory and its clock.
 
     Whatever else it asks of the kernel fails with PermissionError. Standard input, output and error lead nowhere.
 

@@ -1,4 +1,4 @@
-"""A verifier of the user's own, as the process sees it that asks it: imported by name, its answer a number."""
+"""Call a user's verifier in the judging process: import it by name and convert its answer to a number."""
 
 import importlib
 import inspect
@@ -13,7 +13,7 @@ SIGNATURE = "(completion: str, answer: str, metadata: dict) -> bool | float"
 
 
 def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
-    """Import a function, or make an object of a class.
+    """Import a function, or instantiate a class.
 
     Args:
         path: Dotted path of the function or class.
@@ -29,7 +29,7 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
     found = getattr(importlib.import_module(module), name)
     verifier = found() if inspect.isclass(found) else found
     if not callable(verifier):
-        raise TypeError(f"it is no function, and objects of it cannot be called: {SIGNATURE} is asked")
+        raise TypeError(f"it is not a function, and its instances cannot be called; expected {SIGNATURE}")
     try:
         inspect.signature(verifier).bind("", "", {})
     except TypeError as error:
@@ -38,7 +38,7 @@ def load_user_verifier(path: str, folder: str) -> Callable[..., Any]:
 
 
 def read_user_judgement(result: Any) -> float:
-    """Return what a verifier has returned as a number from 0 to 1.
+    """Return a verifier's result as a number from 0 to 1.
 
     Raises:
         TypeError: it is neither a bool nor such a number.
@@ -49,7 +49,7 @@ def read_user_judgement(result: Any) -> float:
 
     """
     if not hasattr(result, "__float__") or not 0 <= float(result) <= 1:
-        raise TypeError(f"it returned {result!r:.80}, and True, False or a number from 0 to 1 is asked")
+        raise TypeError(f"it returned {result!r:.80}; expected True, False or a number from 0 to 1")
     return float(result)
 
 

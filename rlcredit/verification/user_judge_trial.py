@@ -1,4 +1,4 @@
-"""Try a verifier of the user's own on one example, free and then locked, and say what goes wrong.
+"""Try a user's verifier on one example, first free and then locked, and report errors.
 
 Run as a process of its own, so that a verifier which hangs, dies or ends Python takes nothing with it.
 """
@@ -16,7 +16,7 @@ from rlcredit.verification.user_judge import load_user_verifier, read_user_judge
 
 
 def find_verifier_fault(descriptor: int, path: str, folder: str, example: tuple[Any, ...], seconds: float) -> str:
-    """Return what is wrong with a verifier; nothing if nothing is.
+    """Return the fault of a verifier; empty if there is none.
 
     Args:
         descriptor: File descriptor that stays open.
@@ -30,7 +30,7 @@ def find_verifier_fault(descriptor: int, path: str, folder: str, example: tuple[
         verifier = load_user_verifier(path, folder)
     except BaseException as error:  # noqa: BLE001  (importing runs the user's code)
         return f"it cannot be used: {_describe_error(error)}"
-    asked = f"asked about the completion {example[0]!r:.80} with the answer {example[1]!r:.80}"
+    asked = f"called with the completion {example[0]!r:.80} with the answer {example[1]!r:.80}"
     started = time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, 2 * seconds)
     try:

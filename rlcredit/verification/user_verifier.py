@@ -1,4 +1,4 @@
-"""Judge by a function of the user's, in the locked processes in which all others judge."""
+"""Judge with a user's function, in locked processes."""
 
 import os
 import pickle
@@ -15,19 +15,19 @@ from rlcredit.verification.worker_pool import WorkerPool
 from rlcredit.verification.workers import START_TIMEOUT, build_worker_environment
 
 SECONDS = 3.0
-"""That one completion may compute or sleep."""
+"""Seconds that the verifier may take for a completion, computing or asleep."""
 
-Case = tuple[str, str, dict[str, Any]]
+JudgeCall = tuple[str, str, dict[str, Any]]
 """Completion, answer, metadata."""
 
 
-def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[Case]:
-    """Return what tells whether a verifier takes long because of the question."""
+def build_reference_call(_: str, answer: str, metadata: dict[str, Any]) -> list[JudgeCall]:
+    """Return a call that shows whether a verifier takes long because of the question."""
     return [(answer, answer, metadata)]
 
 
 class UserVerifier:
-    """A function, or an object of a class, that says of one completion whether it is right.
+    """A user's function or class instance that says whether a completion is right.
 
     Right is ``True`` and 1; ``False`` and what is below 1 is wrong. What raises because of the completion, or takes too
     long because of it, is wrong; what does so with the reference as completion too is unjudged.
@@ -46,18 +46,18 @@ class UserVerifier:
     def __init__(self, path: str, budget: float = 10.0, unsafe: bool = False) -> None:
         if "." not in path or not all(part.isidentifier() for part in path.split(".")):
             raise ValueError(
-                f"data.verifier: {path!r} is no dotted path. Name a function {SIGNATURE}, for example "
+                f"data.verifier: {path!r} is not a dotted path. Name a function {SIGNATURE}, for example "
                 "my_verifier.judge for judge in my_verifier.py."
             )
         if is_standard_library(path):
-            raise ValueError(f"data.verifier: {path} is Python's own, and no verifier.")
+            raise ValueError(f"data.verifier: {path} is part of Python and not a verifier.")
         require_sandbox(f"data.verifier: {path}", unsafe)
         self.path, self.budget, self.folder = path, budget, str(Path.cwd())
-        self.jury: WorkerPool | None = None
+        self.worker_pool: WorkerPool | None = None
 
     @property
     def file(self) -> Path | None:
-        """The file that its module is in, found without importing it; None if there is none."""
+        """File of the verifier's module, found without importing it; None if there is none."""
         here = Path(self.folder, *self.path.split(".")[:-1]).with_suffix(".py")
         if here.is_file():
             return here
@@ -65,36 +65,38 @@ class UserVerifier:
         return Path(spec.origin) if spec and spec.origin else None
 
     def start(self, answer: str, metadata: dict[str, Any]) -> None:
-        """Try it once, with the reference as completion, and start what asks it; after the first time do nothing.
+        """Try it once with the reference as completion, and start its workers; later calls do nothing.
 
         Raises:
             ValueError: with what is wrong with it.
 
         """
-        if self.jury is None:
+        if self.worker_pool is None:
             example = (answer, answer, metadata)
             if complaint := self._find_fault(example):
                 raise ValueError(f"data.verifier: {self.path}: {complaint}.")
-            self.jury = WorkerPool(
+            self.worker_pool = WorkerPool(
                 *(make_user_judge, self.path, self.folder, example),
                 timeout=SECONDS,
                 budget=self.budget,
                 alone=build_reference_call,
             )
-            self.jury.start_workers()
+            self.worker_pool.start_workers()
 
-    def judge(self, cases: Sequence[Case]) -> list[Verdict]:
+    def judge(self, calls: Sequence[JudgeCall]) -> list[Verdict]:
         """Judge each completion; equal ones are asked once."""
-        if not cases:
+        if not calls:
             return []
-        self.start(*cases[0][1:])
-        assert self.jury is not None
-        keys = [(completion, answer, id(metadata)) for completion, answer, metadata in cases]
-        asked = dict(zip(keys, cases, strict=True))
-        verdicts = dict(zip(asked, map(make_verdict, self.jury.answer_requests(list(asked.values()))), strict=True))
+        self.start(*calls[0][1:])
+        assert self.worker_pool is not None
+        keys = [(completion, answer, id(metadata)) for completion, answer, metadata in calls]
+        asked = dict(zip(keys, calls, strict=True))
+        verdicts = dict(
+            zip(asked, map(make_verdict, self.worker_pool.answer_requests(list(asked.values()))), strict=True)
+        )
         return [verdicts[key] for key in keys]
 
-    def _find_fault(self, example: Case) -> str:
+    def _find_fault(self, example: JudgeCall) -> str:
         end, own = os.pipe()
         command = [sys.executable, "-P", "-m", "rlcredit.verification.user_judge_trial", str(own)]
         with open(end, "rb") as answered:

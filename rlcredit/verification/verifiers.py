@@ -1,10 +1,10 @@
-"""Verifiers: is the final answer right, wrong, or could nobody tell?"""
+"""Verifiers: decide whether the final answer is right, wrong, or cannot be judged."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar, get_args
 
-from rlcredit.formulas.choices import require_choice
+from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.verification import sandbox
 from rlcredit.verification.answer_formats import FORMATS, AnswerFormat, find_final_answer, state_answer
 from rlcredit.verification.answer_grammar import LONGEST_EXPRESSION, is_plain_latex
@@ -21,7 +21,7 @@ from rlcredit.verification.worker_pool import WorkerPool
 
 
 class Verdict(Enum):
-    """What a verifier says. ``UNJUDGED`` is not a zero: such a completion gets no credit, good or bad.
+    """A verifier's decision. ``UNJUDGED`` is not a zero: such a completion gets no credit, good or bad.
 
     ``NO_ANSWER`` earns what ``WRONG`` earns, and is counted apart: the completion states no answer in any known format.
     What fails because of the answer is wrong; what fails because of judge, reference or machine is unjudged.
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
 
 def judge_exactly(answer: str, reference: str, tolerance: float = 0.0) -> Verdict | None:
-    r"""Compare by the kind of thing that the reference is, without computer algebra; None if only that can tell.
+    r"""Compare by the reference's kind, without computer algebra; None if only algebra can decide.
 
     Args:
         answer: Final answer of a completion.
@@ -103,7 +103,9 @@ class MathVerifier:
             )
         self.timeout, self.unsafe, self.tolerance = timeout, unsafe, tolerance
         self.formats = require_known_formats(formats)
-        self.jury = WorkerPool(make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons)
+        self.worker_pool = WorkerPool(
+            make_symbolic_judge, timeout=timeout, budget=budget, alone=build_reference_comparisons
+        )
 
     def judge(self, completions: Sequence[str], references: Sequence[str]) -> list[Verdict]:
         """Judge each completion against its reference; an empty reference never matches."""
@@ -115,7 +117,7 @@ class MathVerifier:
         undecided = list(dict.fromkeys(look for look in looks if not isinstance(look, Verdict)))
         if undecided:
             require_sandbox("math-verify", self.unsafe)
-        verdicts = dict(zip(undecided, map(make_verdict, self.jury.answer_requests(undecided)), strict=True))
+        verdicts = dict(zip(undecided, map(make_verdict, self.worker_pool.answer_requests(undecided)), strict=True))
         return [look if isinstance(look, Verdict) else verdicts[look] for look in looks]
 
     def judge_one(self, completion: str, reference: str) -> Verdict:
@@ -126,7 +128,7 @@ class MathVerifier:
         return state_answer(reference, self.formats)[0]
 
     def _inspect_completion(self, completion: str, reference: str) -> "Verdict | tuple[str, str, float]":
-        """Return the verdict if comparing exactly decides, and else what the jury is asked."""
+        """Return the verdict if exact comparison decides, otherwise the request for the workers."""
         answer = find_final_answer(completion, self.formats)
         if answer is None:
             return judge_unanswered(completion)
@@ -154,7 +156,7 @@ S = TypeVar("S")
 def inspect_answer(
     look: Callable[[str, R], S], completion: str, reference: R, state: Callable[[R], str]
 ) -> S | Verdict:
-    """Look at a completion in the trainer; one that makes ``look`` raise is wrong.
+    """Inspect a completion in the trainer; one that makes ``look`` raise is wrong.
 
     Args:
         look: Function that takes a completion and its reference.
@@ -169,14 +171,14 @@ def inspect_answer(
 
 
 def require_known_formats(formats: Sequence[AnswerFormat]) -> tuple[AnswerFormat, ...]:
-    """Return formats of answers, none of them unknown.
+    """Return the answer formats, after checking that all are known.
 
     Raises:
         ValueError: there is none, or one that is not known.
 
     """
     if not formats:
-        raise ValueError(f"answer_formats is empty, so that no answer counts. Name some of {', '.join(FORMATS)}.")
+        raise ValueError(f"answer_formats is empty, so no answer counts. Name some of {', '.join(FORMATS)}.")
     return tuple(require_choice("a verifier", "answer_formats", name, get_args(AnswerFormat)) for name in formats)
 
 
@@ -197,6 +199,6 @@ def require_sandbox(what: str, unsafe: bool) -> None:
     if not (unsafe or sandbox.can_lock_process()):
         raise ValueError(
             f"{what} evaluates answers of the policy, and this system cannot lock the process that does (Linux with "
-            "seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, say "
+            "seccomp on x86_64 or aarch64 can). If you trust the policy with your files and secrets, set "
             "--unsafe_scorers true."
         )

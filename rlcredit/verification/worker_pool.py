@@ -31,7 +31,7 @@ class PendingRequest:
 
 
 class RequestBatch:
-    """Some requests, and their answers so far.
+    """Requests to the workers, and their answers so far.
 
     All are asked in rounds. In a round each may take the same time: its share of what is left of the budget, at least
     :data:`NORMAL` and at most the timeout. What is not done by then is asked again in the next round, in which fewer
@@ -60,7 +60,7 @@ class RequestBatch:
         self.begun: float | None = None
 
     def advance_round(self) -> bool:
-        """Whether a request has no answer and can still get one; begin the next round where it is time for it."""
+        """Whether a request has no answer and can still get one; begin the next round if the last one is over."""
         if (
             not (self.waiting or self.asked)
             and self.late
@@ -71,8 +71,8 @@ class RequestBatch:
             self.late = []
         return bool(self.waiting or self.asked)
 
-    def _share_budget(self, count: int) -> float:
-        return min(self.timeout, max(NORMAL, self.left / max(1, count)))
+    def _share_budget(self, requests: int) -> float:
+        return min(self.timeout, max(NORMAL, self.left / max(1, requests)))
 
     def assign_next(self, worker: JudgeWorker) -> None:
         """Give a worker the next request."""
@@ -81,11 +81,11 @@ class RequestBatch:
         worker.send_request(*pending.request, limit=self.limit, patience=self.timeout)
 
     def record_answer(self, worker: JudgeWorker, answer: float | None) -> None:
-        """Note the answer of a worker."""
+        """Record the answer of a worker."""
         self.answers[self._take_request(worker).place] = answer
 
     def requeue_or_decide(self, worker: JudgeWorker, failure: WorkerError) -> None:
-        """Queue the request of a worker that has given none again, or decide its answer."""
+        """Queue the request of a worker that has failed again, or decide its answer."""
         pending = self._take_request(worker)
         if isinstance(failure, RequestTimeoutError):
             self.late.append(pending)
@@ -102,12 +102,12 @@ class RequestBatch:
                 self.waiting.append(pending)
 
     def _take_request(self, worker: JudgeWorker) -> PendingRequest:
-        """Take the request away from a worker, and charge its time to the budget."""
+        """Take the request from a worker, and charge its time to the budget."""
         self.left -= max(0.0, worker.measure_used_seconds() - NORMAL)
         return self.asked.pop(worker)
 
     def measure_duration(self) -> float:
-        """Return the seconds since the first request was asked."""
+        """Return the seconds since the first request was sent."""
         return time.monotonic() - self.begun if self.begun else 0.0
 
 
@@ -124,7 +124,7 @@ Request = tuple[Any, ...]
 
 
 def build_no_requests(*_: Any) -> Sequence[Request]:
-    """Ask nothing of a reference alone: what runs out of time is to blame itself."""
+    """Return no request for the reference alone: a request that runs out of time is itself at fault."""
     return ()
 
 
@@ -169,7 +169,7 @@ class WorkerPool:
             self.workers.append(JudgeWorker(self.template))
 
     def answer_requests(self, requests: Sequence[Request]) -> list[float | None]:
-        """Return an answer to each request, in their order; None where nobody can tell."""
+        """Return an answer to each request, in order; None if it could not be judged."""
         batch = self._ask_batch(RequestBatch(requests, self.timeout, self.budget))
         if batch.late:
             self._decide_timed_out(batch)
@@ -189,7 +189,7 @@ class WorkerPool:
         return batch
 
     def _decide_timed_out(self, batch: RequestBatch) -> None:
-        """Decide about what has run out of time: wrong, unless the reference alone needs as much."""
+        """Decide requests that ran out of time: wrong, unless the reference alone needs as long."""
         alone = [{pickle.dumps(request): request for request in self.alone(*pending.request)} for pending in batch.late]
         distinct = {key: request for requests in alone for key, request in requests.items()}
         asked = self._ask_batch(RequestBatch(list(distinct.values()), batch.limit, batch.limit * len(distinct)))
@@ -219,7 +219,7 @@ class WorkerPool:
         poll.poll(1000 * _TICK)
 
     def _take_answer(self, worker: JudgeWorker, batch: RequestBatch) -> None:
-        """Take a worker's answer if it has come; if it will not come, replace the worker."""
+        """Record a worker's answer if it has come, and replace a worker that cannot answer."""
         try:
             answer = worker.receive_answer()
         except WorkerError as failure:

@@ -1,4 +1,4 @@
-"""The other side: make the judge, then copy the process; each copy is locked and answers requests."""
+"""The worker's side: make the judge, then fork; each copy is locked and answers requests."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ class LateImportError(Exception):
 
 
 class LateImportBlocker(MetaPathFinder):
-    """Refuse the imports of a locked process, so that they are treated like whatever else an answer raises."""
+    """Refuse imports in a locked process, so that they count as any other error of an answer."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: object = None) -> None:
         """Refuse the module if it is likely to exist: part of a package that is there, or of Python."""
@@ -79,7 +79,7 @@ def _die_with_parent(parent: int) -> None:
 
 
 def serve_requests(descriptor: int, answer: Callable[..., float | None]) -> None:
-    """Say who this is, lock the process, and answer until the other end closes."""
+    """Send this process's number, lock it, and answer until the other end closes."""
     _send_answer(descriptor, 0, float(os.getpid()))
     if sandbox.can_lock_process():
         sandbox.lock_process(descriptor)
@@ -113,7 +113,7 @@ def _receive_bytes(descriptor: int, size: int) -> bytes:
 
 
 def import_submodules(package: str, leave_out: Collection[str]) -> None:
-    """Import all of a package that a library would import in the middle of an answer.
+    """Import all modules that a library would otherwise import in the middle of an answer.
 
     Args:
         package: Dotted path of the package; it exists.

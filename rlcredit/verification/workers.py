@@ -1,4 +1,4 @@
-"""A process that answers; whatever it does, asking it takes bounded time and reads a bounded, numbered answer."""
+"""Worker processes; a request takes bounded time and reads a bounded, numbered answer, whatever the worker does."""
 
 import contextlib
 import os
@@ -30,11 +30,11 @@ _LONGEST_LOOK = 0.5
 
 
 class WorkerError(Exception):
-    """The process died, or sent something else than an answer."""
+    """The process died, or sent something other than an answer."""
 
 
 class RequestTimeoutError(WorkerError):
-    """The process has used the time that its request may take, computing or asleep."""
+    """The process has used up the time of its request, computing or asleep."""
 
 
 class StalledWorkerError(WorkerError):
@@ -81,7 +81,7 @@ class WorkerTemplate:
         return connection
 
     def has_ended(self) -> bool:
-        """Whether it can copy itself no more."""
+        """Whether the process can no longer fork."""
         return self.process.poll() is not None
 
 
@@ -204,7 +204,7 @@ class WorkerProcess:
         self.pid = self.descriptor = 0
 
     def attach_process(self, pid: int) -> None:
-        """Hold on to a process; its number may be another's once it has ended."""
+        """Open a process by number; the number may be reused once it has ended."""
         self.pid = pid
         with contextlib.suppress(AttributeError, OSError):  # no Linux, or one that has ended
             self.descriptor = os.pidfd_open(pid)
@@ -224,7 +224,7 @@ class WorkerProcess:
             return False
 
     def kill(self) -> None:
-        """End it, if it has not ended."""
+        """End the process if it still runs."""
         with contextlib.suppress(ProcessLookupError):
             if self.descriptor:
                 signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Sanity arms: does learning happen when it should, and only then?"""
+"""Sanity checks: does learning happen when it should, and only then?"""
 
 import json
 
@@ -36,8 +36,8 @@ def test_one_prompt_can_be_overfitted(fit, tmp_path):
 
 
 def test_wrong_sign_advantages_go_down(fit, tmp_path):
-    arm = {"lr": 2e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
-    rates = solve_rates(fit(steps=8, stack=[GRPO(), WrongSign()], **arm))
+    settings = {"lr": 2e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
+    rates = solve_rates(fit(steps=8, stack=[GRPO(), WrongSign()], **settings))
     assert rates[0] > 0.2
     assert sum(rates[-3:]) / 3 < 0.1
 

@@ -86,8 +86,8 @@ def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, mlflow_database):
     status, _, err = wait_for_small_run(process)  # the server has died in the middle
     assert status == 0, err
     assert read_recorded_steps(tmp_path, "second-seed0") == [0, 1, 2, 3]
-    assert err.count("does not take the record") == 1
-    assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` brings it there." in err
+    assert err.count("does not accept the record") == 1
+    assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` sends the rest." in err
     assert "Traceback" not in err
     with server(mlflow_database, port):
         status, _, err = deliver_small_run(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
@@ -150,7 +150,7 @@ def test_an_mlflow_without_room_costs_no_step(tmp_path, mlflow_database):
     assert status == 0, err
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
     assert arrived(f"sqlite:///{mlflow_database}") == ("FINISHED", [0, 1, 2, 3], ALL, "0")
-    assert err.count("does not take the record") == 1
+    assert err.count("does not accept the record") == 1
 
 
 def test_a_disk_without_room_for_a_checkpoint_stops_the_run_and_says_why(tmp_path, mlflow_database):
@@ -181,7 +181,7 @@ def test_two_runs_do_not_write_in_one_folder(tmp_path, mlflow_database):
         time.sleep(0.05)
     status, _, err = finish_small_run(tmp_path, *STEPS)
     assert status == 2
-    assert "another process writes in runs/grpo-seed0." in err
+    assert "another process writes to runs/grpo-seed0." in err
     first.send_signal(signal.SIGTERM)
     assert wait_for_small_run(first)[0] == 143
 

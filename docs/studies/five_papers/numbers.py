@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-import tabulate_logged
+import tabulate_mlflow_metrics
 
 from docs.numbers import (
     ENTROPY,
@@ -27,7 +27,7 @@ LAST = {"seed_002": 400, "seed_003": 400}
 
 def render_logged_metric(name: str) -> str:
     """Return the table of a metric that was copied out of a database."""
-    return tabulate_logged.render_logged_table(read_results(name))
+    return tabulate_mlflow_metrics.render_logged_table(read_results(name))
 
 
 def read_comparison(study: str, condition: str, baseline: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import csv_rows
 import numpy as np
-from logged import LoggedMetric, read_logged_metrics
+from mlflow_metrics import LoggedMetric, read_logged_metrics
 
 from rlcredit.base.plot_style import ACCENT, INK, MUTED, SECOND, create_figure, style_axes
 from rlcredit.pages.tables import Table

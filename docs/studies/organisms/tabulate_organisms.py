@@ -15,7 +15,7 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-from logged import read_logged_metrics
+from mlflow_metrics import read_logged_metrics
 
 from rlcredit.cards.card_policies import list_policy_names
 from rlcredit.pages.tables import Table

@@ -19,10 +19,10 @@ from rlcredit.statistics.t_test import paired_t_test, welch_t_test
 
 MARGIN = 0.01
 
-Arm = tuple[MetricDefinition, np.ndarray]
+MeasuredValues = tuple[MetricDefinition, np.ndarray]
 
 
-def read_published_runs(path: Path) -> dict[tuple[str, str, str], Arm]:
+def read_published_runs(path: Path) -> dict[tuple[str, str, str], MeasuredValues]:
     """Return metric and values, as proportions by seed, by experiment, role and condition."""
     by_key = {}
     for key, group in groupby(
@@ -45,10 +45,10 @@ HEADS = (
 )
 
 
-def render_published_table(published: dict[tuple[str, str, str], Arm]) -> str:
+def render_published_table(published: dict[tuple[str, str, str], MeasuredValues]) -> str:
     """Return a table in Markdown with a row for every condition against its baseline."""
     rows = []
-    baselines = {experiment: arm for (experiment, role, _), arm in published.items() if role == "baseline"}
+    baselines = {experiment: values for (experiment, role, _), values in published.items() if role == "baseline"}
     for (experiment, role, condition), (metric, values) in published.items():
         if role == "baseline":
             continue
@@ -75,10 +75,10 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     published = read_published_runs(parser.parse_args().path)
     print(render_published_table(published))
-    (first, first_arm), (last, last_arm) = (
-        next((key, arm) for key, arm in published.items() if key[0] == name) for name in ("4B", "30B")
+    (first, first_values), (last, last_values) = (
+        next((key, values) for key, values in published.items() if key[0] == name) for name in ("4B", "30B")
     )
-    reasons = list_metric_differences(first_arm[0], last_arm[0], (first[0], last[0]))
+    reasons = list_metric_differences(first_values[0], last_values[0], (first[0], last[0]))
     print(f"\n{first[0]} and {last[0]} are not compared: {'; '.join(reasons)}")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import count_plans
 import find_tasks
-import tabulate_logged
+import tabulate_mlflow_metrics
 
 from docs.numbers import (
     RESULTS,
@@ -141,7 +141,7 @@ def collect_precision_numbers() -> dict[str, Any]:
         return float(find_row(rows, condition=condition, metric=metric)[bound])
 
     return {
-        "precision_table": tabulate_logged.render_range_table(rows),
+        "precision_table": tabulate_mlflow_metrics.render_range_table(rows),
         "bf16_start": find_bound("bf16", "val/pass_at_1", "lowest"),
         "bf16_end": find_bound("bf16", "val/pass_at_1", "highest"),
         "four_bit_start": find_bound("four_bit", "val/pass_at_1", "lowest"),

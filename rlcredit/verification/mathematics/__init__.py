@@ -1,1 +1,1 @@
-"""Mathematics as people write it: what an answer and its reference say, and whether it is the same."""
+"""Compare an answer with its reference as mathematics, in the notation that people use."""

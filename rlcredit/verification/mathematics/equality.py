@@ -1,15 +1,15 @@
-"""What a comparison of an answer with its reference can ask, whatever kind of thing they are."""
+"""The questions that a comparison of an answer with its reference may ask, for any kind."""
 
 from fractions import Fraction
 from typing import Protocol
 
 
 class UndecidedError(Exception):
-    """Only computer algebra can tell, and it is not asked in this process."""
+    """Only computer algebra can decide, and it does not run in this process."""
 
 
 class UnreadableReferenceError(Exception):
-    """The reference cannot be read, so that nobody can tell."""
+    """The reference cannot be read, so the answer cannot be judged."""
 
 
 class ValueEquality(Protocol):

@@ -50,7 +50,7 @@ def is_value_name(text: str) -> bool:
 
 
 _CONSTANT = re.compile(rf"(?:e|\\(?:{'|'.join((*FUNCTIONS, 'pi', 'infty'))}))(?![A-Za-z_'])")
-"""What has a value of its own, however much it looks like a name."""
+"""Symbols with a value of their own, which only look like names."""
 
 
 def is_variable(text: str) -> bool:
@@ -69,7 +69,7 @@ _COMPUTATION = re.compile(r"[\d(\\].*(?:[-+/^]|\\cdot|\\times|\\div|\\frac|\\bin
 
 
 def split_equation_sides(text: str) -> list[str]:
-    r"""Return what stands on the sides of the equality signs of a text.
+    r"""Return the sides of the equality signs of a text.
 
     Example:
         >>> split_equation_sides("m + n = 5")
@@ -93,7 +93,7 @@ def _is_in_own_value(name: str, value: str) -> bool:
 
 
 def read_chain_value(answer: str, compare: AnswerEquality) -> str:
-    """Return the value of an answer, with the names in front of its equality signs taken off; nothing if it has none.
+    """Return the value of an answer without the names before its equality signs; None if it has none.
 
     ``x=5`` answers 5, and so do ``m+n=2+3=5`` and ``256+37=293``, if each side has the value of the last. An equation
     between numbers of one digit is an equation, and answers no value.

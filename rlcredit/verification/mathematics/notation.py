@@ -1,4 +1,4 @@
-r"""One way to write what can be written in many: Unicode, LaTeX and plain text become the same LaTeX.
+r"""Normalise notation: Unicode, LaTeX and plain text become the same LaTeX.
 
 Nothing here changes a value or drops a word. What only changes how mathematics looks is taken off; what is left is
 compared by :mod:`rlcredit.verification.mathematics.reference_kinds`.
@@ -98,7 +98,7 @@ _WORDS = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{2,}(?:[\s'-]+[^\W\d_]{2,})*")
 
 
 def drop_dollars(text: str) -> str:
-    r"""Take off the marks of mathematics; words beside ``$...$`` become texts, so that none of them is lost.
+    r"""Remove math delimiters; words beside ``$...$`` become texts, so that none of them is lost.
 
     Example:
         >>> drop_dollars("$5$"), drop_dollars(r"not $\frac{1}{2}$"), drop_dollars("-$5.50")
@@ -192,7 +192,7 @@ _LONGEST_NUMBER = 60
 
 
 def unify_latex(text: str) -> str:
-    r"""Write each sign of LaTeX in one way, numbers without separators, and one blank for every space.
+    r"""Normalise LaTeX signs, separators in numbers, and spaces.
 
     Example:
         >>> unify_latex(r"\dfrac{1}{2}"), unify_latex(r"10{,}000"), unify_latex(r"\left( 1, \, 2 \right]")
@@ -307,7 +307,7 @@ def unwrap_texts(text: str) -> str:
 
 
 def _drop_stress_commands(text: str) -> str:
-    """Take the commands of stress off what has braces in it, which is no text."""
+    """Remove emphasis commands around content with braces, which is not plain text."""
     while command := _STRESS.search(text):
         closing = find_closing_brace(text, command.end() - 1)
         if closing is None:
@@ -372,7 +372,7 @@ _FULL_STOP = re.compile(r"(?<![.\s])\s*\.$")
 
 
 def write_normal_form(text: str) -> str:
-    r"""Return the one way in which this module writes what a text says.
+    r"""Return a text in normal form.
 
     Example:
         >>> write_normal_form(r"$\dfrac34$."), write_normal_form("2√3")

@@ -1,4 +1,4 @@
-r"""What it means that an answer equals its reference, by the kind of thing that the reference is.
+r"""Equality of an answer and its reference, by the kind of thing that the reference is.
 
 :data:`KINDS` lists the kinds in the order in which a reference is tried; the first that describes it compares.
 Containers compare their elements by the same rules. What is left in the end are single values.
@@ -76,7 +76,7 @@ class KindEquality:
 
 
 def is_equal_answer(answer: str, reference: str, values: ValueEquality) -> bool:
-    """Whether an answer equals a reference, as they are written.
+    """Whether an answer equals a reference, both as written.
 
     Args:
         answer: Answer as the completion states it.

@@ -53,5 +53,5 @@ def test_anchors_need_both_lists(tmp_path):
 
 def test_a_model_out_of_reach_is_named_with_its_repair(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match=r"'nowhere/nothing' is no folder and not in reach.*rlcredit\[offline\]"):
+    with pytest.raises(ValueError, match=r"'nowhere/nothing' is not a folder and cannot be .*rlcredit\[offline\]"):
         SemanticPlanner(model="nowhere/nothing").assign(of_texts(["one two three four"]))

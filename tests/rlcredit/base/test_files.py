@@ -73,7 +73,7 @@ def test_a_pipe_is_named_and_not_waited_for(tmp_path, capsys):
     assert find_special_kind(tmp_path / "pipe") == "a pipe"
     with pytest.raises(UnreadableError, match="pipe is a pipe, not a file"):
         read_yaml(tmp_path / "pipe")
-    with pytest.raises(ValueError, match=r"^data\.path: .*pipe is a pipe, not a file\. Write what it says"):
+    with pytest.raises(ValueError, match=r"^data\.path: .*pipe is a pipe, not a file\. Write its content"):
         refuse_special_files({"data": {"path": str(tmp_path / "pipe")}})
     with pytest.raises(SystemExit):
         CommandParser("rlcredit x").parse_known_args([f"--file={tmp_path / 'pipe'}"])

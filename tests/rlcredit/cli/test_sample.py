@@ -68,7 +68,7 @@ def test_a_configuration_may_be_changed_on_the_command_line(tmp_path, capsys):
         ((), "no policy is named. Give --ckpt, --adapter, --model or --config."),
         (("--ckpt=nowhere",), "--ckpt: there is no nowhere."),
         (("--ckpt=.",), "--ckpt: . holds no intact checkpoint and no adapter."),
-        (("--adapter=nowhere",), "nowhere: no folder of an adapter"),
+        (("--adapter=nowhere",), "nowhere: not an adapter folder"),
         (("--model=nowhere/at_all",), "model.policy.path: 'nowhere/at_all' is not `tiny`, no folder"),
         (("--model=tiny", "--model.seed=3"), "--model.seed=3: no such option."),
         (("--model=tiny", "--temperature=0"), "temperature > 0"),

@@ -53,15 +53,15 @@ def test_a_deleted_experiment_is_named_and_the_run_does_not_wait(folder, address
     client = MlflowClient(address)
     client.delete_experiment(client.create_experiment("experiment"))
     told(folder, 2)
-    thread = DeliveryThread(RecordDelivery(folder, to(address)))
-    thread.start()
-    thread.news.set()
+    delivery_thread = DeliveryThread(RecordDelivery(folder, to(address)))
+    delivery_thread.start()
+    delivery_thread.news.set()
     began = time.monotonic()
-    assert not thread.close("FINISHED", 60)
+    assert not delivery_thread.close("FINISHED", 60)
     assert time.monotonic() - began < 20
     err = capsys.readouterr().err
     assert "`experiment` has been deleted: restore it (mlflow experiments restore --experiment-id 1)" in err
-    assert not thread.is_alive() or not thread.join(5)
+    assert not delivery_thread.is_alive() or not delivery_thread.join(5)
 
 
 def test_a_run_that_is_deleted_on_the_way_is_made_again(folder, address):  # noqa: F811

@@ -11,7 +11,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
     folder = RunFolder(tmp_path / "run")
     with (
         folder.lock_folder(),
-        pytest.raises(ValueError, match=r"another process writes in .*run\. Wait for it or end it"),
+        pytest.raises(ValueError, match=r"another process writes to .*run\. Wait for it or end it"),
         folder.lock_folder(),
     ):
         pass

@@ -9,7 +9,7 @@ from lightning.pytorch import Trainer
 
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.outputs.held_out import HeldOutVerdicts
-from rlcredit.outputs.progress import StepLines
+from rlcredit.supervision.progress import StepLines
 from rlcredit.tasks import PromptBatch, Records
 from rlcredit.tasks.held_out_sets import FAR_APART, HeldOutSet
 from rlcredit.training.module import PolicyModule

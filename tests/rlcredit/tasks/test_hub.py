@@ -18,9 +18,12 @@ GOOD = "".join(f'{{"prompt": "{n} + 1 =", "answer": {n + 1}}}\n' for n in range(
         (b'{"prompt": "a", "answer": 1, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deep."),
         (
             b'{"prompt": "a", "answer": {"value": 1}}',
-            "is an object with the fields ['value']. Name one with a point in",
+            "is an object with the fields ['value']. Name one of them in",
         ),
-        (b'{"prompt": "a' + b"a" * 2**20 + b'", "answer": 1}', "longer than 1,048,576 characters, which no prompt is."),
+        (
+            b'{"prompt": "a' + b"a" * 2**20 + b'", "answer": 1}',
+            "longer than any prompt.",
+        ),
         (b'{"prompt": "a\0', "not JSON (Invalid control character at at column 14)."),
     ],
     ids=range(9),

@@ -37,8 +37,8 @@ def test_a_list_of_several_is_refused_where_nobody_says_what_it_means(content):
     with pytest.raises(AmbiguousListError) as refused:
         accepted(content)
     assert str(refused.value) == (
-        "x.json, entry 3: column `a` lists 2 answers, ['0.01', '0.02']. If each of them is right, say "
-        "data.init_args.answers: any; if a completion must state all of them, data.init_args.answers: all."
+        "x.json, entry 3: column `a` lists 2 answers, ['0.01', '0.02']. If each of them is right, set "
+        "data.init_args.answers: any; if a completion must state all of them, set data.init_args.answers: all."
     )
 
 
@@ -54,7 +54,10 @@ def test_a_record_without_an_answer_is_one(content):
     ("content", "message"),
     [
         (True, "is the truth value true. Write it as the text that a completion should state."),
-        ({"value": 1}, r"is an object with the fields \['value'\]. Name one with a point in data.init_args.answer."),
+        (
+            {"value": 1},
+            r"is an object with the fields \['value'\]. Name one of them in",
+        ),
         (b"4", "is of type bytes, b'4'. Write it as a text or a number."),
         (datetime.date(2023, 1, 15), "is of type date, datetime.date"),
         ([["1", "2"], ["3"]], r"lists the list \['1', '2'\]. Write each entry as a text or a number."),

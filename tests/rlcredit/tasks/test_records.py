@@ -214,7 +214,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
         ({"path": "no/such/place"}, "data: there is no file or folder no/such/place."),
         (
             {"path": "q.xlsx"},
-            "data: q.xlsx is a file whose form is not known by its name. Those that ",
+            "data: q.xlsx is a file of unknown format. Those that ",
         ),
         ({"path": "q.csv", "validation_split": "test"}, "q.csv is one file, whose only split is `train`, not `test`."),
         ({"path": "q.csv", "name": "main"}, "data.init_args.name: q.csv is one file and has no configurations."),
@@ -232,7 +232,7 @@ def test_a_csv_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, con
         ),
         ({"path": "files", "name": "hard"}, "cannot be read: BuilderConfig 'hard' not found. Available: ['default']."),
         ({"path": "empty"}, "data: the folder empty cannot be read: "),
-        ({"path": "broken.parquet"}, "broken.parquet is no Parquet file that can be read"),
+        ({"path": "broken.parquet"}, "broken.parquet is not a readable Parquet file"),
         ({"path": "list.json"}, "list.json, entry 2: expected an object with a question and an answer, got int."),
         ({"path": "cut.json"}, "cut.json: not JSON (Expecting "),
         ({"path": "nan.parquet"}, "nan.parquet, row 1: column `answer` must be a non-empty text or a number, got nan."),
@@ -447,7 +447,7 @@ def test_records_without_an_answer_are_counted_and_may_be_left_out(tmp_path, cap
         every(path)
     assert str(refused.value) == (
         f"{path}, line 41: column `answer` must be a non-empty text or a number, got ''. 3 of 43 records have no "
-        "answer. Fill it in, or say data.init_args.skip_unanswered: true to leave them out."
+        "answer. Fill it in, or set data.init_args.skip_unanswered: true to leave them out."
     )
     assert len(every(path, skip_unanswered=True)) == len(ROWS)
     assert f"q.jsonl: 3 of 43 records have no answer and are left out. {path}, line 41: " in capsys.readouterr().err

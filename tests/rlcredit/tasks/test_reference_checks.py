@@ -52,11 +52,11 @@ def test_a_run_tells_once_how_many_references_are_at_fault_and_where(tmp_path, c
     task.setup()
     told = capsys.readouterr().err
     assert told.count("warning: ") == 1
-    assert "4 of 40 references are not right against themselves when a completion states them as `\\boxed{...}`" in told
+    assert "4 of 40 references are not judged right even when a completion states them as `\\boxed{...}`" in told
     assert f"{tmp_path / 'q.csv'}, line " in told
     (tmp_path / "q.jsonl").write_text("".join(f'{{"prompt": "{n}?", "answer": "so\\n#### {n}"}}\n' for n in range(40)))
     JSONL(tmp_path / "q.jsonl", prompts_per_step=2).setup()
-    assert "If solutions state their answers so, say data.init_args.reference: hashes." in capsys.readouterr().err
+    assert "If solutions mark their answers like this, set data.init_args.reference: hashes." in capsys.readouterr().err
     JSONL(tmp_path / "q.jsonl", prompts_per_step=2, reference="hashes").setup()
     assert "references" not in capsys.readouterr().err
 
@@ -75,7 +75,7 @@ def test_a_data_set_without_references_says_so_before_the_run(capsys):
     sizes = {"train_size": 10, "validation_size": 2, "prompts_per_step": 2}
     ReasoningGym("propositional_logic", **sizes).setup()
     told = capsys.readouterr().err
-    assert "8 of 8 references are not right against themselves" in told
+    assert "8 of 8 references are not judged right even" in told
     assert "So says the scorer of propositional_logic, of the first 8" in told
     ReasoningGym("leg_counting", **sizes).setup()
     assert "references" not in capsys.readouterr().err

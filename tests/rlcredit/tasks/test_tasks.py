@@ -11,7 +11,7 @@ from tests.conftest import CHAIN_SUM
 
 
 def test_correct_threshold_is_a_parameter_of_the_task(task, monkeypatch):
-    monkeypatch.setattr(task.jury, "answer_requests", lambda requests: [0.7] * len(requests))
+    monkeypatch.setattr(task.worker_pool, "answer_requests", lambda requests: [0.7] * len(requests))
     examples = task.held_out_set[:1]
     assert task.judge(["the answer is 1."], examples) == [Verdict.WRONG]
     monkeypatch.setattr(task, "solved_at", 0.5)

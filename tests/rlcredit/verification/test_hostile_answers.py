@@ -19,7 +19,7 @@ SIZES = {"train_size": 2, "validation_size": 1, "prompts_per_step": 1}
     params=[pytest.param(name, marks=() if name == "countdown" else pytest.mark.slow) for name in EVALUATING],
 )
 def evaluating(request):
-    """Every task whose scorer evaluates answers, with the processes of its jury until the next one comes."""
+    """Every task whose scorer evaluates answers, with the worker processes until the next one comes."""
     task = ReasoningGym(request.param, train_size=20, validation_size=1, prompts_per_step=1)
     task.setup()
     return task
@@ -34,7 +34,7 @@ def hostile(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
-        yield lambda templates: [text.format(canary=tmp_path / "pwned", port=port) for text in templates]
+        yield lambda templates: [text.format(marker=tmp_path / "pwned", port=port) for text in templates]
         with pytest.raises(BlockingIOError):
             server.accept()
     signal.signal(signal.SIGUSR1, before)
@@ -68,8 +68,8 @@ def test_behind_the_grammar_the_same_code_runs_and_can_do_nothing(hostile, name)
     # It can still change the scorer in its own process, so the grammar is what keeps verdicts honest.
     task = ReasoningGym(name, **SIZES, verify_budget=2.0)
     task.setup()
-    task.jury.timeout = 0.5
-    answers = task.jury.answer_requests([(answer, task.train_set[0]._asdict()) for answer in hostile(CODE)])
+    task.worker_pool.timeout = 0.5
+    answers = task.worker_pool.answer_requests([(answer, task.train_set[0]._asdict()) for answer in hostile(CODE)])
     assert len(answers) >= 70
 
 

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs se
 
 
 @pytest.fixture(scope="module")
-def jury():
+def pool():
     return WorkerPool(attempts)
 
 
 @pytest.mark.parametrize("attempt", FORBIDDEN)
-def test_a_locked_process_may_not(jury, attempt):
-    assert jury.answer_requests([(attempt,)]) == [EPERM]
+def test_a_locked_process_may_not(pool, attempt):
+    assert pool.answer_requests([(attempt,)]) == [EPERM]
 
 
 def test_the_filter_fits_both_machines():

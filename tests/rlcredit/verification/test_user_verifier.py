@@ -80,8 +80,8 @@ def test_a_function_judges_and_what_hangs_dies_or_raises_is_wrong(folder, monkey
     said = ["it is 5", "it is 6", "a b c 5", "raise", "text"]
     metadata = {"words": 2}
     assert verifier.judge([(text, "5", metadata) for text in said]) == [RIGHT, WRONG, WRONG, WRONG, WRONG]
-    assert verifier.jury is not None
-    verifier.jury.timeout = 1.0
+    assert verifier.worker_pool is not None
+    verifier.worker_pool.timeout = 1.0
     assert verifier.judge([("die", "5", metadata), ("it is 5", "5", metadata)]) == [WRONG, RIGHT]
 
 
@@ -105,8 +105,8 @@ def test_a_verifier_at_fault_leaves_its_case_unjudged(folder, patient):
         ("my_verifiers.two", "it cannot be called as .completion.*: too many positional arguments"),
         ("broken.judge", r"No module named 'nowhere' \(broken.py, line 1\)"),
         ("my_verifiers.raises", r"completion '5' with the answer '5', it raised IndexError: .*\(my_verifiers.py, line"),
-        ("my_verifiers.says", "it returned None, and True, False or a number from 0 to 1 is asked"),
-        ("my_verifiers.percent", "it returned 70, and"),
+        ("my_verifiers.says", "it returned None; expected True, False or a number from 0 to 1"),
+        ("my_verifiers.percent", "it returned 70; expected"),
         ("my_verifiers.dies", r"it ended its process \(status 3\)"),
         ("my_verifiers.late", "in a locked process, which can open and import nothing, it raised .*Error"),
     ],
@@ -126,7 +126,7 @@ def test_what_is_too_slow_is_refused(folder, monkeypatch):
 
 @pytest.mark.parametrize("path", ["judge", "my_verifiers:judge", "", "os.system", "builtins.eval"])
 def test_what_is_no_path_of_a_verifier_is_refused_at_once(path):
-    with pytest.raises(ValueError, match=r"data.verifier: .*(is no dotted path|is Python's own)"):
+    with pytest.raises(ValueError, match=r"data.verifier: .*(is not a dotted path|is part of Python)"):
         UserVerifier(path)
 
 
@@ -140,7 +140,7 @@ def test_results_are_bools_and_shares():
         0.5,
     ]
     for strange in ("yes", None, 2, -0.1, float("nan"), [1]):
-        with pytest.raises(TypeError, match="and True, False or a number from 0 to 1 is asked"):
+        with pytest.raises(TypeError, match="expected True, False or a number from 0 to 1"):
             read_user_judgement(strange)
 
 

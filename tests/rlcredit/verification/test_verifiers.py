@@ -143,11 +143,11 @@ def test_a_reference_that_cannot_be_read_is_not_judged(verifier):
 def test_a_stopped_comparison_is_killed_and_asked_again():
     verifier = MathVerifier(timeout=1.0)
     assert verifier.judge_one(r"\boxed{x+1}", "1+x") is RIGHT
-    stopped = [worker.process.pid for worker in verifier.jury.workers]
+    stopped = [worker.process.pid for worker in verifier.worker_pool.workers]
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
     assert verifier.judge_one(r"\boxed{x+1}", "1+x") is RIGHT
-    assert stopped[0] not in [worker.process.pid for worker in verifier.jury.workers]
+    assert stopped[0] not in [worker.process.pid for worker in verifier.worker_pool.workers]
     end = time.monotonic() + 10
     while os.path.exists(f"/proc/{stopped[0]}"):
         assert time.monotonic() < end

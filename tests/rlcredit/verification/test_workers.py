@@ -12,37 +12,37 @@ from tests.rlcredit.verification.suspects import FORGED, deeds, sayings, stillbo
 
 
 @pytest.fixture
-def jury():
-    jury = WorkerPool(deeds, timeout=1.0)
-    assert jury.answer_requests([("answer", 2.5), ("shrug",)]) == [2.5, None]
-    return jury
+def pool():
+    pool = WorkerPool(deeds, timeout=1.0)
+    assert pool.answer_requests([("answer", 2.5), ("shrug",)]) == [2.5, None]
+    return pool
 
 
-def test_answers_come_in_order(jury):
-    assert jury.answer_requests([("answer", float(number)) for number in range(500)]) == list(map(float, range(500)))
+def test_answers_come_in_order(pool):
+    assert pool.answer_requests([("answer", float(number)) for number in range(500)]) == list(map(float, range(500)))
 
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
 def test_what_a_worker_forges_ends_it_and_counts_for_nothing(forged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    jury = WorkerPool(sayings, timeout=2.0)
-    assert jury.answer_requests([("nothing", 0.25), (forged, 1.0), ("nothing", 0.5)]) == [0.25, 0.0, 0.5]
+    pool = WorkerPool(sayings, timeout=2.0)
+    assert pool.answer_requests([("nothing", 0.25), (forged, 1.0), ("nothing", 0.5)]) == [0.25, 0.0, 0.5]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_kills_two_workers_is_wrong_and_costs_the_others_nothing(jury):
-    assert jury.answer_requests([("answer", 0.5), ("die",), ("answer", 0.75)]) == [0.5, 0.0, 0.75]
+def test_what_kills_two_workers_is_wrong_and_costs_the_others_nothing(pool):
+    assert pool.answer_requests([("answer", 0.5), ("die",), ("answer", 0.75)]) == [0.5, 0.0, 0.75]
 
 
-def test_what_computes_for_ever_is_wrong(jury):
-    assert jury.answer_requests([("compute", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
+def test_what_computes_for_ever_is_wrong(pool):
+    assert pool.answer_requests([("compute", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
 
 
-def test_what_sleeps_for_ever_is_wrong_as_what_computes(jury):
-    assert jury.answer_requests([("sleep", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
+def test_what_sleeps_for_ever_is_wrong_as_what_computes(pool):
+    assert pool.answer_requests([("sleep", 100.0), ("answer", 0.5)]) == [0.0, 0.5]
 
 
-def test_a_worker_that_stands_still_says_nothing_about_the_question(jury, monkeypatch):
+def test_a_worker_that_stands_still_says_nothing_about_the_question(pool, monkeypatch):
     # Every process that is asked is stopped at once, as a system without memory or processors would.
     ask = JudgeWorker.send_request
 
@@ -51,33 +51,33 @@ def test_a_worker_that_stands_still_says_nothing_about_the_question(jury, monkey
         ask(worker, *request, **limits)
 
     monkeypatch.setattr(JudgeWorker, "send_request", ask_and_stop)
-    assert jury.answer_requests([("answer", 0.5)]) == [None]
+    assert pool.answer_requests([("answer", 0.5)]) == [None]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
-def test_an_innocent_answer_survives_its_worker(jury, blow):
-    struck = [worker.process.pid for worker in jury.workers]
+def test_an_innocent_answer_survives_its_worker(pool, blow):
+    struck = [worker.process.pid for worker in pool.workers]
     for pid in struck:
         os.kill(pid, blow)
-    assert jury.answer_requests([("answer", 0.5)]) == [0.5]
+    assert pool.answer_requests([("answer", 0.5)]) == [0.5]
 
 
-def test_a_stopped_worker_that_reads_nothing_does_not_block_the_trainer(jury):
-    for worker in jury.workers:
+def test_a_stopped_worker_that_reads_nothing_does_not_block_the_trainer(pool):
+    for worker in pool.workers:
         os.kill(worker.process.pid, signal.SIGSTOP)
     started = time.monotonic()
-    assert jury.answer_requests([("answer", 0.5, *[" " * 10_000_000])]) in ([0.0], [None])
+    assert pool.answer_requests([("answer", 0.5, *[" " * 10_000_000])]) in ([0.0], [None])
     assert time.monotonic() - started < 10
 
 
 @pytest.mark.slow
 def test_a_batch_of_nothing_but_slow_requests_ends_and_all_are_wrong():
-    jury = WorkerPool(deeds, timeout=5.0, budget=1.0)
+    pool = WorkerPool(deeds, timeout=5.0, budget=1.0)
     started = time.monotonic()
-    answers = jury.answer_requests([("answer", 0.5), *[("compute", 100.0 + number) for number in range(30)]])
+    answers = pool.answer_requests([("answer", 0.5), *[("compute", 100.0 + number) for number in range(30)]])
     assert answers == [0.5] + 30 * [0.0]
     assert time.monotonic() - started < 20, "30 tenths of a second, and a second of the budget, on busy processors"
-    assert jury.answer_requests([("answer", 0.5)]) == [0.5]
+    assert pool.answer_requests([("answer", 0.5)]) == [0.5]
 
 
 QUICK, SLOW = [("answer", 0.5)] * 30, [("compute", 100.0)] * 6
@@ -99,14 +99,14 @@ def test_the_reference_is_to_blame_if_it_takes_as_long(capsys):
     def alone(_, seconds):
         return [("compute", seconds - 100)]
 
-    jury = WorkerPool(deeds, timeout=0.5, alone=alone)
-    assert jury.answer_requests([("compute", 100.0), ("compute", 200.0), ("answer", 0.5)]) == [0.0, None, 0.5]
+    pool = WorkerPool(deeds, timeout=0.5, alone=alone)
+    assert pool.answer_requests([("compute", 100.0), ("compute", 200.0), ("answer", 0.5)]) == [0.0, None, 0.5]
 
 
-def test_workers_in_reserve_start_as_soon_as_a_batch_lasts(jury):
-    assert len(jury.workers) == 1
-    jury.answer_requests([("compute", 0.7)])
-    assert len(jury.workers) == 3
+def test_workers_in_reserve_start_as_soon_as_a_batch_lasts(pool):
+    assert len(pool.workers) == 1
+    pool.answer_requests([("compute", 0.7)])
+    assert len(pool.workers) == 3
 
 
 def test_no_secret_reaches_a_worker(monkeypatch):

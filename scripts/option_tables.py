@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference_text import parse_parameters, render_one_line
+from docstring_markdown import parse_parameters, render_one_line
 
 import rlcredit.tasks
 from rlcredit.cli.application import TRAINER_DEFAULTS

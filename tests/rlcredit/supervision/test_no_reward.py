@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.outputs.no_reward import NoReward
+from rlcredit.supervision.no_reward import NoReward
 from rlcredit.tasks import ReasoningGym
 from rlcredit.verification.verifiers import Verdict
 from tests.conftest import CHAIN_SUM

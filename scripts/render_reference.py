@@ -1,7 +1,7 @@
 """Write the tables of docs/reference from the code, so that a new operator or option needs no row by hand.
 
-python scripts/reference.py            # write what has changed
-python scripts/reference.py --check    # exit with 1 if a page is not current
+python scripts/render_reference.py            # write what has changed
+python scripts/render_reference.py --check    # exit with 1 if a page is not current
 """
 
 import argparse
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from reference_options import render_options
-from reference_text import (
+from docstring_markdown import (
     link_cited_papers,
     parse_parameters,
     render_docstring_prose,
     render_first_sentence,
     render_one_line,
 )
+from option_tables import render_options
 
 import callbacks
 import rlcredit.losses
@@ -30,7 +30,7 @@ from rlcredit.pages.tables import Table
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "reference"
-BLOCK = r"(<!-- {name}: written by scripts/reference\.py -->\n).*?(<!-- end of {name} -->)"
+BLOCK = r"(<!-- {name}: written by scripts/render_reference\.py -->\n).*?(<!-- end of {name} -->)"
 
 
 def group_operators_by_folder() -> dict[str, list[type]]:

@@ -10,8 +10,8 @@ import pytest
 import torch.distributed as dist
 
 from rlcredit.base.exit_status import ProcessLost
-from rlcredit.outputs import process_watchdog
-from rlcredit.outputs.process_watchdog import Heartbeat, ProcessWatchdog
+from rlcredit.supervision import process_watchdog
+from rlcredit.supervision.process_watchdog import Heartbeat, ProcessWatchdog
 
 GLOO = "[gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:1: Connection reset by peer"
 
@@ -79,7 +79,7 @@ def test_other_errors_stay_what_they_are():
 CHILD = """
 import subprocess, sys
 from lightning.fabric.strategies.launchers.subprocess_script import _ChildProcessObserver
-from rlcredit.outputs import process_watchdog
+from rlcredit.supervision import process_watchdog
 process_watchdog.LEAVE = 0.0
 process_watchdog.ProcessWatchdog()
 child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(9)"])

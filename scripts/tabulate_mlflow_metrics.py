@@ -1,8 +1,8 @@
 """Tabulate logged metrics of finished runs, condition by condition, and keep them as CSV.
 
-python scripts/tabulate_logged.py mlflow.db credit/OutcomeAnchor/relative_size --out docs/results/process_term.csv
-python scripts/tabulate_logged.py docs/results/process_term.csv
-python scripts/tabulate_logged.py mlflow.db train/ratio_min train/ratio_max --conditions bf16 --out ranges.csv
+python scripts/tabulate_mlflow_metrics.py mlflow.db credit/OutcomeAnchor/relative_size --out process_term.csv
+python scripts/tabulate_mlflow_metrics.py process_term.csv
+python scripts/tabulate_mlflow_metrics.py mlflow.db train/ratio_min train/ratio_max --conditions bf16 --out ranges.csv
 
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import csv_rows
 import numpy as np
-from logged import read_logged_metrics
+from mlflow_metrics import read_logged_metrics
 
 from rlcredit.pages.tables import Table
 

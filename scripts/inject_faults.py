@@ -1,6 +1,6 @@
 """Faults at named phases of a run, for tests; the training code itself is not changed.
 
-python scripts/faults.py backward:kill:3 -- fit --config configs/tiny.yaml
+python scripts/inject_faults.py backward:kill:3 -- fit --config configs/tiny.yaml
 
 runs the command and kills it when it enters its third backward pass. ``list`` instead of a fault lists the phases.
 """

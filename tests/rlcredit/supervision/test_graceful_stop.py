@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.outputs import graceful_stop
-from rlcredit.outputs.graceful_stop import SignalHandler, SignalInterrupt
+from rlcredit.supervision import graceful_stop
+from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
 from rlcredit.training.step_state import Phase, StepState
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlcredit.config.values import validate_folder_name
+from rlcredit.config.allowed_values import validate_folder_name
 
 
 @pytest.mark.parametrize(
