@@ -3,7 +3,7 @@
 import re
 import sys
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import isabstract
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +28,7 @@ from rlcredit.cli.name_suggestions import (
     repair_path,
 )
 from rlcredit.config.class_paths import MARK
+from rlcredit.config.jsonargparse_patches import list_options
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.tasks.record_sources import FORMS
 
@@ -54,19 +55,13 @@ class ReadableParser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the error and its repair, and exit with status 2."""
-        text = explain_parser_error(message, self.given, self.roots, list(self._options()))
+        text = explain_parser_error(message, self.given, self.roots, list(list_options(self)))
         self.refuse(text)
 
     def refuse(self, sentence: str) -> NoReturn:
         """Print a finished sentence, and exit with status 2."""
         print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
         sys.exit(2)
-
-    def _options(self) -> Iterator[str]:
-        for action in self._actions:
-            yield from action.option_strings
-            for sub in action.choices.values() if isinstance(action.choices, dict) else ():
-                yield from (option for nested in sub._actions for option in nested.option_strings)
 
 
 def _join_lines(text: str) -> str:

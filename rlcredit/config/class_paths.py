@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import difflib
-import functools
 import inspect
 import sys
 import types
@@ -13,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonargparse
-import jsonargparse._typehints as typehints
 
 from rlcredit.config.error_messages import describe_exception
 from rlcredit.config.former_names import resolve_former_path
-from rlcredit.config.jsonargparse_patches import patch_written_class_paths
+from rlcredit.config.jsonargparse_patches import import_unchecked, patch_class_import, patch_written_class_paths
 from rlcredit.config.module_source import (
     CALLBACKS,
     find_definition,
@@ -44,40 +42,15 @@ class ClassPathError(ImportError, ValueError):
         super().__init__(f"{MARK}`{path}` {reason}")
 
 
-class _OriginalImport:
-    """The import that is guarded."""
-
-    plain: Callable[..., Any] = staticmethod(typehints.import_object)  # pyright: ignore[reportPrivateImportUsage]
-
-
 def patch_class_path_import() -> None:
     """Have every class path checked before jsonargparse imports it, however it was written.
-
-    All that configurations name goes through one function of it. A mapping where anything is accepted stays a mapping,
-    even one with a ``class_path``.
 
     Raises:
         ValueError: this version of jsonargparse imports by another function.
 
     """
-    jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
-    typehints.import_object = import_class_path  # pyright: ignore[reportPrivateImportUsage]
+    patch_class_import(import_class_path)
     patch_written_class_paths()
-    _refuse_unpatched_import()
-
-
-@functools.cache
-def _refuse_unpatched_import() -> None:
-    parser = jsonargparse.ArgumentParser(exit_on_error=False)
-    parser.add_argument("--named", type=Callable)
-    try:
-        parser.parse_object({"named": "os.getcwd"})
-    except jsonargparse.ArgumentError:
-        return
-    raise ValueError(
-        f"jsonargparse {jsonargparse.__version__} imports what a configuration names without asking rlcredit first. "
-        "Install the version that pyproject.toml asks for: pip install 'jsonargparse[signatures]>=4.53,<4.54'."
-    )
 
 
 def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -85,7 +58,7 @@ def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
     refuse_invalid_class_path(path)
     present = resolve_former_path(path) if _is_dotted_path(path) else path
     try:
-        obj = _OriginalImport.plain(present, *args, **kwargs)
+        obj = import_unchecked(present, *args, **kwargs)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         if not _is_dotted_path(path):
             raise
@@ -179,7 +152,7 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
     mapping = _view_as_mapping(config)
     owner, arguments, inside = next(_find_hint_classes(hint), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = _OriginalImport.plain(resolve_former_path(path))
+        owner = import_unchecked(resolve_former_path(path))
         _refuse_wrong_class(path, owner, tuple(_find_hint_classes(hint)), key)
         inside = f"{key}.init_args"
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}

@@ -42,7 +42,7 @@ class Parse(CreditCLI):
     def instantiate_classes(self):
         pass
 
-    def _run_subcommand(self, subcommand):
+    def run_subcommand(self, subcommand):
         pass
 
 
@@ -50,7 +50,9 @@ class Parse(CreditCLI):
 def parser():
     given, sys.argv = sys.argv, ["rlcredit"]
     try:
-        return run_credit_cli(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse)._parser("explain")
+        return run_credit_cli(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse).get_subcommand_parser(
+            "explain"
+        )
     finally:
         sys.argv = given
 
