@@ -18,6 +18,7 @@ from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
+from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
 from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
@@ -25,7 +26,9 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.run_session import RunSession, describe_run_results
 from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
-from rlcredit.config import jsonargparse_patches
+from rlcredit.config import jsonargparse_patches, strict_yaml
+from rlcredit.config.call_form import CallFormError
+from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.paths import extend_import_path, resolve_config_flags
 from rlcredit.credit.catalogue import import_operators
@@ -89,6 +92,33 @@ class Trainer(pl.Trainer):
             weights_only: Restriction of what a checkpoint may hold, accepted for the same reason.
 
         """
+
+
+ROOTS: Roots = {
+    "condition": str,
+    "seed_everything": int,
+    "threads": int,
+    "unsafe_scorers": bool,
+    "trainer": Trainer,
+    "model": PolicyModule,
+    "data": Task,
+    "checkpoint": Checkpoints,
+    "completions": CompletionTable,
+}
+"""Class behind each top-level key of a configuration."""
+
+
+def read_expanded_config(file: Path) -> Any:
+    """Return the content of a configuration file, with every entry in call form expanded.
+
+    Raises:
+        ValueError: names the file, the place, and the repair.
+
+    """
+    try:
+        return expand_call_forms(strict_yaml.read_yaml(file), ROOTS)
+    except CallFormError as error:
+        raise ValueError(f"{strict_yaml.shorten_name(file)}: {error}") from None
 
 
 class CreditCLI(OpenCLI):
@@ -376,18 +406,8 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     args = None if args is None else words
     extend_import_path(words)
     jsonargparse_patches.patch_argument_carryover(Task)
-    ReadableParser.roots = {
-        "condition": str,
-        "seed_everything": int,
-        "threads": int,
-        "unsafe_scorers": bool,
-        "trainer": Trainer,
-        "model": PolicyModule,
-        "data": Task,
-        "checkpoint": Checkpoints,
-        "completions": CompletionTable,
-    }
-    ReadableParser.given = read_configuration_or_exit(words)
+    ReadableParser.roots = ROOTS
+    ReadableParser.given = read_configuration_or_exit(words, ROOTS)
     return cli(
         PolicyModule,
         Task,

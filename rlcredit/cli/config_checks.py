@@ -11,7 +11,7 @@ from jsonargparse import Namespace
 from rlcredit.base.files import refuse_special_files
 from rlcredit.cli.config_schema import Roots, merge_configs, split_flags_from_values
 from rlcredit.config import strict_yaml
-from rlcredit.config.class_paths import patch_class_path_import, refuse_misplaced_class
+from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
 from rlcredit.config.jsonargparse_patches import patch_yaml_loader
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
@@ -24,17 +24,18 @@ _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
 """What YAML may read as a number, be it in base sixty."""
 
 
-def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
+def read_checked_config(args: Sequence[str], roots: Roots) -> dict[str, Any]:
     """Return the merged configuration of files and flags; from then on class paths and texts are checked when read.
 
     Args:
         args: Arguments of the command line.
+        roots: Class behind each top-level key; empty while they are not imported, and call forms stay as they are.
 
     Raises:
         ValueError: with the place and the repair.
 
     """
-    patch_class_path_import()
+    patch_jsonargparse()
     patch_yaml_loader(_check_text, strict_yaml.UnreadableError)
     for flag, value in itertools.pairwise(["", *split_flags_from_values(args)]):
         refuse_passwords(value, flag)
@@ -42,7 +43,7 @@ def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
         if value.startswith(("{", "[")) or _NUMBER.fullmatch(value):
             with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
                 strict_yaml.parse_yaml(value, flag)
-    merged = merge_configs(args)
+    merged = merge_configs(args, roots)
     refuse_passwords(merged)
     refuse_special_files(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):

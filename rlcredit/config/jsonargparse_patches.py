@@ -17,6 +17,8 @@ from jsonargparse import ArgumentParser, Namespace, get_loader, set_loader
 from yaml import YAMLError
 
 import rlcredit
+from rlcredit.config.call_form import CallFormError, expand_call_form
+from rlcredit.config.error_messages import MARK
 
 
 class _Originals:
@@ -25,6 +27,7 @@ class _Originals:
     import_object: Callable[..., Any] = staticmethod(typehints.import_object)  # pyright: ignore[reportPrivateImportUsage]
     discard: Callable[..., None] = staticmethod(typehints.discard_init_args_on_class_path_change)  # pyright: ignore[reportPrivateImportUsage]
     find_import_path: Callable[[Any], str | None] = staticmethod(util.resolved_import_paths.get)  # pyright: ignore[reportPrivateImportUsage]
+    adapt_path: Callable[..., Any] = staticmethod(typehints.adapt_subconfig_path)  # pyright: ignore[reportPrivateImportUsage]
     load_yaml: Callable[[str], Any] = staticmethod(get_loader("yaml"))
 
 
@@ -81,6 +84,24 @@ def patch_yaml_loader(check: Callable[[str], None], error: type[ValueError]) -> 
         return _Originals.load_yaml(text)
 
     set_loader("yaml", load, exceptions=(YAMLError, error))
+
+
+def patch_call_form() -> None:
+    """Have an entry in call form read as a class with its arguments wherever a class is expected.
+
+    jsonargparse asks there whether a text is the path of a file. Without this ``GTPO(beta=0.2)`` is no class.
+    """
+
+    def adapt(value: Any, typehint: Any, adapt_kwargs: dict[str, Any]) -> Any:
+        try:
+            expanded = expand_call_form(value) if isinstance(value, str) else value
+        except CallFormError as error:
+            raise ValueError(f"{MARK}{error}") from None
+        if expanded is value:
+            return _Originals.adapt_path(value, typehint, adapt_kwargs)
+        return typehints.adapt_typehints(expanded, typehint, **adapt_kwargs)  # pyright: ignore[reportPrivateImportUsage]
+
+    typehints.adapt_subconfig_path = adapt  # pyright: ignore[reportPrivateImportUsage]
 
 
 def patch_argument_carryover(base: type) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from rlcredit.config.arguments import CommandParser, parse_path
-from rlcredit.config.class_paths import patch_class_path_import
+from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.config.values import SEEDS, THREADS, validate_folder_name
@@ -117,7 +117,7 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
         ValueError: with the flag, or the file, and the repair.
 
     """
-    patch_class_path_import()
+    patch_jsonargparse()
     refuse_passwords({name: str(value) for name, value in vars(options).items()})
     sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)

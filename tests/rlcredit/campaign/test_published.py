@@ -14,7 +14,7 @@ from rlcredit.campaign.declaration import read_declaration
 from rlcredit.campaign.plan_text import explain_seed_shortfall, list_evaluation_steps
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.cli.application import CreditCLI, run_credit_cli
+from rlcredit.cli.application import ROOTS, CreditCLI, run_credit_cli
 from rlcredit.cli.config_schema import merge_configs
 
 ROOT = Path(__file__).parents[3]
@@ -156,7 +156,7 @@ def found_differences(declared, executed, given):
 
 def files(declaration, condition, given):
     """Lay the files of a condition on top of one another."""
-    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")])
+    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")], ROOTS)
     return {key: value for key, value in merged.items() if key != "condition"}
 
 

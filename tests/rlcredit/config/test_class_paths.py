@@ -128,9 +128,9 @@ def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
     monkeypatch.setattr(class_paths, "import_class_path", import_unchecked)
     jsonargparse_patches._refuse_unpatched_import.cache_clear()
     with pytest.raises(ValueError, match=r"jsonargparse 4\.\d+\.\d+ imports what a configuration names"):
-        class_paths.patch_class_path_import()
+        class_paths.patch_jsonargparse()
     monkeypatch.undo()
-    class_paths.patch_class_path_import()
+    class_paths.patch_jsonargparse()
 
 
 WRONG = {

@@ -22,6 +22,7 @@ from rlcredit.config.jsonargparse_patches import (
     import_unchecked,
     list_options,
     patch_argument_carryover,
+    patch_call_form,
     patch_class_import,
     patch_written_class_paths,
     patch_yaml_loader,
@@ -108,6 +109,7 @@ def unpatched(monkeypatch):
     originals = jsonargparse_patches._Originals
     monkeypatch.setattr(typehints, "import_object", originals.import_object)
     monkeypatch.setattr(typehints, "discard_init_args_on_class_path_change", originals.discard)
+    monkeypatch.setattr(typehints, "adapt_subconfig_path", originals.adapt_path)
     monkeypatch.setattr(util.resolved_import_paths, "get", originals.find_import_path)
     before, errors = get_loader("yaml"), get_loader_exceptions("yaml")
     set_loader("yaml", originals.load_yaml, exceptions=(YAMLError,))
@@ -155,3 +157,17 @@ def test_the_options_of_a_parser_and_of_its_commands_are_listed():
     parser.add_argument("--seed", type=int)
     parser.add_subcommands().add_subcommand("fit", inner)
     assert {"--seed", "--steps"} <= set(list_options(parser))
+
+
+def test_without_the_call_form_an_entry_with_arguments_is_no_class(unpatched):
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--data", type=Task)
+    parser.add_argument("--text", type=str)
+    with pytest.raises(ArgumentError, match="Expected a dot import path"):
+        parser.parse_args(["--data=GSM8K(name=main)"])
+    patch_call_form()
+    parsed = parser.parse_args(["--data=GSM8K(name=socratic)", "--text=GSM8K(name=socratic)"])
+    assert parsed.data == parser.parse_object({"data": {"class_path": "GSM8K", "init_args": {"name": "socratic"}}}).data
+    assert parsed.text == "GSM8K(name=socratic)"
+    with pytest.raises(ArgumentError, match=r"GSM8K\.name is given twice"):
+        parser.parse_args(["--data=GSM8K(name=1, name=2)"])
