@@ -188,21 +188,21 @@ def _read_shortest_condition(cls: type[CreditOperator], arguments: Mapping[str, 
     for file in sorted((find_configs_folder() / "conditions").glob("*/*.yaml")):
         content = read_expanded_config(file)
         entries = content.get("trainer", {}).get("callbacks") or []
-        names = [_read_class_path(entry) for entry in entries]
+        names = [_find_entry_name(entry) for entry in entries]
         if cls.__name__ in names:
             conditions.append((len(names), file.stem, content))
     if not conditions:
         raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
     stack = [
-        _add_arguments(entry, arguments) if _read_class_path(entry) == cls.__name__ else entry
+        _add_arguments(entry, arguments) if _find_entry_name(entry) == cls.__name__ else entry
         for entry in content["trainer"]["callbacks"]
     ]
     trainer = {**content["trainer"], "callbacks": stack}
     return {**content, "condition": _name_operator(cls, arguments), "trainer": trainer}
 
 
-def _read_class_path(entry: Any) -> str:
+def _find_entry_name(entry: Any) -> str:
     return entry["class_path"] if isinstance(entry, dict) else entry
 
 
@@ -221,7 +221,7 @@ def resolve_card_condition(named: str) -> CardCondition:
         find_operator_classes()  # so that a message can name their parameters
         entry = expand_call_forms({"operator": named}, {"operator": CreditOperator})["operator"]
         if entry != named:
-            return _resolve_class_path(_read_class_path(entry), entry["init_args"] if isinstance(entry, dict) else {})
+            return _resolve_class_path(_find_entry_name(entry), entry["init_args"] if isinstance(entry, dict) else {})
     path, _, chosen = named.partition(":")
     if path.endswith((".yaml", ".yml")):
         return _read_condition_file(named)

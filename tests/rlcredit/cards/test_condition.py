@@ -54,9 +54,7 @@ def test_modules_of_an_earlier_card_do_not_stay(own, tmp_path):
     assert [file.name for file in (tmp_path / "card").rglob("*.py")] == ["own_doubled.py"]
 
 
-NEEDED = (
-    r"has no default for rate\. Name a condition with \{class_path: own_needing\.Doubled, init_args: \{rate: \.\.\.\}\}"
-)
+NEEDED = r"has no default for rate\. Name a condition with own_needing\.Doubled\(rate=\.\.\.\)"
 
 
 def callbacks_of(content):
