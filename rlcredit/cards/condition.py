@@ -141,11 +141,11 @@ def build_default_condition(cls: type[CreditOperator], path: str, arguments: Map
         )
     above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
     names = [writer.__name__ for writer in [*above, *_list_usual_writers(cls)]]
-    stack = [*names, _add_arguments(path, arguments)]
+    stack = [*names, _replace_arguments(path, arguments)]
     return {"condition": _name_operator(cls, arguments), "trainer": {"callbacks": stack}}
 
 
-def _add_arguments(entry: Any, arguments: Mapping[str, Any]) -> Any:
+def _replace_arguments(entry: Any, arguments: Mapping[str, Any]) -> Any:
     """Return an entry of a stack with some arguments replaced."""
     if not arguments:
         return entry
@@ -195,7 +195,7 @@ def _read_shortest_condition(cls: type[CreditOperator], arguments: Mapping[str, 
         raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
     stack = [
-        _add_arguments(entry, arguments) if _find_entry_name(entry) == cls.__name__ else entry
+        _replace_arguments(entry, arguments) if _find_entry_name(entry) == cls.__name__ else entry
         for entry in content["trainer"]["callbacks"]
     ]
     trainer = {**content["trainer"], "callbacks": stack}
