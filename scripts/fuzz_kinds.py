@@ -31,7 +31,7 @@ Attempt = Callable[[], int | None]
 class CheckOnlyCLI(CreditCLI):
     """The command line up to the moment at which a run would begin."""
 
-    def _run_subcommand(self, subcommand: str) -> None:
+    def run_subcommand(self, subcommand: str) -> None:
         """Do not begin."""
 
 

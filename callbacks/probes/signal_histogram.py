@@ -8,6 +8,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
+from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.base.plot_style import draw_distributions
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.operator import CreditOperator, Metrics
@@ -43,7 +44,7 @@ class SignalHistogram(CreditOperator, reads="step signal plan_mask"):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
     ) -> None:
         """Draw one panel for each histogram of the stack; only the last one draws."""
-        stack = select_operators(trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+        stack = select_operators(read_callbacks(trainer))
         places = [place for place, operator in enumerate(stack) if isinstance(operator, SignalHistogram)]
         if is_picture_due(trainer, batch, self.every_n_steps) and stack[places[-1]] is self:
             path = make_run_folder(trainer) / "signal" / f"step_{batch.step:06d}.png"

@@ -81,7 +81,7 @@ def resolve_condition(arguments: Sequence[str]) -> ResolvedCondition:
 
     """
     cli = instantiate_configuration(arguments, _SilentCLI)
-    leaves = yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
+    leaves = yaml.safe_load(cli.get_subcommand_parser("explain").dump(cli.declared, skip_none=False))
     del leaves["show_prompt"]  # of explain alone
     described = collect_run_parameters(cli.trainer, cli.model, cli.datamodule)
     return ResolvedCondition(leaves, described, cli.trainer, cli.model, cli.datamodule)

@@ -24,8 +24,8 @@ from rlcredit.cards.card_policies import CardPolicy
 from rlcredit.cards.comparability import list_unequal_settings, read_learning_rate
 from rlcredit.cards.condition import CardCondition
 from rlcredit.cards.paired_runs import TrainingCondition, run_paired_training
+from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.explain import render_call
-from rlcredit.config import strict_yaml
 from rlcredit.oracle import TrueCredit
 from rlcredit.outputs.code_versions import read_git_commit
 
@@ -168,7 +168,7 @@ class CardBuilder:
         return candidate.origin, self.organism.origin, self.baseline.origin
 
     def _read_policy_configs(self) -> list[Any]:
-        return [strict_yaml.read_yaml(Path(file)) for file in self.organism.files]
+        return [read_expanded_config(Path(file)) for file in self.organism.files]
 
 
 def _drop_condition_name(candidate: CardCondition) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
-from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
@@ -61,7 +61,7 @@ def resolve_card_policy(named: str) -> CardPolicy:
             raise ValueError(
                 f"--organism: {shorten_name(named)}: that name is taken. Rename the file, or say {file.stem}."
             )
-        content = strict_yaml.read_yaml(file)
+        content = read_expanded_config(file)
         if not isinstance(content, dict) or not isinstance(content.get("trainer") or {}, dict):
             raise ValueError(f"--organism: {shorten_name(named)} needs model, data and trainer, each a mapping.")
         return CardPolicy(validate_folder_name("--organism", file.stem), named, (str(file),))

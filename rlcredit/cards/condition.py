@@ -4,6 +4,7 @@ import copy
 import functools
 import importlib
 import inspect
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -14,9 +15,12 @@ from typing import Any
 import yaml
 
 from rlcredit.base.files import write_atomically
+from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
-from rlcredit.config import code_fingerprint, strict_yaml
+from rlcredit.config import code_fingerprint
 from rlcredit.config.allowed_values import validate_folder_name
+from rlcredit.config.class_paths import list_parameter_names
+from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
 from rlcredit.config.strict_yaml import shorten_name
@@ -102,8 +106,8 @@ def build_module_path(module: str, source: Path) -> Path:
     return path / source.name if source.name == "__init__.py" else path.with_suffix(".py")
 
 
-def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, Any]:
-    """Return the default stack around an operator with its default arguments, with GRPO at the top.
+def build_default_condition(cls: type[CreditOperator], path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the default stack around an operator, with GRPO at the top.
 
     An operator that writes only advantages stands below the usual writers of what it reads. Other operators, such as
     ``SEPA``, are tested inside the shortest shipped stack that contains them.
@@ -111,6 +115,7 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
     Args:
         cls: Class of the operator.
         path: Class path by which a condition names the operator.
+        arguments: Arguments of the operator that replace its defaults, or those of the shipped stack.
 
     Raises:
         ValueError: no such condition is known; with the repair.
@@ -121,13 +126,15 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
     needed = [
         name
         for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
-        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        if parameter.default is parameter.empty
+        and parameter.kind is not parameter.VAR_KEYWORD
+        and name not in arguments
     ]
     if cls.writes != {"advantages"} or needed:
         if cls.__module__.startswith("callbacks."):
-            return _read_shortest_condition(cls)
+            return _read_shortest_condition(cls, arguments)
         if needed:
-            entry = f"{{class_path: {path}, init_args: {{{', '.join(f'{name}: ...' for name in needed)}}}}}"
+            entry = f"{path}({', '.join(f'{name}=...' for name in needed)})"
             raise ValueError(f"{cls.__name__} has no default for {', '.join(needed)}. Name a condition with {entry}.")
         written = ", ".join(sorted(cls.writes))
         raise ValueError(
@@ -135,8 +142,30 @@ def build_default_condition(cls: type[CreditOperator], path: str) -> dict[str, A
             "Name a condition in which its output reaches the advantages."
         )
     above = [_find_usual_writer("advantages")] if "advantages" in cls.reads else []
-    stack = [*(writer.__name__ for writer in [*above, *_list_usual_writers(cls)]), path]
-    return {"condition": cls.__name__, "trainer": {"callbacks": stack}}
+    names = [writer.__name__ for writer in [*above, *_list_usual_writers(cls)]]
+    stack = [*names, _replace_arguments(path, arguments)]
+    return {"condition": _name_operator(cls, arguments), "trainer": {"callbacks": stack}}
+
+
+def _replace_arguments(entry: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return an entry of a stack with some arguments replaced."""
+    if not arguments:
+        return entry
+    written = entry if isinstance(entry, dict) else {"class_path": entry}
+    return {**written, "init_args": {**written.get("init_args", {}), **arguments}}
+
+
+def _name_operator(cls: type[CreditOperator], arguments: Mapping[str, Any]) -> str:
+    """Return the name of the condition around an operator, which folders can have.
+
+    Example:
+        >>> from callbacks import GTPO
+        >>> _name_operator(GTPO, {}), _name_operator(GTPO, {"beta": 0.2})
+        ('GTPO', 'GTPO-beta-0.2')
+
+    """
+    words = [f"{name}-{value}" for name, value in arguments.items()]
+    return re.sub(r"[^\w.]+", "-", "-".join([cls.__name__, *words])).strip("-")
 
 
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
@@ -155,44 +184,59 @@ def _find_usual_writer(name: str) -> type[OperatorContract]:
     return writer
 
 
-def _read_shortest_condition(cls: type[CreditOperator]) -> dict[str, Any]:
+def _read_shortest_condition(cls: type[CreditOperator], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the shipped condition with the fewest callbacks among those that list an operator."""
     conditions = []
     for file, content in _read_shipped_conditions().items():
         entries = content.get("trainer", {}).get("callbacks") or []
-        names = [entry["class_path"] if isinstance(entry, dict) else entry for entry in entries]
+        names = [_find_entry_name(entry) for entry in entries]
         if cls.__name__ in names:
             conditions.append((len(names), file.stem, content))
     if not conditions:
         raise ValueError(f"{cls.__name__} is in no shipped condition. Name a condition that lists it.")
     *_, content = min(conditions, key=lambda found: found[:2])
-    return {**copy.deepcopy(content), "condition": cls.__name__}
+    content = copy.deepcopy(content)
+    stack = [
+        _replace_arguments(entry, arguments) if _find_entry_name(entry) == cls.__name__ else entry
+        for entry in content["trainer"]["callbacks"]
+    ]
+    trainer = {**content["trainer"], "callbacks": stack}
+    return {**content, "condition": _name_operator(cls, arguments), "trainer": trainer}
 
 
 @functools.cache
 def _read_shipped_conditions() -> dict[Path, dict[str, Any]]:
     """Return the content of every shipped condition, by file."""
     files = sorted((find_configs_folder() / "conditions").glob("*/*.yaml"))
-    return {file: strict_yaml.read_yaml(file) for file in files}
+    return {file: read_expanded_config(file) for file in files}
+
+
+def _find_entry_name(entry: Any) -> str:
+    return entry["class_path"] if isinstance(entry, dict) else entry
 
 
 def resolve_card_condition(named: str) -> CardCondition:
     """Return the condition that a name on the command line refers to.
 
     Args:
-        named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator; for
-            shipped operators the name is enough.
+        named: File of a condition, Python file with one operator, ``file.py:Class``, or class path of an operator, with
+            arguments in call form if need be, as ``GTPO(beta=0.2)``; for shipped operators the name is enough.
 
     Raises:
         ValueError: it stands for nothing that assigns credit; with the repair.
 
     """
+    if "(" in named:
+        find_operator_classes()  # so that a message can name their parameters
+        entry = expand_call_forms({"operator": named}, {"operator": CreditOperator})["operator"]
+        if entry != named:
+            return _resolve_class_path(_find_entry_name(entry), entry["init_args"] if isinstance(entry, dict) else {})
     path, _, chosen = named.partition(":")
     if path.endswith((".yaml", ".yml")):
         return _read_condition_file(named)
     if path.endswith(".py"):
         return _resolve_python_file(named, Path(path), chosen)
-    return _resolve_class_path(named)
+    return _resolve_class_path(named, {})
 
 
 def list_shipped_operators() -> list[str]:
@@ -211,7 +255,7 @@ def _read_condition_file(named: str) -> CardCondition:
     file = Path(find_config_file(named))
     if not file.is_file():
         raise ValueError(f"{shorten_name(file)}: there is no such condition. `rlcredit list` shows the shipped ones.")
-    content = strict_yaml.read_yaml(file)
+    content = read_expanded_config(file)
     if not isinstance(content, dict) or not isinstance(content.get("trainer"), dict):
         raise ValueError(f"{shorten_name(file)}: a condition lists callbacks, trainer: {{callbacks: [GRPO, ...]}}.")
     extend_import_path([str(file)])
@@ -231,7 +275,7 @@ def _resolve_python_file(named: str, path: Path, chosen: str) -> CardCondition:
         names = ", ".join(cls.__name__ for cls in every) or "none"
         which = f"one operator called {chosen}" if chosen else "one operator, a subclass of CreditOperator"
         raise ValueError(f"{shorten_name(path)}: expected {which}, found {names}. Say {path.name}:Name.")
-    found = _wrap_lone_operator(own[0], named, f"{path.stem}.{own[0].__name__}")
+    found = _wrap_lone_operator(own[0], named, f"{path.stem}.{own[0].__name__}", {})
     for name, file in found.modules.items():
         beside = path.parent / build_module_path(name, file)
         if beside.is_file() and beside.resolve() != file.resolve():
@@ -258,12 +302,12 @@ def _import_file_operators(path: Path) -> list[type[CreditOperator]]:
     return [cls for cls in own if issubclass(cls, CreditOperator)]
 
 
-def _resolve_class_path(named: str) -> CardCondition:
+def _resolve_class_path(named: str, arguments: Mapping[str, Any]) -> CardCondition:
     named = resolve_former_path(named)
     by_name = {cls.__name__: cls for cls in find_operator_classes()}
     by_path = {f"{cls.__module__}.{cls.__name__}": cls for cls in by_name.values()}
     if cls := by_name.get(named) or by_path.get(named):
-        return _wrap_lone_operator(cls, cls.__name__, cls.__name__)
+        return _wrap_lone_operator(cls, cls.__name__, cls.__name__, arguments)
     module, _, name = named.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name) if module else None
@@ -278,8 +322,16 @@ def _resolve_class_path(named: str) -> CardCondition:
             "`rlcredit list operators` shows the shipped ones; a condition file ends in .yaml, a Python file in "
             ".py."
         )
-    return _wrap_lone_operator(cls, named, named)
+    return _wrap_lone_operator(cls, named, named, arguments)
 
 
-def _wrap_lone_operator(cls: type[CreditOperator], origin: str, path: str) -> CardCondition:
-    return CardCondition(cls.__name__, origin, build_default_condition(cls, path))
+def _wrap_lone_operator(
+    cls: type[CreditOperator], origin: str, path: str, arguments: Mapping[str, Any]
+) -> CardCondition:
+    if unknown := sorted({*arguments} - {*list_parameter_names(cls)}):
+        meant = find_closest_name(unknown[0], list_parameter_names(cls))
+        raise ValueError(
+            f"{cls.__name__} has no parameter `{unknown[0]}`.{f' Did you mean `{meant}`?' if meant else ''} It accepts "
+            f"{', '.join(list_parameter_names(cls)) or 'none'}."
+        )
+    return CardCondition(_name_operator(cls, arguments), origin, build_default_condition(cls, path, arguments))

@@ -19,7 +19,7 @@ from rlcredit.campaign.run_spec import render_settings
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cards.cache_key import fingerprint_configs, hash_json_content
 from rlcredit.cards.training_outcome import EFFECT, PRIMARY, TrainingOutcome
-from rlcredit.config import strict_yaml
+from rlcredit.cli.application import read_expanded_config
 from rlcredit.report.condition_comparison import compare_conditions, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun, read_campaign_evidence
 
@@ -170,7 +170,7 @@ def _declare_condition_runs(
 ) -> CampaignDeclaration:
     """Return the declaration of a condition's runs, under a name that identifies everything they depend on."""
     declared = _draft_condition_runs(condition, budget, seeds, rate, root)
-    contents = [strict_yaml.read_yaml(Path(file)) for file in _list_run_configs(declared)]
+    contents = [read_expanded_config(Path(file)) for file in _list_run_configs(declared)]
     told = hash_json_content([{**declared.to_json(), "configs": [], "conditions": {}}, fingerprint_configs(contents)])
     return replace(declared, name=f"{condition.name}-{told[:10]}")
 

@@ -15,8 +15,10 @@ from lightning.pytorch.utilities import rank_zero_only
 
 import rlcredit.decoding.vllm_server  # noqa: F401  (likewise)
 from rlcredit.base.exit_status import FAILED, RunStopped
+from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message
 from rlcredit.cli import config_checks, deferred_loggers
+from rlcredit.cli.config_schema import Roots
 from rlcredit.cli.explain import collect_run_parameters, describe_configuration, find_trainer_stack
 from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
@@ -24,7 +26,9 @@ from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.run_session import RunSession, describe_run_results
 from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
-from rlcredit.config import jsonargparse_patches
+from rlcredit.config import jsonargparse_patches, strict_yaml
+from rlcredit.config.call_form import CallFormError
+from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.paths import extend_import_path, resolve_config_flags
 from rlcredit.credit.catalogue import import_operators
@@ -90,18 +94,35 @@ class Trainer(pl.Trainer):
         """
 
 
-class CreditCLI(LightningCLI):
-    """The command line; see :func:`run_lightning_command`.
+ROOTS: Roots = {
+    "condition": str,
+    "seed_everything": int,
+    "threads": int,
+    "unsafe_scorers": bool,
+    "trainer": Trainer,
+    "model": PolicyModule,
+    "data": Task,
+    "checkpoint": Checkpoints,
+    "completions": CompletionTable,
+}
+"""Class behind each top-level key of a configuration."""
 
-    Args:
-        words: Words of the command line; only commands among them get their arguments, which take time to describe.
-        arguments: Arguments of Lightning's command line.
+
+def read_expanded_config(file: Path) -> Any:
+    """Return the content of a configuration file, with every entry in call form expanded.
+
+    Raises:
+        ValueError: names the file, the place, and the repair.
 
     """
+    try:
+        return expand_call_forms(strict_yaml.read_yaml(file), ROOTS)
+    except CallFormError as error:
+        raise ValueError(f"{strict_yaml.shorten_name(file)}: {error}") from None
 
-    def __init__(self, words: Sequence[str], **arguments: Any) -> None:
-        self.words = words
-        super().__init__(**arguments)
+
+class CreditCLI(OpenCLI):
+    """The command line; see :func:`run_lightning_command`."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add the arguments that every run has."""
@@ -129,17 +150,14 @@ class CreditCLI(LightningCLI):
         offered = {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
         return {**offered, "explain": {"model", "datamodule"}}
 
-    def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:
-        if subcommand not in self.words:
-            return self.init_parser(**kwargs)
-        parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+    def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
+        """Add the options that only one command has."""
         if subcommand == "explain":
             shows = "Print one prompt as the model reads it, and how answers to it are judged; reads the tokenizer."
             parser.add_argument("--show_prompt", action="store_true", help=shows)
         if subcommand == "fit":
             removes = "Replace the run in this folder: it is removed once the new one has a checkpoint."
             parser.add_argument("--replace", action="store_true", help=removes)
-        return parser
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Refuse values that the parser accepts but that no run could start with."""
@@ -149,9 +167,6 @@ class CreditCLI(LightningCLI):
             config_checks.refuse_replace_in_file(ReadableParser.given)
         except ValueError as error:
             parser.error(str(error))
-
-    def _parse_ckpt_path(self) -> None:
-        """Read no settings from a checkpoint: Lightning would let it change the configuration, class paths included."""
 
     def before_instantiate_classes(self) -> None:
         """Name the run and choose its folder; ``explain`` writes nothing."""
@@ -210,7 +225,7 @@ class CreditCLI(LightningCLI):
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Check stack, data and policy before a run is opened, and add the callbacks that every run has."""
-        settings = self._get(self.config_init, "trainer")
+        settings = self.get_instantiated("trainer")
         entries = settings["callbacks"] or []
         settings["callbacks"] = entries if isinstance(entries, list) else [entries]
         check_stack(settings["callbacks"])
@@ -236,14 +251,14 @@ class CreditCLI(LightningCLI):
             SaveAdapter(identity),
             make_progress_display(),
             RunStatus(),
-            GracefulStop(SIGNALS, self._get(self.config_init, "checkpoint")),
+            GracefulStop(SIGNALS, self.get_instantiated("checkpoint")),
             ProcessWatchdog(),
         ]
         trainer = self._make_feasible_trainer(**kwargs)
         identity.parameters = collect_run_parameters(trainer, self.model, self.datamodule)
         identity.flat = collect_flat_parameters(trainer, self.model, self.datamodule)
         refuse_foreign_checkpoint(self.session.checkpoint, identity.parameters, self.model.updates_per_rollout)
-        for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+        for callback in read_callbacks(trainer):
             if isinstance(callback, SaveConfig):
                 callback.config, callback.parameters = self.declared, identity.parameters
         return trainer
@@ -311,14 +326,14 @@ class CreditCLI(LightningCLI):
             except REFUSALS as error:
                 self.parser.error(explain_refusal(error))
 
-    def _run_subcommand(self, subcommand: str) -> None:
+    def run_subcommand(self, subcommand: str) -> None:
         """Run the command; in ``fit`` the first process locks the run's folder and keeps its record."""
         if subcommand != "fit" or rank_zero_only.rank:  # pyright: ignore[reportFunctionMemberAccess]
-            super()._run_subcommand(subcommand)
+            super().run_subcommand(subcommand)
             return
         try:
             with self.session.hold_run(self.trainer, self.identity, SIGNALS):
-                super()._run_subcommand(subcommand)
+                super().run_subcommand(subcommand)
             print(describe_run_results(self.session.folder, self.session.to), flush=True)
         except (ValueError, OSError) as error:
             if self.identity.record is None:  # nothing has been begun
@@ -391,18 +406,8 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     args = None if args is None else words
     extend_import_path(words)
     jsonargparse_patches.patch_argument_carryover(Task)
-    ReadableParser.roots = {
-        "condition": str,
-        "seed_everything": int,
-        "threads": int,
-        "unsafe_scorers": bool,
-        "trainer": Trainer,
-        "model": PolicyModule,
-        "data": Task,
-        "checkpoint": Checkpoints,
-        "completions": CompletionTable,
-    }
-    ReadableParser.given = read_configuration_or_exit(words)
+    ReadableParser.roots = ROOTS
+    ReadableParser.given = read_configuration_or_exit(words, ROOTS)
     return cli(
         words,
         model_class=PolicyModule,

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jsonargparse import Namespace, get_loader, set_loader
-from yaml import YAMLError
+from jsonargparse import Namespace
 
 from rlcredit.base.files import refuse_special_files
 from rlcredit.cli.config_schema import Roots, merge_configs, split_flags_from_values
 from rlcredit.config import strict_yaml
 from rlcredit.config.allowed_values import SEEDS, THREADS, refuse_unfit_precision, validate_folder_name
-from rlcredit.config.class_paths import patch_class_path_import, refuse_misplaced_class
+from rlcredit.config.class_paths import patch_jsonargparse, refuse_misplaced_class
+from rlcredit.config.jsonargparse_patches import patch_yaml_loader
 from rlcredit.config.passwords import refuse_passwords
 
 GROUPS = ("trainer", "model", "checkpoint", "completions")
@@ -24,25 +24,26 @@ _NUMBER = re.compile(r"[-+]?\d[\d_:.]*")
 """What YAML may read as a number, be it in base sixty."""
 
 
-def read_checked_config(args: Sequence[str]) -> dict[str, Any]:
+def read_checked_config(args: Sequence[str], roots: Roots) -> dict[str, Any]:
     """Return the merged configuration of files and flags; from then on class paths and texts are checked when read.
 
     Args:
         args: Arguments of the command line.
+        roots: Class behind each top-level key; empty while they are not imported, and call forms stay as they are.
 
     Raises:
         ValueError: with the place and the repair.
 
     """
-    patch_class_path_import()
-    _patch_yaml_loader()
+    patch_jsonargparse()
+    patch_yaml_loader(_check_text, strict_yaml.UnreadableError)
     for flag, value in itertools.pairwise(["", *split_flags_from_values(args)]):
         refuse_passwords(value, flag)
         refuse_special_files(value, flag)
         if value.startswith(("{", "[")) or _NUMBER.fullmatch(value):
             with contextlib.suppress(strict_yaml.NotYAMLError):  # a plain text may begin like YAML
                 strict_yaml.parse_yaml(value, flag)
-    merged = merge_configs(args)
+    merged = merge_configs(args, roots)
     refuse_passwords(merged)
     refuse_special_files(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
@@ -71,28 +72,13 @@ def _describe_value(value: Any) -> str:
     return {list: "a list", bool: str(value).lower(), type(None): "null"}.get(type(value), repr(value)[:80])
 
 
-def _patch_yaml_loader() -> None:
-    """Make every YAML text pass the checks, including files inside files and values of flags."""
-    plain = get_loader("yaml")
-    if plain is not _load_checked_text:
-        _OriginalLoader.plain = staticmethod(plain)
-        set_loader("yaml", _load_checked_text, exceptions=(YAMLError, strict_yaml.UnreadableError))
-
-
-class _OriginalLoader:
-    """YAML loader that the checks wrap."""
-
-    plain: Any
-
-
-def _load_checked_text(text: str) -> Any:
+def _check_text(text: str) -> None:
     try:
         refuse_special_files(strict_yaml.parse_yaml(text))
     except strict_yaml.UnreadableError:
         raise
     except ValueError as error:
         raise strict_yaml.UnreadableError(str(error)) from None
-    return _OriginalLoader.plain(text)
 
 
 def refuse_replace_in_file(given: Mapping[str, Any]) -> None:

@@ -1,18 +1,18 @@
 """The schema of a configuration: the class at each key, and the values that it accepts."""
 
+import contextlib
 import functools
-import inspect
 import itertools
 import operator
-import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlcredit.config.former_names import resolve_former_path
-from rlcredit.config.strict_yaml import parse_yaml, read_yaml, shorten_name
+from rlcredit.config.class_paths import find_named_class
+from rlcredit.config.config_expansion import expand_call_forms
+from rlcredit.config.strict_yaml import UnreadableError, parse_yaml, read_yaml, shorten_name
 
 Roots = Mapping[str, type]
 """The class behind each top-level key of a configuration."""
@@ -31,14 +31,14 @@ def find_class_at(path: Sequence[str | int], config: Any, roots: Roots) -> type 
     if not path or path[0] not in roots:
         return None
     cls, node = roots[str(path[0])], config.get(path[0], {})
-    cls = _find_named_class(node, cls)
+    cls = _find_node_class(node, cls)
     for part in path[1:]:
         node = _enter_node(node, part)
         if part != "init_args" and not isinstance(part, int):
             cls = _find_first_class(_read_init_hints(cls).get(str(part)))
         if cls is None:
             return None
-        cls = _find_named_class(node, cls)
+        cls = _find_node_class(node, cls)
     return cls
 
 
@@ -85,41 +85,9 @@ def _enter_node(node: Any, part: str | int) -> Any:
     return node.get(part, {}) if isinstance(node, dict) else {}
 
 
-def _find_named_class(node: Any, base: type) -> type:
-    name = node if isinstance(node, str) else node.get("class_path") if isinstance(node, dict) else None
-    matches = [cls for cls in walk_subclasses(base) if cls.__name__ == name]
-    named = matches[0] if matches else _find_imported_object(name) if isinstance(name, str) else None
-    return named if isinstance(named, type) else base
-
-
-def _find_imported_object(path: str) -> Any:
-    """Return the object at a dotted path in a module that is already imported; a message imports nothing."""
-    module, _, name = resolve_former_path(path).rpartition(".")
-    return vars(sys.modules[module]).get(name) if module in sys.modules else None
-
-
-def walk_subclasses(base: type) -> Iterator[type]:
-    """Yield all imported classes derived from ``base``."""
-    for cls in type.__subclasses__(base):
-        yield cls
-        yield from walk_subclasses(cls)
-
-
-def list_parameter_names(cls: type) -> list[str]:
-    """Return the parameters of a class, including those passed on to its bases."""
-    names: dict[str, None] = {}
-    for owner in cls.__mro__:
-        parameters = inspect.signature(owner.__init__).parameters.values() if "__init__" in vars(owner) else []
-        names.update(
-            {
-                p.name: None
-                for p in parameters
-                if p.name not in ("self", "params") and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-            }
-        )
-        if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
-            break
-    return list(names)
+def _find_node_class(node: Any, base: type) -> type:
+    named = find_named_class(node.get("class_path") if isinstance(node, dict) else node, (base,))
+    return base if named is None else named
 
 
 def _read_init_hints(cls: type) -> dict[str, Any]:
@@ -139,8 +107,12 @@ def _find_first_class(hint: Any) -> type | None:
     return None
 
 
-def merge_configs(args: Sequence[str]) -> dict[str, Any]:
+def merge_configs(args: Sequence[str], roots: Roots) -> dict[str, Any]:
     """Read what a command line configures: files and flags, later over earlier; lists replace, ``key+`` appends.
+
+    Args:
+        args: Arguments of the command line.
+        roots: Class behind each top-level key; where there is none, call forms are not expanded.
 
     Raises:
         ValueError: a file that cannot be read as one.
@@ -149,13 +121,20 @@ def merge_configs(args: Sequence[str]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for flag, value in itertools.pairwise([*split_flags_from_values(args), ""]):
         if flag in ("-c", "--config"):
-            _merge_in_place(merged, _read_config_source(value))
+            _merge_in_place(merged, expand_call_forms(_read_config_source(value), roots))
         elif flag.startswith("--"):
-            nested: Any = value
-            for part in reversed(flag.removeprefix("--").rstrip("+").split(".")):
+            nested = _read_flag_value(value)
+            for part in reversed(flag.removeprefix("--").split(".")):
                 nested = {part: nested}
-            _merge_in_place(merged, nested)
+            _merge_in_place(merged, expand_call_forms(nested, roots))
     return merged
+
+
+def _read_flag_value(value: str) -> Any:
+    """Return the list or mapping that a flag gives; every other value stays a text."""
+    with contextlib.suppress(UnreadableError):
+        return parse_yaml(value) if value.startswith(("[", "{")) else value
+    return value
 
 
 def _read_config_source(source: str) -> dict[str, Any]:

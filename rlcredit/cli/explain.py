@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Trainer
 
+from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.stack import bound_advantages, explain_idle_operators
 from rlcredit.preflight.memory import estimate_memory
@@ -73,7 +74,7 @@ def collect_run_parameters(trainer: Trainer, module: PolicyModule, task: Task) -
 
 def find_trainer_stack(trainer: Trainer) -> list[OperatorContract]:
     """Return the operators of a trainer, from top to bottom."""
-    callbacks: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+    callbacks = read_callbacks(trainer)
     return select_operators(callbacks)
 
 

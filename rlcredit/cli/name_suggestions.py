@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rlcredit.cli.config_schema import Roots, find_class_at, list_parameter_names
+from rlcredit.cli.config_schema import Roots, find_class_at
+from rlcredit.config.class_paths import list_parameter_names
 from rlcredit.config.module_source import is_standard_library
 
 Names = tuple[str | int, ...]

@@ -1,9 +1,10 @@
 """Readable errors of the command line: the key, the value given, the allowed values, and the likely intention."""
 
+import json
 import re
 import sys
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import isabstract
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,9 +16,7 @@ from rlcredit.cli.config_schema import (
     describe_allowed_values,
     find_class_at,
     find_value_at,
-    list_parameter_names,
     walk_key_paths,
-    walk_subclasses,
 )
 from rlcredit.cli.name_suggestions import (
     ENTRY,
@@ -27,7 +26,9 @@ from rlcredit.cli.name_suggestions import (
     find_unknown_name,
     repair_path,
 )
-from rlcredit.config.class_paths import MARK
+from rlcredit.config.class_paths import list_parameter_names, walk_subclasses
+from rlcredit.config.error_messages import MARK
+from rlcredit.config.jsonargparse_patches import list_options
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.tasks.record_sources import FORMS
 
@@ -54,19 +55,13 @@ class ReadableParser(LightningArgumentParser):
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the error and its repair, and exit with status 2."""
-        text = explain_parser_error(message, self.given, self.roots, list(self._options()))
+        text = explain_parser_error(message, self.given, self.roots, list(list_options(self)))
         self.refuse(text)
 
     def refuse(self, sentence: str) -> NoReturn:
         """Print a finished sentence, and exit with status 2."""
         print(f"error: {_join_lines(redact_passwords(sentence))}", file=sys.stderr)
         sys.exit(2)
-
-    def _options(self) -> Iterator[str]:
-        for action in self._actions:
-            yield from action.option_strings
-            for sub in action.choices.values() if isinstance(action.choices, dict) else ():
-                yield from (option for nested in sub._actions for option in nested.option_strings)
 
 
 def _join_lines(text: str) -> str:
@@ -139,24 +134,24 @@ def _explain_stack_entry(config: Mapping[str, Any]) -> str | None:
     trainer = config.get("trainer")
     stack = trainer.get("callbacks") if isinstance(trainer, Mapping) else None
     for place, entry in enumerate(stack if isinstance(stack, list) else []):
-        name, arguments = None, "..."
+        name, arguments = None, {}
         if isinstance(entry, str) and " - " in entry:
             first, _, second = entry.partition(" - ")
             return (
                 f"trainer.callbacks[{place}]: YAML reads `{entry}` as one entry, because `- {second}` is indented "
                 f"further than `- {first}`. Indent both alike."
             )
-        if isinstance(entry, str) and "(" in entry:
-            name = entry.partition("(")[0]
-        elif isinstance(entry, Mapping) and "class_path" in entry and (odd := set(entry) - set(ENTRY)):
+        if isinstance(entry, Mapping) and "class_path" in entry and (odd := set(entry) - set(ENTRY)):
             if slips := {key: close for key in odd if (close := find_closest_name(str(key), ENTRY))}:
                 key, close = slips.popitem()
                 return f"trainer.callbacks[{place}].{key}: no such key. Did you mean `{close}`?"
-            name, arguments = entry["class_path"], ", ".join(f"{k}: {v}" for k, v in entry.items() if k in odd)
+            name, arguments = entry["class_path"], {key: entry[key] for key in entry if key in odd}
         elif isinstance(entry, Mapping) and "class_path" not in entry and len(entry) == 1:
-            name = next(iter(entry))
+            name, arguments = next(iter(entry.items()))
         if name:
-            return f"trainer.callbacks[{place}]: write {{class_path: {name}, init_args: {{{arguments}}}}}."
+            given = arguments.items() if isinstance(arguments, Mapping) else ()
+            written = ", ".join(f"{key}={json.dumps(value)}" for key, value in given) or "..."
+            return f"trainer.callbacks[{place}]: write {name}({written})."
     return None
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 from jsonargparse import ArgumentParser
@@ -10,6 +11,7 @@ from jsonargparse import ArgumentParser
 import rlcredit
 from rlcredit.base.exit_status import REFUSED
 from rlcredit.cli.config_checks import read_checked_config
+from rlcredit.cli.config_schema import Roots
 
 UNDER_IT = ("torch", "lightning", "transformers", "peft")
 
@@ -70,10 +72,16 @@ def is_help_request(args: Sequence[str]) -> bool:
     return list(args) in (["-h"], ["--help"])
 
 
-def read_configuration_or_exit(args: Sequence[str]) -> dict[str, Any]:
-    """Return the merged configuration of files and flags, or exit with a message if it cannot be read."""
+def read_configuration_or_exit(args: Sequence[str], roots: Roots = MappingProxyType({})) -> dict[str, Any]:
+    """Return the merged configuration of files and flags, or exit with a message if it cannot be read.
+
+    Args:
+        args: Arguments of the command line.
+        roots: Class behind each top-level key, if they are imported.
+
+    """
     try:
-        return read_checked_config(args)
+        return read_checked_config(args, roots)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(REFUSED)

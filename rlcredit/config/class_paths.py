@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import difflib
-import functools
 import inspect
 import sys
 import types
@@ -13,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonargparse
-import jsonargparse._typehints as typehints
 
-from rlcredit.config.error_messages import describe_exception
+from rlcredit.config.error_messages import MARK, describe_exception
 from rlcredit.config.former_names import resolve_former_path
-from rlcredit.config.jsonargparse_patches import patch_written_class_paths
+from rlcredit.config.jsonargparse_patches import (
+    import_unchecked,
+    patch_call_form,
+    patch_class_import,
+    patch_written_class_paths,
+)
 from rlcredit.config.module_source import (
     CALLBACKS,
     find_definition,
@@ -28,8 +31,6 @@ from rlcredit.config.module_source import (
     locate_module,
 )
 
-MARK = "class path refused: "
-"""Begins every refusal, so that it is found again in the message that a parser builds around it."""
 STANDARD = "is Python's own; there is no operator, task, loss, optimizer, scheduler or logger in its library."
 
 
@@ -44,40 +45,16 @@ class ClassPathError(ImportError, ValueError):
         super().__init__(f"{MARK}`{path}` {reason}")
 
 
-class _OriginalImport:
-    """The import that is guarded."""
-
-    plain: Callable[..., Any] = staticmethod(typehints.import_object)  # pyright: ignore[reportPrivateImportUsage]
-
-
-def patch_class_path_import() -> None:
-    """Have every class path checked before jsonargparse imports it, however it was written.
-
-    All that configurations name goes through one function of it. A mapping where anything is accepted stays a mapping,
-    even one with a ``class_path``.
+def patch_jsonargparse() -> None:
+    """Have every class path checked before jsonargparse imports it, however it was written, in call form too.
 
     Raises:
         ValueError: this version of jsonargparse imports by another function.
 
     """
-    jsonargparse.set_parsing_settings(instantiate_subclass_spec_in_any=False)
-    typehints.import_object = import_class_path  # pyright: ignore[reportPrivateImportUsage]
+    patch_class_import(import_class_path)
+    patch_call_form()
     patch_written_class_paths()
-    _refuse_unpatched_import()
-
-
-@functools.cache
-def _refuse_unpatched_import() -> None:
-    parser = jsonargparse.ArgumentParser(exit_on_error=False)
-    parser.add_argument("--named", type=Callable)
-    try:
-        parser.parse_object({"named": "os.getcwd"})
-    except jsonargparse.ArgumentError:
-        return
-    raise ValueError(
-        f"jsonargparse {jsonargparse.__version__} imports what a configuration names without asking rlcredit first. "
-        "Install the version that pyproject.toml asks for: pip install 'jsonargparse[signatures]>=4.53,<4.54'."
-    )
 
 
 def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
@@ -85,7 +62,7 @@ def import_class_path(path: Any, *args: Any, **kwargs: Any) -> Any:
     refuse_invalid_class_path(path)
     present = resolve_former_path(path) if _is_dotted_path(path) else path
     try:
-        obj = _OriginalImport.plain(present, *args, **kwargs)
+        obj = import_unchecked(present, *args, **kwargs)
     except (Exception, SystemExit) as error:  # the module is somebody else's, and its code may raise anything
         if not _is_dotted_path(path):
             raise
@@ -177,13 +154,13 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
         for place, value in enumerate(config):
             refuse_misplaced_class(value, hint, f"{key}[{place}]")
     mapping = _view_as_mapping(config)
-    owner, arguments, inside = next(_find_hint_classes(hint), None), mapping, key
+    owner, arguments, inside = next(find_hint_classes(hint), None), mapping, key
     if isinstance(path := mapping.get("class_path"), str):
-        owner = _OriginalImport.plain(resolve_former_path(path))
-        _refuse_wrong_class(path, owner, tuple(_find_hint_classes(hint)), key)
+        owner = import_unchecked(resolve_former_path(path))
+        _refuse_wrong_class(path, owner, tuple(find_hint_classes(hint)), key)
         inside = f"{key}.init_args"
         arguments = {**_view_as_mapping(mapping.get("init_args")), **_view_as_mapping(mapping.get("dict_kwargs"))}
-    hints = _collect_argument_hints(owner)
+    hints = collect_argument_hints(owner)
     for name, value in arguments.items():
         if (inner := hints.get(name, hint if owner is None else Any)) is not Any:  # there, mappings stay mappings
             refuse_misplaced_class(value, inner, f"{inside}.{name}")
@@ -191,8 +168,8 @@ def refuse_misplaced_class(config: Any, hint: Any, key: str = "") -> None:
 
 def _refuse_wrong_class(path: str, owner: Any, bases: tuple[type, ...], key: str) -> None:
     """Hold a class, or what a function says it returns, against the types of its place."""
-    result = owner if inspect.isclass(owner) else _collect_argument_hints(owner).get("return")
-    if not any(issubclass(cls, bases) for cls in _find_hint_classes(result)):
+    result = owner if inspect.isclass(owner) else collect_argument_hints(owner).get("return")
+    if not any(issubclass(cls, bases) for cls in find_hint_classes(result)):
         wanted = " or ".join(base.__name__ for base in bases) or "no class with arguments"
         raise ValueError(f"{key}: `{path}` is not what this place accepts: {wanted}.")
 
@@ -202,7 +179,7 @@ def _view_as_mapping(config: Any) -> Mapping[str, Any]:
     return mapping if isinstance(mapping, Mapping) else {}
 
 
-def _collect_argument_hints(owner: Any) -> dict[str, Any]:
+def collect_argument_hints(owner: Any) -> dict[str, Any]:
     """Return the types of the arguments of a class, its bases' among them, or of a function."""
     inits = [cls.__init__ for cls in reversed(owner.__mro__)] if inspect.isclass(owner) else [owner] if owner else []
     hints: dict[str, Any] = {}
@@ -212,13 +189,58 @@ def _collect_argument_hints(owner: Any) -> dict[str, Any]:
     return hints
 
 
-def _find_hint_classes(hint: Any) -> Iterator[type]:
+def find_hint_classes(hint: Any) -> Iterator[type]:
     """Yield the classes that a place accepts: inside unions and lists, and what a callable returns."""
     arguments = typing.get_args(hint)
     if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
         yield from () if hint.__module__ == "builtins" else (hint,)
     elif typing.get_origin(hint) is Callable:
-        yield from _find_hint_classes(arguments[-1]) if arguments else ()
+        yield from find_hint_classes(arguments[-1]) if arguments else ()
     else:
         for argument in arguments:
-            yield from _find_hint_classes(argument)
+            yield from find_hint_classes(argument)
+
+
+def find_named_class(name: Any, bases: Sequence[type]) -> type | None:
+    """Return the class that a short name or a dotted path means; None unless its module has been imported.
+
+    Args:
+        name: Name as it was written; anything but a text names no class.
+        bases: Classes one of which a short name is derived from.
+
+    """
+    if not isinstance(name, str):
+        return None
+    short = (cls for base in bases for cls in walk_subclasses(base) if cls.__name__ == name)
+    return next(short, None) or _find_imported_class(name)
+
+
+def _find_imported_class(path: str) -> type | None:
+    """Return the class at a dotted path in a module that is already imported; a message imports nothing."""
+    module, _, name = resolve_former_path(path).rpartition(".")
+    named = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return named if isinstance(named, type) else None
+
+
+def walk_subclasses(base: type) -> Iterator[type]:
+    """Yield all imported classes derived from ``base``."""
+    for cls in type.__subclasses__(base):
+        yield cls
+        yield from walk_subclasses(cls)
+
+
+def list_parameter_names(cls: type) -> list[str]:
+    """Return the parameters of a class, including those passed on to its bases."""
+    names: dict[str, None] = {}
+    for owner in cls.__mro__:
+        parameters = inspect.signature(owner.__init__).parameters.values() if "__init__" in vars(owner) else []
+        names.update(
+            {
+                p.name: None
+                for p in parameters
+                if p.name not in ("self", "params") and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            }
+        )
+        if parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            break
+    return list(names)

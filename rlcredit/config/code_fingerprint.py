@@ -1,6 +1,7 @@
 """Code that a configuration names: the modules behind its class paths with all that they import, and what it says."""
 
 import ast
+import contextlib
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
+from rlcredit.config.call_form import CallFormError, expand_call_form
 from rlcredit.config.module_source import INSTALLED, is_standard_library, locate_module, resolve_import_origin
 
 SHIPPED = ("rlcredit", "callbacks")
@@ -38,9 +40,14 @@ def find_dotted_paths(content: Any) -> Iterator[str]:
     Example:
         >>> list(find_dotted_paths({"callbacks": ["GRPO", {"class_path": "mine.Halved", "init_args": {"at": "0.5"}}]}))
         ['mine.Halved']
+        >>> list(find_dotted_paths(["mine.Summed(first=mine.Halved(at=1))"]))
+        ['mine.Summed', 'mine.Halved']
 
     """
     for _, word in walk_config_texts(content):
+        with contextlib.suppress(CallFormError):
+            meaning = expand_call_form(word)
+            yield from find_dotted_paths([meaning]) if meaning != word else ()
         if "." in word and all(part.isidentifier() for part in word.split(".")):
             yield word
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from rlcredit.config.module_source import INSTALLED
 
+MARK = "class path refused: "
+"""Begins every refusal, so that it is found again in the message that a parser builds around it."""
+
 OURS = [Path(__file__).parents[1], Path(__file__).parents[2] / "callbacks"]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rlcredit.base.lightning_private import build_state_key
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
@@ -57,7 +58,7 @@ class CreditOperator(OperatorContract, Callback):
     @property
     def state_key(self) -> str:
         """Key of this operator in a checkpoint, made from its class and arguments."""
-        return self._generate_state_key(**self.arguments)
+        return build_state_key(self, self.arguments)
 
     def check_state(self) -> None:
         """Refuse state that a checkpoint cannot hold.

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.catalogue import find_usual_writer
 from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
 from rlcredit.credit.operator import Callback, CreditOperator
@@ -67,7 +68,7 @@ class CreditStack(Callback):
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Check the stack, number the second and later operators of one class, and hand on the run's seed."""
-        listed: list[Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        listed = read_callbacks(trainer)
         check_stack(listed)
         self.operators = [callback for callback in listed if isinstance(callback, CreditOperator)]
         module = cast("PolicyModule", pl_module)

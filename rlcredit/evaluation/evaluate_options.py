@@ -11,7 +11,7 @@ import torch
 
 from rlcredit.config.allowed_values import SEEDS, THREADS, validate_folder_name
 from rlcredit.config.arguments import CommandParser, parse_path
-from rlcredit.config.class_paths import patch_class_path_import
+from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.passwords import refuse_passwords
 from rlcredit.config.strict_yaml import parse_yaml
 from rlcredit.decoding.token_filters import make_token_filter
@@ -117,7 +117,7 @@ def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
         ValueError: with the flag, or the file, and the repair.
 
     """
-    patch_class_path_import()
+    patch_jsonargparse()
     refuse_passwords({name: str(value) for name, value in vars(options).items()})
     sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
     names = Counter(file.stem for file in options.tasks)

@@ -10,7 +10,9 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.base.files import file_sha256
+from rlcredit.config.call_form import CallFormError
 from rlcredit.config.class_paths import refuse_misplaced_class
+from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.paths import find_config_file
 from rlcredit.config.strict_yaml import read_yaml, shorten_name
 from rlcredit.policy.adapters import CONFIG, WEIGHTS, read_adapter_settings
@@ -164,6 +166,10 @@ def _read_policy_settings(file: Path) -> dict[str, Any]:
     """Return the policy settings of a configuration; the defaults if it has none."""
     config = read_yaml(file)
     model = config.get("model") if isinstance(config, dict) else None
+    try:
+        model = expand_call_forms(model, {"policy": Policy})
+    except CallFormError as error:
+        raise ValueError(f"{shorten_name(file)}: model.{error}") from None
     if not isinstance(model, dict):
         raise ValueError(f"{shorten_name(file)}: a model's configuration must have the keys model: {{policy: ...}}.")
     return _normalise_policy_settings(model.get("policy") or {})

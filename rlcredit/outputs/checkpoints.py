@@ -3,18 +3,16 @@
 import copy
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.exit_status import StorageUnavailable
 from rlcredit.base.files import sync_folder, write_durably
+from rlcredit.base.lightning_private import DeferredCheckpoint, read_loop_states
 from rlcredit.run_folder.checkpoint_files import find_checkpoint_damage, write_sealed_checkpoint
 from rlcredit.run_folder.layout import LAST
 from rlcredit.training.module import PolicyModule
@@ -51,7 +49,7 @@ class DurableCheckpoints(TorchCheckpointIO):
         return super().load_checkpoint(path, *arguments, **named)
 
 
-class Checkpoints(ModelCheckpoint):
+class Checkpoints(DeferredCheckpoint):
     """Save between two steps, after the previous step has been recorded and evaluated.
 
     Lightning saves before the metrics of a step are logged and before the evaluation that follows it; a run continued
@@ -82,7 +80,6 @@ class Checkpoints(ModelCheckpoint):
             enable_version_counter=enable_version_counter,
             **kwargs,
         )
-        self._due = self._deciding = False
         self._loops: dict[str, Any] | None = None
         self._owed_at: int | None = None
 
@@ -96,19 +93,8 @@ class Checkpoints(ModelCheckpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Determine whether a checkpoint is due after this step, and remember the state of Lightning's loops."""
-        self._loops = copy.deepcopy(trainer._checkpoint_connector._get_loops_state_dict())
-        with self._only_deciding():
-            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
-
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Determine whether a checkpoint is due after this evaluation."""
-        with self._only_deciding():
-            super().on_validation_end(trainer, pl_module)
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Determine whether a checkpoint is due after this pass over the prompts."""
-        with self._only_deciding():
-            super().on_train_epoch_end(trainer, pl_module)
+        self._loops = copy.deepcopy(read_loop_states(trainer))
+        super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Save the final state, whatever the interval."""
@@ -117,7 +103,8 @@ class Checkpoints(ModelCheckpoint):
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Restore the state of Lightning's loops, and the step whose evaluation was pending."""
-        self._loops, self._last_global_step_saved = copy.deepcopy(checkpoint["loops"]), checkpoint["global_step"]
+        self._loops = copy.deepcopy(checkpoint["loops"])
+        self.saved_step = checkpoint["global_step"]
         self._owed_at = checkpoint["global_step"] if checkpoint.get("evaluation_owed") else None
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -134,25 +121,23 @@ class Checkpoints(ModelCheckpoint):
         """Save once more if only the last evaluation was missing, and link ``last.ckpt`` to the newest checkpoint."""
         if self._owed_at is not None and self._owed_at == trainer.global_step:
             self.current_score = self.best_model_score  # which Lightning does not restore
-            self._save_checkpoint(trainer, self.best_model_path)  # the newest: what is monitored is the step
+            self.overwrite_best(trainer)  # the newest: what is monitored is the step
         last = Path(str(self.dirpath)) / LAST
         if self.save_last and self._saved_here and not _is_same_file(last, self.best_model_path):
-            self._link_checkpoint(trainer, self.best_model_path, str(last))
+            self.link_checkpoint(self.best_model_path, str(last))
 
     def save_if_due(self, trainer: Trainer) -> None:
         """Save if a checkpoint is due after the previous step."""
-        if self._due:
+        if self.is_due:
             self.save_once(trainer)
 
     def save_once(self, trainer: Trainer) -> None:
         """Save the state after the last step, at most once."""
-        self._due = False
+        self.is_due = False
         self._owed_at = None
-        if self._loops is None or self._last_global_step_saved == trainer.global_step:
+        if self._loops is None or self.saved_step == trainer.global_step:
             return
-        candidates = self._monitor_candidates(trainer)
-        super()._save_topk_checkpoint(trainer, candidates)
-        super()._save_last_checkpoint(trainer, candidates)
+        self.save_candidate(trainer)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         """Store Lightning's loops as they were right after the step, so that training continues with the next one."""
@@ -160,38 +145,19 @@ class Checkpoints(ModelCheckpoint):
             checkpoint["loops"] = self._loops
         checkpoint["evaluation_owed"] = cast("PolicyModule", pl_module).state.phase.is_evaluation
 
-    @contextmanager
-    def _only_deciding(self) -> Iterator[None]:
-        self._deciding = True
-        try:
-            yield
-        finally:
-            self._deciding = False
-
-    def _save_topk_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
-        if self._deciding:
-            self._due = True
-        else:
-            super()._save_topk_checkpoint(trainer, monitor_candidates)
-
-    def _save_last_checkpoint(self, trainer: Trainer, monitor_candidates: dict[str, Any]) -> None:
-        if not self._deciding:
-            super()._save_last_checkpoint(trainer, monitor_candidates)
-
-    def _should_remove_checkpoint(self, trainer: Trainer, previous: str, current: str) -> bool:
+    def is_superseded(self, previous: str, current: str) -> bool:
         """Keep two checkpoints; Lightning alone would never remove the one that the run was continued from."""
         return previous != current and Path(str(self.dirpath)).absolute() in Path(previous).absolute().parents
 
-    @staticmethod
     @rank_zero_only
-    def _link_checkpoint(trainer: Trainer, filepath: str, linkpath: str) -> None:
+    def link_checkpoint(self, path: str, link: str) -> None:
         """Link ``last.ckpt`` to the newest checkpoint atomically."""
-        named, unfinished = Path(linkpath), Path(f"{linkpath}.part")
+        named, unfinished = Path(link), Path(f"{link}.part")
         unfinished.unlink(missing_ok=True)
         try:
-            os.link(filepath, unfinished)
+            os.link(path, unfinished)
         except OSError:  # some file systems have no hard links
-            shutil.copyfile(filepath, unfinished)
+            shutil.copyfile(path, unfinished)
         os.replace(unfinished, named)
         unfinished.unlink(missing_ok=True)  # a rename between two names of one file does nothing
         sync_folder(named.parent)

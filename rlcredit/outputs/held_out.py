@@ -12,6 +12,7 @@ import torch.distributed as dist
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.formulas.distributed import has_other_processes
 from rlcredit.pages.tables import Table
 from rlcredit.record.artifacts import find_run_folder, publish_tags, publish_text
@@ -82,7 +83,7 @@ class HeldOutVerdicts(Callback):
 
 
 def _list_held_out_sets(trainer: Trainer) -> list[HeldOutSet]:
-    return trainer.datamodule.held_out_sets  # pyright: ignore[reportAttributeAccessIssue]
+    return read_datamodule(trainer).held_out_sets
 
 
 def _collect_set_verdicts(asked: HeldOutSet, rows: dict[int, list[int]]) -> dict[str, Any]:

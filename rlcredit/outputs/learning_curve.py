@@ -8,6 +8,7 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.plot_style import ACCENT, MUTED, SECOND, create_figure, style_axes
 from rlcredit.record.artifacts import find_run_folder, publish_file, warn_on_write_error
 from rlcredit.record.journal import read_journal_entries
@@ -37,7 +38,7 @@ class LearningCurve(Callback):
         updates = cast("PolicyModule", pl_module).updates_per_rollout
         record = find_run_folder(trainer).record
         batches = [point for point in read_metric_points(record, "train/solve_rate") if point[0] % updates == 0]
-        task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
+        task = cast("Task", read_datamodule(trainer))
         held_out = {
             asked.name: read_metric_points(record, asked.name_metric("pass_at_1")) for asked in task.held_out_sets
         }

@@ -9,6 +9,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.exit_status import StorageUnavailable
+from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import select_operators
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.record import RunRecord
@@ -43,7 +44,7 @@ def collect_flat_parameters(trainer: Trainer, module: PolicyModule, task: Task) 
         "task": task,
     }
     counts: dict[str, int] = {}
-    for operator in select_operators(trainer.callbacks):  # pyright: ignore[reportAttributeAccessIssue]
+    for operator in select_operators(read_callbacks(trainer)):
         label = type(operator).__name__
         counts[label] = counts.get(label, 0) + 1
         named[label if counts[label] == 1 else f"{label}_{counts[label]}"] = operator

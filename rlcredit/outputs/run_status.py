@@ -9,6 +9,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.files import replace_file
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.record.artifacts import find_run_folder, warn_on_write_error
 from rlcredit.tasks.task import Task
 
@@ -34,7 +35,7 @@ class RunStatus(Callback):
         """Store the held-out result, and subtract the validation's time from the step's."""
         spent = time.perf_counter() - self.validating
         self.last = None if self.last is None else self.last + spent
-        first = cast("Task", trainer.datamodule).held_out_sets[0]  # pyright: ignore[reportAttributeAccessIssue]
+        first = cast("Task", read_datamodule(trainer)).held_out_sets[0]
         held_out = float(trainer.callback_metrics[first.name_metric("pass_at_1")])
         self.latest.update(held_out=held_out, validation_seconds=spent)
         self._write(trainer)

@@ -6,6 +6,7 @@ from typing import Any, cast
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
 
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.messages import print_message
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
@@ -63,7 +64,7 @@ class NoReward(Callback):
         earned = bool(sum_over_processes(batch.correct.sum()) > 0)
         self.watching = not (earned or last)
         if last and not earned:
-            rank_zero_only(print_message)(self.render_warning(batch, module, trainer.datamodule))  # pyright: ignore
+            rank_zero_only(print_message)(self.render_warning(batch, module, read_datamodule(trainer)))
 
     def render_warning(self, rollout: Rollout, module: PolicyModule, task: Any) -> str:
         """Return the warning: prompt, completion, reference and verdict of a typical completion, and what to try."""

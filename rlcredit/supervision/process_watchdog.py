@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 import torch.distributed as dist
-from lightning.fabric.strategies.launchers import subprocess_script
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from rlcredit.base.exit_status import ProcessLost
+from rlcredit.base.lightning_private import replace_end_of_failed_run
 from rlcredit.base.messages import print_message
 from rlcredit.formulas.distributed import has_other_processes, rank_and_world_size
 
@@ -33,15 +33,15 @@ LEAVE = 20.0
 """Seconds in which the first process may find out by itself that one it has started has ended."""
 
 
-def end_failed_run(observer: Any) -> None:
-    """End a run after one of its processes has failed; Lightning would kill the first one without a message.
+def end_failed_run(children: list[Any]) -> None:
+    """End a run after one of its processes has failed.
 
     Args:
-        observer: Lightning's, of the processes that the first one has started.
+        children: Processes that this one has started.
 
     """
     time.sleep(LEAVE)  # an exchange that fails meanwhile names the step
-    for child in observer._child_processes:
+    for child in children:
         child.kill()
     print_message(f"error: Another process of this run has ended. {WAY_ON}")
     os._exit(ProcessLost.status)
@@ -56,7 +56,7 @@ class ProcessWatchdog(Callback):
 
     def __init__(self) -> None:
         self.watch: Heartbeat | None = None
-        subprocess_script._ChildProcessObserver._terminate_all = end_failed_run  # pyright: ignore[reportAttributeAccessIssue]
+        replace_end_of_failed_run(end_failed_run)
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Start watching."""

@@ -9,6 +9,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.base.text_escaping import unwrap_stream
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
@@ -70,7 +71,7 @@ class StepProgressBar(Callback):
             self.progress.add_task(doing, total=trainer.max_steps if trainer.max_steps > 0 else None, metrics="")
             self.progress.start()
         logged = trainer.callback_metrics
-        task = cast("Task", trainer.datamodule)  # pyright: ignore[reportAttributeAccessIssue]
+        task = cast("Task", read_datamodule(trainer))
         shown = {**SHOWN, **{asked.name_metric("pass_at_1"): asked.name for asked in task.held_out_sets if asked.name}}
         metrics = "   ".join(
             f"{label} {_format_metric(float(logged[name]))}" for name, label in shown.items() if name in logged
@@ -116,7 +117,7 @@ class StepLines(Callback):
         """Print the held-out result."""
         if not trainer.sanity_checking:
             metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
-            for asked in cast("Task", trainer.datamodule).held_out_sets:  # pyright: ignore[reportAttributeAccessIssue]
+            for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
                 k = cast("PolicyModule", pl_module).find_pass_metrics(asked)["pass_at_k"].k
                 of_k = f"   pass@{k} {metrics[asked.name_metric('pass_at_k')]:.3f}" if k > 1 else ""
                 first = f"pass@1 {metrics[asked.name_metric('pass_at_1')]:.3f}"

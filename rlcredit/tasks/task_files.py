@@ -10,7 +10,10 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from rlcredit.config import strict_yaml
-from rlcredit.config.class_paths import MARK, import_class_path, patch_class_path_import
+from rlcredit.config.call_form import CallFormError
+from rlcredit.config.class_paths import import_class_path, patch_jsonargparse
+from rlcredit.config.config_expansion import expand_call_forms
+from rlcredit.config.error_messages import MARK
 from rlcredit.config.paths import find_config_file
 from rlcredit.tasks.task import Task
 
@@ -33,9 +36,13 @@ def read_task(path: str | Path, /, **overrides: Any) -> Task:
         ValueError: names the file, the key, and what it accepts.
 
     """
-    patch_class_path_import()
+    patch_jsonargparse()
     content = strict_yaml.read_yaml(Path(find_config_file(str(path))))
     where = strict_yaml.shorten_name(path)
+    try:
+        content = expand_call_forms(content, {"data": Task})
+    except CallFormError as error:
+        raise ValueError(f"{where}: {error}") from None
     if not isinstance(content, dict) or set(content) != {"data"} or not isinstance(content["data"], dict):
         raise ValueError(f"{where}: a task file holds `data: {{class_path: ..., init_args: ...}}` and nothing else.")
     entry = content["data"]

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.base.exit_status import PolicyMismatch
+from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
 from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.sampling import Samples, Sampling
@@ -118,7 +119,7 @@ class RolloutCollector:
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoded = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
-        task: Task = self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        task: Task = read_datamodule(self.trainer)
         verdicts = self.judge(task, prompts, ["".join(pieces) for pieces in tokens], group)
         right, judged = verdict_mask(verdicts, Verdict.RIGHT), judged_mask(verdicts)
         no_answer = verdict_mask(verdicts, Verdict.NO_ANSWER)
@@ -231,7 +232,7 @@ class RolloutCollector:
         return Oracle(
             self.policy,
             self.engine,
-            self.trainer.datamodule,  # pyright: ignore[reportAttributeAccessIssue]
+            read_datamodule(self.trainer),
             self.sampling.temperature,
             self.sampling.max_tokens,
             self.seed,

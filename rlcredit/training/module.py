@@ -12,6 +12,7 @@ from torch.nn import ModuleList
 from torch.nn.utils import get_total_norm
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
+from rlcredit.base.lightning_private import read_callbacks, read_datamodule
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.decoding.engine import Engine
@@ -147,7 +148,7 @@ class PolicyModule(LightningModule):
     @property
     def task(self) -> Task:
         """The questions of the run."""
-        return self.trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        return read_datamodule(self.trainer)
 
     @property
     def scorer(self) -> RolloutScorer:
@@ -186,7 +187,7 @@ class PolicyModule(LightningModule):
 
     def configure_callbacks(self) -> Sequence[Callback]:
         """Insert one callback that assigns credit by all operators, in place of the first of them."""
-        CreditStack.insert_into(self.trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+        CreditStack.insert_into(read_callbacks(self.trainer))
         return []
 
     def configure_optimizers(self) -> Any:

@@ -6,6 +6,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
 
+from rlcredit.base.lightning_private import read_callbacks, read_checkpoint_times
 from rlcredit.decoding.engine import Decoder
 from rlcredit.tasks.task import Task
 
@@ -74,9 +75,7 @@ def refuse_unfit_setup(module: "PolicyModule", trainer: Trainer, task: Task) -> 
 def _refuse_oracle_without_decoder(module: "PolicyModule", trainer: Trainer) -> None:
     """Refuse operators that continue partial answers if the engine cannot."""
     asking = [
-        type(callback).__name__
-        for callback in trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        if "oracle" in getattr(callback, "reads", ())
+        type(callback).__name__ for callback in read_callbacks(trainer) if "oracle" in getattr(callback, "reads", ())
     ]
     if asking and not isinstance(module.engine, Decoder):
         raise ValueError(
@@ -113,9 +112,8 @@ def _refuse_split_rollouts(updates: int, trainer: Trainer) -> None:
         )
     saved: list[ModelCheckpoint] = trainer.checkpoint_callbacks  # pyright: ignore[reportAssignmentType]
     for saving in saved:
-        every = saving._every_n_train_steps
-        timed = saving._every_n_epochs or saving._train_time_interval or getattr(saving, "save_on_exception", False)
-        if updates > 1 and (timed or not every or every % updates):
+        every, has_other_time = read_checkpoint_times(saving)
+        if updates > 1 and (has_other_time or not every or every % updates):
             raise ValueError(
                 f"checkpoint.every_n_train_steps is {every or 'not set'}; a checkpoint inside a rollout cannot be "
                 f"continued. Choose a multiple of model.updates_per_rollout, which is {updates}, and no other time."

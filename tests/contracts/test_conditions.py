@@ -15,7 +15,11 @@ from jsonargparse import ArgumentParser
 from lightning.pytorch import Callback
 
 from callbacks import StackWarning, check_stack
+from rlcredit.cli.application import ROOTS
 from rlcredit.cli.explain import render_call as explain_call
+from rlcredit.config.class_paths import patch_jsonargparse
+from rlcredit.config.code_fingerprint import walk_config_texts
+from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.stack import explain_idle_operators
 from rlcredit.losses import PolicyLoss
@@ -27,8 +31,9 @@ ROOT = Path(__file__).parents[2]
 OPERATORS = find_operator_classes()  # imports them, so that a condition may name each
 
 
-def condition(path: Path):
-    """The stack of a condition and what else it sets."""
+def make_parser():
+    """A parser of the stack of a condition and what else it sets."""
+    patch_jsonargparse()
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--condition", type=str)
     parser.add_argument("--trainer.callbacks", type=list[Callback], default=[])
@@ -39,7 +44,22 @@ def condition(path: Path):
     parser.add_argument("--model.sampling", type=dict, default={})
     parser.add_argument("--model.optimizer", type=dict, default={})
     parser.add_argument("--data", type=dict, default={})
+    return parser
+
+
+def condition(path: Path):
+    """The stack of a condition and what else it sets, as objects."""
+    parser = make_parser()
     return parser.instantiate_classes(parser.parse_path(str(path)))
+
+
+@pytest.mark.parametrize("path", CONDITIONS, ids=lambda path: path.stem)
+def test_the_call_form_means_the_same_as_class_path_and_init_args(path):
+    content = yaml.safe_load(path.read_text())
+    full = expand_call_forms(content, ROOTS)
+    parser = make_parser()
+    assert "(" not in str([each for _, each in walk_config_texts(full)])
+    assert parser.parse_object(content) == parser.parse_object(full)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ class Parse(CreditCLI):
     def instantiate_classes(self):
         pass
 
-    def _run_subcommand(self, subcommand):
+    def run_subcommand(self, subcommand):
         pass
 
 
@@ -37,7 +37,7 @@ def parsed(*configs):
         cli = run_credit_cli(["explain", *(f"--config={config}" for config in configs)], Parse)
     finally:
         sys.argv = given
-    return yaml.safe_load(cli._parser("explain").dump(cli.declared, skip_none=False))
+    return yaml.safe_load(cli.get_subcommand_parser("explain").dump(cli.declared, skip_none=False))
 
 
 def says_something(text):

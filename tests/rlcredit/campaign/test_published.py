@@ -14,7 +14,7 @@ from rlcredit.campaign.declaration import read_declaration
 from rlcredit.campaign.plan_text import explain_seed_shortfall, list_evaluation_steps
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
-from rlcredit.cli.application import CreditCLI, run_credit_cli
+from rlcredit.cli.application import ROOTS, CreditCLI, run_credit_cli
 from rlcredit.cli.config_schema import merge_configs
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +42,7 @@ class Parse(CreditCLI):
     def instantiate_classes(self):
         pass
 
-    def _run_subcommand(self, subcommand):
+    def run_subcommand(self, subcommand):
         pass
 
 
@@ -50,7 +50,9 @@ class Parse(CreditCLI):
 def parser():
     given, sys.argv = sys.argv, ["rlcredit"]
     try:
-        return run_credit_cli(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse)._parser("explain")
+        return run_credit_cli(["explain", f"--config={ROOT / 'configs' / 'tiny.yaml'}"], Parse).get_subcommand_parser(
+            "explain"
+        )
     finally:
         sys.argv = given
 
@@ -154,7 +156,7 @@ def found_differences(declared, executed, given):
 
 def files(declaration, condition, given):
     """Lay the files of a condition on top of one another."""
-    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")])
+    merged = merge_configs([each for each in given(declaration, condition) if each.startswith("--config=")], ROOTS)
     return {key: value for key, value in merged.items() if key != "condition"}
 
 

@@ -1,5 +1,6 @@
 """A condition with the code that it names."""
 
+import re
 import sys
 
 import pytest
@@ -53,9 +54,7 @@ def test_modules_of_an_earlier_card_do_not_stay(own, tmp_path):
     assert [file.name for file in (tmp_path / "card").rglob("*.py")] == ["own_doubled.py"]
 
 
-NEEDED = (
-    r"has no default for rate\. Name a condition with \{class_path: own_needing\.Doubled, init_args: \{rate: \.\.\.\}\}"
-)
+NEEDED = r"has no default for rate\. Name a condition with own_needing\.Doubled\(rate=\.\.\.\)"
 
 
 def callbacks_of(content):
@@ -164,3 +163,43 @@ def test_every_shipped_operator_leads_to_a_stack_that_is_accepted(name, tmp_path
     file = resolve_card_condition(name).write_files(tmp_path)
     resolved = resolve_condition(["--config=configs/tiny.yaml", f"--config={file}"])
     check_stack(find_trainer_stack(resolved.trainer))
+
+
+@pytest.mark.parametrize(
+    ("named", "name", "entry"),
+    [
+        ("GTPO(beta=0.2)", "GTPO-beta-0.2", {"class_path": "GTPO", "init_args": {"beta": 0.2}}),
+        ("callbacks.tokens.gtpo.GTPO(beta=0.2)", "GTPO-beta-0.2", {"class_path": "GTPO", "init_args": {"beta": 0.2}}),
+        ("GTPO()", "GTPO", "GTPO"),
+    ],
+)
+def test_an_operator_in_call_form_has_these_arguments(named, name, entry):
+    condition = resolve_card_condition(named)
+    assert condition.name == condition.content["condition"] == name
+    assert entry in condition.content["trainer"]["callbacks"]
+
+
+def test_arguments_replace_those_of_the_shipped_stack():
+    stack = resolve_card_condition("LinearLambda(steps=7)").content["trainer"]["callbacks"]
+    assert {"class_path": "LinearLambda", "init_args": {"delay": 5, "steps": 7}} in stack
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("GTPO(0.2)", "Write GTPO(beta=0.2)."),
+        ("GTPO(betta=0.2)", "GTPO has no parameter `betta`. Did you mean `beta`? It accepts beta."),
+        ("GTPO(beta=0.2", "has no closing parenthesis."),
+    ],
+)
+def test_a_mistake_in_call_form_is_refused(named, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        resolve_card_condition(named)
+
+
+def test_a_condition_in_call_form_is_the_condition_in_full(tmp_path):
+    (tmp_path / "short.yaml").write_text("condition: x\ntrainer: {callbacks: [GRPO(normalize_std=true)]}")
+    full = "condition: x\ntrainer: {callbacks: [{class_path: GRPO, init_args: {normalize_std: true}}]}"
+    (tmp_path / "full.yaml").write_text(full)
+    short, full = (resolve_card_condition(str(tmp_path / f"{name}.yaml")).content for name in ("short", "full"))
+    assert short == full

@@ -168,13 +168,35 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "trainer: {callbacks: [GRPO, {class_path: GTPO, beta: 0.5}]}",
-            "trainer.callbacks[1]: write {class_path: GTPO, init_args: {beta: 0.5}}.",
+            "trainer.callbacks[1]: write GTPO(beta=0.5).",
         ),
         (
             "trainer: {callbacks: [GRPO: {normalize_std: true}]}",
-            "trainer.callbacks[0]: write {class_path: GRPO, init_args: {...}}.",
+            "trainer.callbacks[0]: write GRPO(normalize_std=true).",
         ),
-        ("trainer: {callbacks: ['GRPO(normalize_std=true)']}", "trainer.callbacks[0]: write {class_path: GRPO, init_"),
+        (
+            "trainer: {callbacks: [GRPO(true)]}",
+            "trainer.callbacks[0]: `true` has no name. Write GRPO(normalize_std=tr",
+        ),
+        ("trainer: {callbacks: [GRPO, GTPO(beta=0.1]}", "trainer.callbacks[1]: `GTPO(beta=0.1` has no closing parenth"),
+        (
+            "trainer: {callbacks: [GTPO(betta=0.1)]}",
+            "trainer.callbacks[0].init_args.betta: GTPO has no parameter `be",
+        ),
+        ("trainer: {callbacks: [GTPO(beta=high)]}", "trainer.callbacks[0].init_args.beta: expected float, got 'high'."),
+        (
+            "trainer: {callbacks: ['GTPO(beta=1, beta=2)']}",
+            "trainer.callbacks[0]: GTPO.beta is given twice.",
+        ),
+        ("trainer: {callbacks: [GTOP(beta=1)]}", "trainer.callbacks: no class `GTOP`. Did you mean `GTPO`?"),
+        (
+            "trainer:\n  callbacks:\n    - Delight(eta={share: 0.5})\n",
+            "trainer.callbacks[0]: YAML reads `Delight(eta",
+        ),
+        (
+            "model: {loss: KLPenalty(loss=GSPO(hgh=1))}",
+            "model.loss.init_args.loss.init_args.hgh: GSPO has no parameter",
+        ),
         ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? Known here: CISPO, ClipCov, "),
         (
             "model: {loss: {class_path: TEPO, init_args: {bta: 1}}}",

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from rlcredit.cli.application import run_lightning_command
-from rlcredit.config import class_paths
+from rlcredit.config import class_paths, jsonargparse_patches
 from rlcredit.config.class_paths import ClassPathError, refuse_invalid_class_path
+from rlcredit.config.jsonargparse_patches import import_unchecked
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
@@ -124,12 +125,12 @@ def test_a_refusal_says_why(path, reason):
 
 
 def test_a_parser_that_imports_by_itself_is_noticed_at_the_start(monkeypatch):
-    monkeypatch.setattr(class_paths, "import_class_path", class_paths._OriginalImport.plain)
-    class_paths._refuse_unpatched_import.cache_clear()
+    monkeypatch.setattr(class_paths, "import_class_path", import_unchecked)
+    jsonargparse_patches._refuse_unpatched_import.cache_clear()
     with pytest.raises(ValueError, match=r"jsonargparse 4\.\d+\.\d+ imports what a configuration names"):
-        class_paths.patch_class_path_import()
+        class_paths.patch_jsonargparse()
     monkeypatch.undo()
-    class_paths.patch_class_path_import()
+    class_paths.patch_jsonargparse()
 
 
 WRONG = {
