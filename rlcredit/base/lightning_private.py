@@ -4,6 +4,7 @@ Written for Lightning 2.6. Every entry says what it reads or changes, and what b
 break each of them, and ``tests/rlcredit/base/test_lightning_private.py`` says which.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -168,14 +169,15 @@ class OpenCLI(LightningCLI):
     of all subcommands, which takes a quarter of a second.
 
     Args:
-        words: Words of the command line; only subcommands among them get their arguments.
-        arguments: Arguments of Lightning's command line.
+        classes: Classes of the model and of the data.
+        args: Words of the command line, those of the process if None; only subcommands among them get their arguments.
+        settings: Other arguments of Lightning's command line.
 
     """
 
-    def __init__(self, words: Sequence[str], **arguments: Any) -> None:
-        self.words = words
-        super().__init__(**arguments)
+    def __init__(self, *classes: type, args: Sequence[str] | None = None, **settings: Any) -> None:
+        self.words = sys.argv[1:] if args is None else args
+        super().__init__(*classes, args=args if args is None else [*args], **settings)
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options of one subcommand."""

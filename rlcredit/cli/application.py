@@ -409,9 +409,8 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
     ReadableParser.roots = ROOTS
     ReadableParser.given = read_configuration_or_exit(words, ROOTS)
     return cli(
-        words,
-        model_class=PolicyModule,
-        datamodule_class=Task,
+        PolicyModule,
+        Task,
         subclass_mode_data=True,
         trainer_class=Trainer,
         trainer_defaults=TRAINER_DEFAULTS,

@@ -180,3 +180,13 @@ def test_a_command_has_options_of_its_own_and_is_run_inside_another_function(tmp
     assert cli.ran == ("fit", 3, 1)
     assert "--mark" in cli.get_subcommand_parser("fit").format_help()
     assert "--mark" not in cli.get_subcommand_parser("validate").format_help()
+
+
+def test_only_the_command_that_is_given_describes_its_arguments(monkeypatch):
+    class Parsed(OpenCLI):
+        def run_subcommand(self, subcommand):
+            pass
+
+    cli = run_cli(Parsed, monkeypatch)
+    assert "--trainer.max_steps" in cli.get_subcommand_parser("fit").format_help()
+    assert "--trainer.max_steps" not in cli.get_subcommand_parser("validate").format_help()
