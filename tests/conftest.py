@@ -85,6 +85,7 @@ def copy_rollout_fields(rollout: Rollout) -> dict[str, object]:
     return {field.name: copy.deepcopy(getattr(rollout, field.name)) for field in fields(rollout)}
 
 
+@pytest.hookimpl(optionalhook=True)  # pytest may run without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return one worker more than cores for ``-n auto``: a third of the time, a test waits for another process."""
     return (os.cpu_count() or 1) + 1

@@ -175,7 +175,7 @@ class OpenCLI(LightningCLI):
 
     """
 
-    def __init__(self, *classes: type, args: Sequence[str] | None = None, **settings: Any) -> None:
+    def __init__(self, *classes: Any, args: Sequence[str] | None = None, **settings: Any) -> None:
         self.words = sys.argv[1:] if args is None else args
         super().__init__(*classes, args=args if args is None else [*args], **settings)
 
