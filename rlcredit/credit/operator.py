@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rlcredit.base.lightning_private import build_state_key
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
@@ -58,6 +57,8 @@ class CreditOperator(OperatorContract, Callback):
     @property
     def state_key(self) -> str:
         """Key of this operator in a checkpoint, made from its class and arguments."""
+        from rlcredit.base.lightning_private import build_state_key  # noqa: PLC0415  (credit is assigned without Lightning, too)
+
         return build_state_key(self, self.arguments)
 
     def check_state(self) -> None:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.catalogue import find_usual_writer
 from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
 from rlcredit.credit.operator import Callback, CreditOperator
@@ -68,6 +67,8 @@ class CreditStack(Callback):
 
     def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
         """Check the stack, number the second and later operators of one class, and hand on the run's seed."""
+        from rlcredit.base.lightning_private import read_callbacks  # noqa: PLC0415  (credit is assigned without Lightning, too)
+
         listed = read_callbacks(trainer)
         check_stack(listed)
         self.operators = [callback for callback in listed if isinstance(callback, CreditOperator)]

@@ -37,7 +37,7 @@ def test_a_checkpoint_is_asked_as_its_run_asks(policy, tmp_path, capsys):
         assert f"\n{completion.text}\n" in shown
     assert "\x1b" not in shown
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "\\u003c|im_start|>system\\nAdd.\\u003c|im_end|>" in page
+    assert "\\u003c|im_start|\\u003esystem\\nAdd.\\u003c|im_end|\\u003e" in page
     by_file = asked(capsys, f"--ckpt={run.last_checkpoint}", "-n=2", "--seed=3", "--answer=5")
     assert by_file.partition("\n")[2] == shown.partition("\n")[2].replace("written to page.html\n", "")
 
