@@ -30,5 +30,10 @@ def _choose_covering_conditions():
     return chosen
 
 
-COVERING = _choose_covering_conditions()
-CASES = [pytest.param(path, id=path.stem, marks=() if path in COVERING else pytest.mark.slow) for path in CONDITIONS]
+def _make_cases(fast):
+    return [pytest.param(path, id=path.stem, marks=() if path in fast else pytest.mark.slow) for path in CONDITIONS]
+
+
+CASES = _make_cases(_choose_covering_conditions())
+GROUP_CASES = _make_cases({next(path for path in CONDITIONS if path.parent == folder) for folder in FOLDER.iterdir()})
+"""The first condition of every group, and the others as slow cases."""

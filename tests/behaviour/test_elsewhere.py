@@ -30,6 +30,7 @@ trainer:
 """
 
 
+@pytest.mark.slow
 def test_an_address_from_the_environment_stands_beside_other_loggers(tmp_path, mlflow_database):
     (tmp_path / "loggers.yaml").write_text(LOGGERS)
     address = f"sqlite:///{mlflow_database}"

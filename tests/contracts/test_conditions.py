@@ -53,7 +53,7 @@ def condition(path: Path):
     return parser.instantiate_classes(parser.parse_path(str(path)))
 
 
-@pytest.mark.parametrize("path", CONDITIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CASES)
 def test_the_call_form_means_the_same_as_class_path_and_init_args(path):
     content = yaml.safe_load(path.read_text())
     full = expand_call_forms(content, ROOTS)

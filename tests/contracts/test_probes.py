@@ -42,7 +42,10 @@ def test_every_probe_is_compared_with_a_run_without_it():
     assert compared == {probe for probe in find_operator_classes() if not probe.writes}
 
 
-@pytest.mark.parametrize("how", [{"steps": 3}, {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}])
+SEVERAL_UPDATES = {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}
+
+
+@pytest.mark.parametrize("how", [{"steps": 3}, pytest.param(SEVERAL_UPDATES, marks=pytest.mark.slow)])
 def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, how):
     bare = fit(**how)
     for made in PROBES.values():

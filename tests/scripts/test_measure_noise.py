@@ -41,6 +41,7 @@ def test_every_stack_is_measured_on_the_same_completions(found):
     assert np.abs(vectors["MaxRL"] - vectors["GRPO"]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_a_runs_configuration_says_the_same_as_arguments(found, tmp_path):
     more = tmp_path / "more.yaml"
     more.write_text("model: {sampling: {max_tokens: 64}}\n")

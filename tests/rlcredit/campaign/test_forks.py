@@ -74,6 +74,7 @@ def test_a_fork_that_is_killed_takes_what_it_has_started_along(tmp_path):
     assert read_start_time(pid) is None
 
 
+@pytest.mark.slow
 def test_runs_end_with_their_server_and_the_next_run_has_another(tmp_path):
     server = ensure_fork_server()
     run = start_run_process(tmp_path, [*SMALL, f"--trainer.default_root_dir={tmp_path}"], {}, forked=True)
@@ -94,6 +95,7 @@ def test_runs_with_a_gpu_are_started_alone(environment, forks, monkeypatch):
     assert not can_fork_runs(environment)
 
 
+@pytest.mark.slow
 def test_finished_runs_leave_no_zombies(tmp_path):
     server = ensure_fork_server()
     for number in range(3):

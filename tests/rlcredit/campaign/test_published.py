@@ -103,6 +103,7 @@ def test_the_last_policy_is_measured(path, given):
         assert list_evaluation_steps(SimpleNamespace(leaves=leaves, task=SimpleNamespace(validation_size=512)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parser_takes_the_last_condition(name, parser, given):
     declaration = read_declaration(campaign_file(name, "executed"))

@@ -45,6 +45,7 @@ def asked(resolutions, root, threads=1, **more):
     )
 
 
+@pytest.mark.slow
 def test_conditions_that_differ_in_credit_cost_alike(resolutions, measured, tmp_path):
     found = asked(resolutions, tmp_path)
     assert measured == ["c1_grpo", *COSTLY]

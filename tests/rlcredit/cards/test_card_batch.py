@@ -22,6 +22,7 @@ def sizes(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 def test_where_memory_may_not_suffice_fewer_completions_are_computed_at_a_time(batch, sizes, monkeypatch, tmp_path):
     whole = batch("GTPO")
     monkeypatch.setattr(

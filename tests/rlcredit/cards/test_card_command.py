@@ -109,6 +109,7 @@ def test_a_placebo_makes_no_difference_and_a_flipped_sign_is_worse(tmp_path, mon
     assert found["Flipped"].finding("angle").estimate == pytest.approx(180)
 
 
+@pytest.mark.slow
 def test_one_batch_makes_a_card_without_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(BUDGETS, "batch", replace(BATCH, prompts=12, completions=4, asked=4, samples=8))

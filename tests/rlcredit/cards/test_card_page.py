@@ -74,6 +74,7 @@ def test_it_is_recorded_once(tmp_path):
     assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"card.html", "card.md"}
 
 
+@pytest.mark.slow
 def test_another_tracker_gets_it_too(tmp_path):
     from mlflow import MlflowClient
 

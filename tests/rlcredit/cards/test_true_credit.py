@@ -28,7 +28,10 @@ def test_true_credit_agrees_with_itself_and_its_opposite_does_not(batch):
     assert wrong["wrong_signs"].estimate == 1
 
 
-@pytest.mark.parametrize("other", ["GRPO", "GTPO", "HICRA", "EntropyMask", "RandomMask"])
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("HICRA", "EntropyMask", "RandomMask")]
+
+
+@pytest.mark.parametrize("other", ["GRPO", "GTPO", *OTHERS])
 def test_measured_credit_agrees_best(batch, other):
     measured, guessed = found(batch, "MonteCarloCredit"), found(batch, other)
     assert measured["cosine"].estimate > guessed["cosine"].estimate + 0.2

@@ -18,7 +18,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.config.strict_yaml import read_yaml
 from rlcredit.preflight import memory
 from tests.forks import CommandFork
-from tests.shipped_conditions import CASES
+from tests.shipped_conditions import GROUP_CASES
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
@@ -41,7 +41,7 @@ def explained(capsys, *configs):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("condition", CASES)
+@pytest.mark.parametrize("condition", GROUP_CASES)
 def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, tmp_path):
     text = explained(capsys, TINY, condition)
     assert f"condition  {condition.stem}\n" in text

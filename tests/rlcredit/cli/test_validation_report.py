@@ -2,12 +2,14 @@
 
 import os
 
+import pytest
 from mlflow import MlflowClient
 
 from tests.forks import CommandFork
 from tests.small_runs import SMALL, wait_for_small_run
 
 
+@pytest.mark.slow
 def test_validation_is_said_without_a_step_and_recorded(tmp_path, mlflow_database):
     command = ["-m", "rlcredit", "validate", *SMALL[1:]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

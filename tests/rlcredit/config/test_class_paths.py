@@ -26,6 +26,7 @@ PAYLOADS = {
     "pty": "{class_path: pty.spawn, init_args: {argv: [touch, canary]}}",
     "module": "{class_path: evil.Bare}",
     "hub": "{class_path: torch.hub.load, init_args: {repo_or_dir: ., model: found, source: local}}",
+    "call": """'os.system(command="touch canary")'""",
 }
 PLACES = {
     **{f"trainer.{name}": f"trainer: {{{name}: %s}}" for name in ("logger", "strategy", "plugins", "profiler")},
@@ -53,10 +54,13 @@ def elsewhere(tmp_path, monkeypatch):
     Path("hubconf.py").write_text(HUB)
 
 
+@pytest.mark.parametrize("payloads", [2, pytest.param(len(PAYLOADS), marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("number", "place"), list(enumerate(PLACES)), ids=list(PLACES))
-def test_no_place_of_a_configuration_runs_what_it_names(capsys, number, place):
-    # The commands take turns, and change it from place to place: each payload meets both.
-    for turn, (name, payload) in enumerate(PAYLOADS.items(), start=number):
+def test_no_place_of_a_configuration_runs_what_it_names(capsys, number, place, payloads):
+    # The commands and the payloads take turns, from place to place: each payload meets both commands.
+    names = [[*PAYLOADS][(number + shift) % len(PAYLOADS)] for shift in range(payloads)]
+    for turn, name in enumerate(names, start=number):
+        payload = PAYLOADS[name]
         command = ("explain", "fit")[turn % 2]
         Path("overlay.yaml").write_text(PLACES[place] % payload)
         with pytest.raises(SystemExit) as stop:

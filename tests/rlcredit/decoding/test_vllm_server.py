@@ -29,6 +29,7 @@ def test_every_update_is_answered_by_its_own_adapter_and_every_completion_by_its
     assert all(body["top_p"] == 1 and body["top_k"] == 0 and body["repetition_penalty"] == 1 for body in fake.bodies)
 
 
+@pytest.mark.slow
 def test_two_runs_ask_the_same(fit, fake):
     asked = []
     for _ in range(2):
@@ -39,6 +40,7 @@ def test_two_runs_ask_the_same(fit, fake):
     assert asked[0] == asked[1]
 
 
+@pytest.mark.slow
 def test_several_servers_share_the_prompts(fit, fake):
     other = FakeVLLM()
     with served(fake) as first, served(other) as second:
@@ -55,6 +57,7 @@ def test_a_server_that_is_busy_or_loses_answers_is_asked_again(fit, fake):
     assert run.history[0]["train/mismatch_max"] < 1e-4
 
 
+@pytest.mark.slow
 def test_a_server_that_has_been_started_again_gets_the_adapter_again(fit, fake):
     complete = fake.complete
 
@@ -122,6 +125,7 @@ def test_an_adapter_that_is_not_applied_stops_the_run_at_the_first_step_after_an
         fit(steps=3, lr=1e-4, engine=VLLMServer(url), sampler_tolerance=1.0)
 
 
+@pytest.mark.slow
 def test_held_out_questions_are_not_answered_by_other_weights_either(fit, fake):
     fake.deaf = True
     with served(fake) as url, pytest.raises(PolicyMismatch, match="the adapter has not been applied"):

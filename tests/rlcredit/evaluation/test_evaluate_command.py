@@ -75,6 +75,7 @@ def test_a_model_alone_is_evaluated_and_found_again(evaluate):
     assert list(Path("evaluations").iterdir()) == [folder]
 
 
+@pytest.mark.slow
 def test_greedy_is_temperature_zero_and_one_completion(evaluate):
     assert evaluate("--greedy", model="tiny", completions=None, out="greedy")[0] == 0
     assert evaluate(model="tiny", completions=None, temperature=0, out="zero")[0] == 0
@@ -83,6 +84,7 @@ def test_greedy_is_temperature_zero_and_one_completion(evaluate):
     assert read("greedy")["drawing"] == read("zero")["drawing"]
 
 
+@pytest.mark.slow
 def test_filters_change_what_is_drawn(evaluate):
     for out, flags in (("plain", {}), ("one", {"top_k": 1}), ("all", {"top_p": 1.0}), ("half", {"top_p": 0.5})):
         assert evaluate(model="tiny", out=out, **flags)[0] == 0
@@ -169,6 +171,7 @@ def test_it_is_recorded_in_mlflow_once(evaluate, mlflow_database, adapter):
     assert "answers.json" in run.data.tags["mlflow.loggedArtifacts"]
 
 
+@pytest.mark.slow
 def test_a_record_that_was_cut_off_is_replaced(evaluate, mlflow_database, here):
     address = f"sqlite:///{mlflow_database}"
     assert evaluate(model="tiny", out="out", mlflow=address)[0] == 0
@@ -180,6 +183,7 @@ def test_a_record_that_was_cut_off_is_replaced(evaluate, mlflow_database, here):
     assert run.data.metrics["three/base/pass_at_1"] == read()["results"]["three"]["base"]["pass_at_1"]["mean"]
 
 
+@pytest.mark.slow
 def test_it_is_finished_where_mlflow_is_away(evaluate, monkeypatch):
     monkeypatch.setattr("rlcredit.record.logger.PATIENCE", {"FINISHED": 0.5})
     status, out, err = evaluate(model="tiny", out="out", mlflow="http://127.0.0.1:9")

@@ -22,6 +22,7 @@ def test_it_needs_the_entropy_and_what_its_loss_needs_unless_it_is_off():
         EntropyBonus(beta=-0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batch_size", [None, 3])
 def test_entropy_rises_without_any_credit(fit, micro_batch_size):
     """Rewards are all equal, so that the bonus alone teaches; in micro-batches it does likewise."""

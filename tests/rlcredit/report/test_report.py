@@ -517,6 +517,7 @@ def test_a_folder_without_a_campaign_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_fits_a_desk_and_a_phone(left, two_families, tmp_path, width):

@@ -41,6 +41,7 @@ def test_against_itself_nothing_is_left_to_chance():
     assert direction == pytest.approx((1, 1, 1))
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_they_say():
     held = 0
     for seed in range(50):

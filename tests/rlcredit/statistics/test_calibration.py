@@ -61,6 +61,7 @@ def test_holm_over_four_conditions_with_one_baseline_errs_once_in_twenty_familie
     assert np.mean(np.array(smallest) <= 0.05) <= 0.05 + 3 * 0.0056
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.005, 0.01, 0.02])
 def test_equivalence_at_the_margin_is_claimed_one_time_in_twenty_at_most(random, spread):
     margin = 0.01
@@ -70,6 +71,7 @@ def test_equivalence_at_the_margin_is_claimed_one_time_in_twenty_at_most(random,
     assert np.mean([equivalence_test(welch_t_test(*both), margin).p <= 0.05 for both in arms]) <= 0.05 + 3 * 0.0031
 
 
+@pytest.mark.slow
 def test_equivalence_of_pass_at_1_at_the_margin_is_claimed_one_time_in_twenty_at_most(random):
     better = 0.3
     margin = expected(better, np.hypot(0.2, 0.3)) - expected(0.0, np.hypot(0.2, 0.3))  # 1.3 points
@@ -118,6 +120,7 @@ def test_intervals_of_hedges_g_hold_ninety_five_percent(random):
     assert np.mean([effect.g for effect in effects]) == pytest.approx(1.0, abs=0.04)  # d: 1.13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "truth"), [(normal, 0.0), (arm, expected()), (pairs, 0.0)])
 def test_resampling_eight_runs_holds_less_than_the_ninety_five_percent_of_students_t(random, values, truth):
     rows = values(random, (2000, SEEDS))
@@ -137,6 +140,7 @@ def verdicts(random, paired):
     return (one() - one() if paired else one())[..., None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paired", [False, True])
 def test_hierarchical_intervals_hold_ninety_five_percent(random, paired):
     deviation = np.sqrt(0.2**2 + 1.5**2 + 2 * 0.3**2)

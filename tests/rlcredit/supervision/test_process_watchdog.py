@@ -88,6 +88,7 @@ _ChildProcessObserver(main_pid=0, child_processes=[child])._run()
 """
 
 
+@pytest.mark.slow
 def test_a_child_that_has_failed_ends_the_first_process_with_a_message_and_status_7():
     ended = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 7

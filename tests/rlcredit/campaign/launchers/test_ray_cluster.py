@@ -33,6 +33,7 @@ sys.exit(run_campaign_command(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_ray_is_missed_only_when_it_is_asked_for(tmp_path):
     (tmp_path / "without_ray.py").write_text(WITHOUT_RAY)
     words = [tmp_path / "without_ray.py", CAMPAIGN, f"--folder={tmp_path}", "--launcher=ray"]
@@ -60,6 +61,7 @@ def test_an_address_without_a_cluster_is_a_mistake(refused):
     assert refused("--address=10.0.0.1:6379") == "error: --address 10.0.0.1:6379 is for clusters. Add --launcher ray.\n"
 
 
+@pytest.mark.slow
 def test_a_folder_that_a_node_does_not_see_is_refused(nodes, connection, tmp_path, monkeypatch):
     from rlcredit.campaign.launchers.ray_cluster import refuse_unfit_nodes
 
@@ -70,6 +72,7 @@ def test_a_folder_that_a_node_does_not_see_is_refused(nodes, connection, tmp_pat
         refuse_unfit_nodes(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_node_with_other_versions_is_refused(nodes, connection, tmp_path, monkeypatch):
     from rlcredit.campaign.launchers import ray_cluster
 
@@ -80,6 +83,7 @@ def test_a_node_with_other_versions_is_refused(nodes, connection, tmp_path, monk
         ray_cluster.refuse_unfit_nodes(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_sigterm_does_is_not_changed(cluster, connection):
     """Ray would put another handler there, and a campaign that is told to end would not say that it was interrupted."""
     before, now = cluster.sigterm

@@ -105,6 +105,7 @@ class Once(RunEventLines):
             self.act()
 
 
+@pytest.mark.slow
 def test_two_runs_go_on_at_a_time_on_two_nodes(scheduler, nodes, connection):
     """Each waits for the other, and a node has room for one."""
     launcher = connection(CPU, None)
@@ -117,6 +118,7 @@ def test_two_runs_go_on_at_a_time_on_two_nodes(scheduler, nodes, connection):
     assert seen("root", "meets", 0)["CUDA_VISIBLE_DEVICES"] == ""
 
 
+@pytest.mark.slow
 def test_crashes_and_the_ledger_are_those_of_this_machine(scheduler, nodes, connection, capsys):
     known = {}
     for root, launcher in {
@@ -178,6 +180,7 @@ def test_what_is_interrupted_leaves_no_process_in_the_cluster(scheduler, nodes, 
         assert process_identity.read_start_time(record["pid"]) is None
 
 
+@pytest.mark.slow
 def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, tmp_path):
     """A run whose task is gone while it goes on, as after a cut network."""
     launcher, folder = connection(CPU, None), RunSpec("waits", 0, tmp_path).folder
@@ -191,6 +194,7 @@ def test_every_node_is_asked_to_end_what_was_left(scheduler, nodes, connection, 
     assert process.popen.wait(1) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_run_with_a_gpu_goes_where_one_is_and_sees_only_that(scheduler, nodes, connection):
     from rlcredit.campaign.launchers.ray_launcher import RayLauncher
 
@@ -201,6 +205,7 @@ def test_a_run_with_a_gpu_goes_where_one_is_and_sees_only_that(scheduler, nodes,
     assert seen("root", "good", 0) == {"NODE": "two", "CUDA_VISIBLE_DEVICES": "0", "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 def test_what_no_node_can_hold_is_refused(nodes, connection):
     with pytest.raises(ValueError, match=r"no node of the cluster has 2 CPUs for a run\. Lower --threads"):
         connection(CPU, 2)
