@@ -43,10 +43,16 @@ def make_evaluation_parser() -> argparse.ArgumentParser:
         type=parse_path,
         required=True,
         metavar="FILE",
-        help="task files, see docs/howto/evaluate.md",
+        help="task files (docs/howto/evaluate.md)",
     )
     add("--model", help="tiny, a folder, a hub id, or a file with model.policy; that of the adapters if absent")
-    add("--model_args", nargs="+", default=[], metavar="KEY=VALUE", help="of the policy: dtype=bfloat16 and the like")
+    add(
+        "--model_args",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="arguments of the policy, such as dtype=bfloat16",
+    )
     for flag, what in (("adapter", "folders in PEFT's format"), ("ckpt", "checkpoints"), ("run", "folders of runs")):
         add(
             f"--{flag}",
@@ -62,21 +68,32 @@ def make_evaluation_parser() -> argparse.ArgumentParser:
         "--completions",
         type=_make_integer_parser(1),
         metavar="N",
-        help="per question; 4 if neither this nor --k is given",
+        help="completions per question; 4 if neither this nor --k is given",
     )
     add("--k", type=_make_integer_parser(1), help="largest k of pass@k and maj@k; N if absent")
     add("--temperature", type=_parse_temperature, metavar="T", help="0.7 if absent; 0 is --greedy")
     add("--top_p", type=float, metavar="P", help="draw from the likeliest tokens with this share of the probability")
     add("--top_k", type=_make_integer_parser(1), metavar="K", help="draw from the K likeliest tokens")
     add("--greedy", action="store_true", help="take the likeliest token; one completion per question")
-    add("--max_tokens", type=_make_integer_parser(1), default=128, metavar="N", help="after which a completion is cut")
+    add(
+        "--max_tokens",
+        type=_make_integer_parser(1),
+        default=128,
+        metavar="N",
+        help="length at which a completion is cut",
+    )
     add(
         "--questions",
         type=_parse_question_count,
         metavar="N|all",
-        help="of each task, from the first; as the task file says",
+        help="questions of each task, from the first; as many as the task file says if absent",
     )
-    add("--seed", type=_make_integer_parser(0, SEEDS - 1), default=0, help="of the noise, the same for every policy")
+    add(
+        "--seed",
+        type=_make_integer_parser(0, SEEDS - 1),
+        default=0,
+        help="seed of the noise, the same for every policy",
+    )
     add(
         "--margin",
         type=_parse_margin,
