@@ -8,6 +8,7 @@ import pytest
 from mlflow import MlflowClient
 
 from rlcredit.run_folder.checkpoint_files import read_checkpoint
+from tests.slow_cases import mark_others_slow
 from tests.small_runs import (
     find_continue_command,
     finish_small_run,
@@ -34,10 +35,7 @@ def statuses(cwd):
     return [each.info.status for each in client.search_runs(experiments)]
 
 
-OTHER_SIGNALS = [pytest.param(name, marks=pytest.mark.slow) for name in ("SIGINT", "SIGUSR1", "SIGHUP")]
-
-
-@pytest.mark.parametrize("name", ["SIGTERM", *OTHER_SIGNALS])
+@pytest.mark.parametrize("name", mark_others_slow(["SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP"]))
 def test_a_signal_saves_and_the_command_that_is_named_goes_on(tmp_path, mlflow_database, name):
     process = start_small_run(tmp_path, "--trainer.max_steps=500", "--checkpoint.every_n_train_steps=400")
     after_step(process, tmp_path, 3)

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import torch
 
 from callbacks.episode.grpo import GRPO
@@ -35,6 +36,7 @@ def test_one_prompt_can_be_overfitted(fit, tmp_path):
     assert sum(rates[-3:]) / 3 > 0.9
 
 
+@pytest.mark.slow
 def test_wrong_sign_advantages_go_down(fit, tmp_path):
     settings = {"lr": 2e-3, "prompts": 1, "completions": 32, "task": one_prompt(tmp_path)}
     rates = solve_rates(fit(steps=8, stack=[GRPO(), WrongSign()], **settings))
@@ -42,6 +44,7 @@ def test_wrong_sign_advantages_go_down(fit, tmp_path):
     assert sum(rates[-3:]) / 3 < 0.1
 
 
+@pytest.mark.slow
 def test_a_learning_rate_of_zero_stays(fit):
     before, after = fit(steps=1, lr=0.0), fit(steps=4, lr=0.0)
     assert all(torch.equal(before.adapter[name], weight) for name, weight in after.adapter.items())

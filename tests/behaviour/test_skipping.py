@@ -56,6 +56,7 @@ def test_a_step_that_is_passed_over_changes_nothing_but_the_count(fit):
     assert steps.rates == [5e-4, 5e-4, 2.5e-4, 1.25e-4]
 
 
+@pytest.mark.slow
 def test_the_rest_of_the_run_is_that_of_one_without_this_update_bit_for_bit(fit):
     skipping, without = Steps(spoiled=(1,)), Steps(dropped=(1,))
     fit(steps=4, stack=[GRPO(), skipping], optimizer=DECAYED, skip_not_finite=2)
@@ -84,6 +85,7 @@ def test_two_in_a_row_stop_a_run_that_passes_over_fewer_than_two(fit, tmp_path):
     assert [path.name for path in (tmp_path / "postmortem").iterdir()] == ["step_000003.pt"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Checkpoint directory .* is not empty", "ignore:You're resuming from a checkpoint")
 def test_the_count_in_a_row_survives_a_checkpoint(fit, tmp_path):
     saved = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=2, filename="{step}")

@@ -15,6 +15,7 @@ def maxrl_against_grpo(fit, **how):
     return probe.last
 
 
+@pytest.mark.slow
 def test_inside_one_group_maxrl_is_grpo_and_over_groups_of_mixed_success_it_is_not(fit, tmp_path):
     alone, mixed = maxrl_against_grpo(fit, prompts=1), maxrl_against_grpo(fit, prompts=8)
     assert alone["this_stack_vs_maxrl_raw_cosine"] == pytest.approx(1, abs=1e-6)

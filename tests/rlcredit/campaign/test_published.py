@@ -16,6 +16,7 @@ from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, render_settings
 from rlcredit.cli.application import ROOTS, CreditCLI, run_credit_cli
 from rlcredit.cli.config_schema import merge_configs
+from tests.slow_cases import mark_others_slow
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "configs" / "campaigns" / "published"
@@ -111,7 +112,7 @@ def test_the_parser_takes_the_last_condition(name, parser, given):
     check_stack(parser.instantiate_classes(config).trainer.callbacks)
 
 
-@pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", mark_others_slow(OVERLAYS, fast=8), ids=lambda path: path.stem)
 def test_the_parser_takes_every_overlay(path, parser):
     below = ["configs/base.yaml", "configs/models/qwen3_4b.yaml", "configs/conditions/sepa_paper/c1_grpo.yaml"]
     config = parser.parse_args([f"--config={file}" for file in (*below, path)])

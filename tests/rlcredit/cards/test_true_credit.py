@@ -7,6 +7,7 @@ import torch
 
 from rlcredit.cards.true_credit import measure_credit_agreement
 from rlcredit.oracle.credit_agreement import credit_fork_mask
+from tests.slow_cases import mark_others_slow
 
 
 def found(batch, name):
@@ -28,10 +29,7 @@ def test_true_credit_agrees_with_itself_and_its_opposite_does_not(batch):
     assert wrong["wrong_signs"].estimate == 1
 
 
-OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("HICRA", "EntropyMask", "RandomMask")]
-
-
-@pytest.mark.parametrize("other", ["GRPO", "GTPO", *OTHERS])
+@pytest.mark.parametrize("other", mark_others_slow(["GRPO", "GTPO", "HICRA", "EntropyMask", "RandomMask"], fast=2))
 def test_measured_credit_agrees_best(batch, other):
     measured, guessed = found(batch, "MonteCarloCredit"), found(batch, other)
     assert measured["cosine"].estimate > guessed["cosine"].estimate + 0.2

@@ -19,6 +19,7 @@ from rlcredit.config.strict_yaml import read_yaml
 from rlcredit.preflight import memory
 from tests.forks import CommandFork
 from tests.shipped_conditions import GROUP_CASES
+from tests.slow_cases import mark_others_slow
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
@@ -48,7 +49,10 @@ def test_every_condition_explains_itself_on_the_tiny_policy(capsys, condition, t
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("model", sorted((CONFIGS / "models").glob("*.yaml")), ids=lambda path: path.stem)
+MODELS = sorted((CONFIGS / "models").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("model", mark_others_slow(MODELS, fast=3), ids=lambda path: path.stem)
 def test_every_model_explains_itself_without_weights(capsys, model, monkeypatch):
     header = model.read_text().partition("\nmodel:")[0]
     (stated,) = re.findall(r"\((\d+) GiB\)", header)
@@ -359,6 +363,7 @@ def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path):
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("mlflow_database")
 def test_a_run_leaves_everything_in_mlflow(capsys, tmp_path):
     import yaml

@@ -143,6 +143,7 @@ def test_an_adapter_of_another_model_is_refused(evaluate, here, adapter):
     assert not (here / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_other_settings_is_refused(evaluate):
     assert evaluate(model="tiny", out="out")[0] == 0
     before = (Path("out") / "batches.jsonl").read_bytes()
@@ -153,6 +154,7 @@ def test_a_folder_of_other_settings_is_refused(evaluate):
     assert evaluate(model="tiny", out="out", k=2, margin=0.05, batch_size=8)[0] == 0  # what answers do not depend on
 
 
+@pytest.mark.slow
 def test_it_is_recorded_in_mlflow_once(evaluate, mlflow_database, adapter):
     for _ in range(2):
         place = {"out": "out", "mlflow": f"sqlite:///{mlflow_database}"}

@@ -6,6 +6,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from rlcredit.statistics.intervals import jackknife_interval, share_interval
+from tests.slow_cases import mark_others_slow
 
 
 def test_that_of_a_mean_is_students():
@@ -60,7 +61,7 @@ def coverage(questions, answers, shape, random):
     return np.mean([low <= truth <= high for low, high, _ in map(share_interval, studies)])
 
 
-@pytest.mark.parametrize("questions", [30, *(pytest.param(each, marks=pytest.mark.slow) for each in (128, 500))])
+@pytest.mark.parametrize("questions", mark_others_slow([30, 128, 500]))
 @pytest.mark.parametrize("shape", [(0.3, 0.3), (2, 1), (20, 2), (0.1, 0.9)], ids=str)
 @pytest.mark.parametrize("answers", [1, 4, 32])
 def test_an_interval_holds_the_truth_nineteen_times_of_twenty(questions, answers, shape):

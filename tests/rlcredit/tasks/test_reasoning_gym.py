@@ -6,14 +6,15 @@ import pytest
 from reasoning_gym.factory import DATASETS
 
 from rlcredit.tasks import ReasoningGym
+from tests.slow_cases import mark_others_slow
 
 TABLE = Path(__file__).parents[3] / "docs" / "results" / "reasoning_gym.csv"
 
 
-OTHERS = ("number_sorting", "coin_flip", "time_intervals", "base_conversion")
+NAMES = ("leg_counting", "number_sorting", "coin_flip", "time_intervals", "base_conversion")
 
 
-@pytest.mark.parametrize("name", ["leg_counting", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)])
+@pytest.mark.parametrize("name", mark_others_slow(NAMES))
 def test_the_embedded_policy_takes_two_steps_with_a_data_set(fit, name):
     task = ReasoningGym(name, train_size=8, validation_size=2, prompts_per_step=2)
     history = fit(steps=2, completions=2, max_tokens=8, task=task).history

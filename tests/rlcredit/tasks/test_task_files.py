@@ -8,6 +8,7 @@ from datasets import Dataset, DatasetDict
 from rlcredit.tasks import GSM8K, Records
 from rlcredit.tasks.task_files import read_task
 from rlcredit.verification.verifiers import Verdict
+from tests.slow_cases import mark_others_slow
 
 TASKS = Path(__file__).parents[3] / "configs" / "tasks"
 SIZE = 40
@@ -123,7 +124,10 @@ def test_a_task_file_reads_its_columns_and_judges_what_its_prompt_asks_for(name,
     assert INSTRUCTED.get(name, r"\boxed{}") in asked
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in TASKS.glob("*.yaml") if path.stem not in SCHEMAS))
+GENERATED = sorted(path.stem for path in TASKS.glob("*.yaml") if path.stem not in SCHEMAS)
+
+
+@pytest.mark.parametrize("name", mark_others_slow(GENERATED, fast=2))
 def test_a_task_file_of_reasoning_gym_asks_and_judges(name):
     task = read_task(TASKS / f"{name}.yaml", validation_size=8)
     task.setup("validate")

@@ -18,6 +18,7 @@ from rlcredit.training.credit_gradients import (
     predict_adam_step,
     predict_optimizer_steps,
 )
+from tests.slow_cases import mark_others_slow
 
 
 class Both(Callback):
@@ -42,7 +43,7 @@ class Both(Callback):
         self.change.append({n: w.detach() - self.before[n] for n, w in module.named_parameters() if w.requires_grad})
 
 
-@pytest.mark.parametrize("how", [{}, {"gradient_clip_val": 0.01}, {"updates_per_rollout": 3}])
+@pytest.mark.parametrize("how", mark_others_slow([{"gradient_clip_val": 0.01}, {}, {"updates_per_rollout": 3}]))
 def test_gradient_and_step_are_those_that_follow(fit, how):
     both = Both()
     fit(steps=3, stack=[GRPO(), both], **how)

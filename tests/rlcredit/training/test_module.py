@@ -235,6 +235,7 @@ class Scored(Callback):
         monkeypatch.setattr(Policy, "disable_adapter", adapter_off)
 
 
+@pytest.mark.slow
 def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it(fit, monkeypatch):
     scored = Scored(monkeypatch)
     fit(steps=2, stack=[GRPO(), scored])
@@ -249,6 +250,7 @@ def test_the_reference_is_scored_once_per_rollout_and_only_if_something_reads_it
     assert run.history[1]["credit/ProcessSignal/size"] > 1e-6
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_named_by_the_step_it_holds(fit, tmp_path):
     saved = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=2, save_top_k=-1, filename="{step}")
     validated = {"enable_checkpointing": True, "limit_val_batches": 1, "val_check_interval": 2}
@@ -267,6 +269,7 @@ class Answers(Callback):
         self.right.append(outputs["right"])
 
 
+@pytest.mark.slow
 def test_held_out_draws_are_shared_by_all_seeds_or_each_seeds_own(fit):
     def drawn(seed, validation_seed):
         answers, validated = Answers(), {"limit_val_batches": 1, "val_check_interval": 1}

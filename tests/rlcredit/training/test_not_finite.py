@@ -17,6 +17,7 @@ from rlcredit.policy.policy import TokenScores
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.scoring import RolloutScorer
+from tests.slow_cases import mark_others_slow
 
 FIRST = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight"
 NO_EPS = partial(torch.optim.AdamW, lr=1e-3, eps=0.0)  # B is zero at first, and the gradient of A: 0 / 0
@@ -135,7 +136,7 @@ def broken(name, fit, monkeypatch, **more):
     return fit(**{"steps": 3, **arguments, **more})
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mark_others_slow(CASES, fast=4))
 def test_the_first_phase_that_is_not_finite_is_named_and_its_batch_kept(name, fit, tmp_path, monkeypatch):
     step, message = CASES[name]
     with pytest.raises(NotFinite, match=rf"Step {step}: {message}") as ended:
@@ -163,7 +164,7 @@ def test_a_postmortem_holds_the_norms_of_all_gradients(fit, tmp_path, monkeypatc
     assert sum(norm == float("inf") for norm in content["gradient_norms"].values()) == 1
 
 
-@pytest.mark.parametrize("name", ["sampling", "operator", "gradient", "forward", "callback"])
+@pytest.mark.parametrize("name", mark_others_slow(["gradient", "sampling", "operator", "forward", "callback"]))
 def test_the_last_good_checkpoint_stays_as_it_was(name, fit, tmp_path, monkeypatch):
     saved = ModelCheckpoint(tmp_path / "saved", every_n_train_steps=1, save_last=True, filename="{step}")
     with pytest.raises(NotFinite):
