@@ -328,10 +328,11 @@ def _resolve_class_path(named: str, arguments: Mapping[str, Any]) -> CardConditi
 def _wrap_lone_operator(
     cls: type[CreditOperator], origin: str, path: str, arguments: Mapping[str, Any]
 ) -> CardCondition:
-    if unknown := sorted({*arguments} - {*list_parameter_names(cls)}):
-        meant = find_closest_name(unknown[0], list_parameter_names(cls))
+    parameters = list_parameter_names(cls)
+    if unknown := sorted({*arguments} - {*parameters}):
+        meant = find_closest_name(unknown[0], parameters)
         raise ValueError(
             f"{cls.__name__} has no parameter `{unknown[0]}`.{f' Did you mean `{meant}`?' if meant else ''} It accepts "
-            f"{', '.join(list_parameter_names(cls)) or 'none'}."
+            f"{', '.join(parameters) or 'none'}."
         )
     return CardCondition(_name_operator(cls, arguments), origin, build_default_condition(cls, path, arguments))

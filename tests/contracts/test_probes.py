@@ -23,6 +23,7 @@ from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.gtpo import GTPO
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
+from tests.slow_cases import mark_others_slow
 
 PROBES = {
     "gradient": lambda: [GradientProbe(every_n_steps=1)],
@@ -45,7 +46,7 @@ def test_every_probe_is_compared_with_a_run_without_it():
 SEVERAL_UPDATES = {"steps": 4, "updates_per_rollout": 2, "minibatches": 2, "prompts": 4}
 
 
-@pytest.mark.parametrize("how", [{"steps": 3}, pytest.param(SEVERAL_UPDATES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", mark_others_slow([{"steps": 3}, SEVERAL_UPDATES]))
 def test_a_run_with_a_probe_is_the_run_without_it_bit_for_bit(fit, how):
     bare = fit(**how)
     for made in PROBES.values():

@@ -9,6 +9,7 @@ from rlcredit.cli.application import run_lightning_command
 from rlcredit.config import class_paths, jsonargparse_patches
 from rlcredit.config.class_paths import ClassPathError, refuse_invalid_class_path
 from rlcredit.config.jsonargparse_patches import import_unchecked
+from tests.slow_cases import mark_others_slow
 
 TINY = Path(__file__).parents[3] / "configs" / "tiny.yaml"
 EVIL = 'import pathlib\npathlib.Path("canary").touch()\nclass Bare: pass\ndef made(*args): return None\n'
@@ -54,7 +55,7 @@ def elsewhere(tmp_path, monkeypatch):
     Path("hubconf.py").write_text(HUB)
 
 
-@pytest.mark.parametrize("payloads", [2, pytest.param(len(PAYLOADS), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("payloads", mark_others_slow([2, len(PAYLOADS)]))
 @pytest.mark.parametrize(("number", "place"), list(enumerate(PLACES)), ids=list(PLACES))
 def test_no_place_of_a_configuration_runs_what_it_names(capsys, number, place, payloads):
     # The commands and the payloads take turns, from place to place: each payload meets both commands.

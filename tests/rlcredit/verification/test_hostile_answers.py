@@ -10,6 +10,7 @@ from rlcredit.verification.answer_grammar import is_plain_expression
 from rlcredit.verification.reasoning_gym_scorers import EVALUATING, is_admissible_answer, make_gym_scorer
 from rlcredit.verification.verifiers import MathVerifier, Verdict
 from tests.rlcredit.verification.hostile import CODE, HOSTILE
+from tests.slow_cases import mark_others_slow
 
 SIZES = {"train_size": 2, "validation_size": 1, "prompts_per_step": 1}
 
@@ -63,7 +64,7 @@ def test_hostile_answers_to_mathematics_are_wrong(hostile):
 
 
 @pytest.mark.skipif(not sandbox.can_lock_process(), reason="needs seccomp")
-@pytest.mark.parametrize("name", ["countdown", pytest.param("string_insertion", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", mark_others_slow(["countdown", "string_insertion"]))
 def test_behind_the_grammar_the_same_code_runs_and_can_do_nothing(hostile, name):
     # It can still change the scorer in its own process, so the grammar is what keeps verdicts honest.
     task = ReasoningGym(name, **SIZES, verify_budget=2.0)
