@@ -99,10 +99,10 @@ class BatchGradients(CreditOperator, reads="advantages tokens", writes="advantag
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Measure; nothing is logged."""
-        credits = {name: CreditStack(stack).assign(rollout).advantages for name, stack in self.stacks.items()}
+        credits = {name: CreditStack(stack).assign(rollout).credit for name, stack in self.stacks.items()}
         for rows in torch.arange(len(rollout.mask)).split(self.size * rollout.group_size):
             if len(rows) == self.size * rollout.group_size:
-                parts, batch = [credit[rows] for credit in credits.values()], rollout.select_rows(rows)
+                parts, batch = [credit.select_rows(rows) for credit in credits.values()], rollout.select_rows(rows)
                 vectors = compute_credit_gradients(self.trainer, self.module, batch, parts)
                 for name, vector in zip(credits, vectors, strict=True):
                     self.kept[name].append(torch.cat([part.flatten() for part in vector.values()]))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.utilities import rank_zero_only
-from torch import Tensor
 
 from rlcredit.base.plot_style import draw_angle_matrix
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FACTS, Rollout
@@ -51,7 +51,7 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
             except StackError as error:
                 raise ValueError(f"CounterfactualProbe, stack {name}: {error}") from None
         self.reads = self.reads.union(*(op.reads & FACTS for stack in self.stacks.values() for op in stack))
-        self.others: dict[str, Tensor] = {}
+        self.others: dict[str, Credit] = {}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -79,14 +79,13 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        self.others = {name: CreditStack(stack).assign(rollout).advantages for name, stack in self.stacks.items()}
+        self.others = {name: CreditStack(stack).assign(rollout).credit for name, stack in self.stacks.items()}
         return PeriodicMeasurement.assign(self, rollout)
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Compare every pair of stacks."""
-        credits = {REAL: advantages, **{name: ledger[: len(advantages)] for name, ledger in self.others.items()}}
+        rows = len(rollout.mask)
+        credits = {REAL: credit, **{name: other.first_rows(rows) for name, other in self.others.items()}}
         vectors = {"raw": compute_credit_gradients(trainer, module, rollout, list(credits.values()))}
         if steps := predict_optimizer_steps(trainer, module, vectors["raw"]):
             vectors["preconditioned"] = [step.preconditioned for step in steps]

@@ -7,6 +7,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor
 
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import stream_number, token_uniforms
@@ -53,9 +54,7 @@ class CreditOracle(
             )
         self.completions, self.samples = completions, samples
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Measure true credit and compare."""
         return self._compare_ledgers(trainer, rollout) or {}
 

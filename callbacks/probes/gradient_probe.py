@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from lightning.pytorch import Trainer
 from torch import Tensor
 
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.gradient_vectors import Vector, vector_agreement
@@ -45,12 +46,10 @@ class GradientProbe(PeriodicMeasurement, CreditOperator, reads="advantages step"
         super().__init__()
         self.every_n_steps = self.require_interval(every_n_steps)
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Compare."""
         mean = masked_mean(rollout.advantages, rollout.mask, dim=-1, keepdim=True).expand(rollout.mask.shape)
-        raw = compute_credit_gradients(trainer, module, rollout, [advantages, rollout.advantages, mean])
+        raw = compute_credit_gradients(trainer, module, rollout, [credit, rollout.credit, Credit(mean)])
         above, whole, averaged = raw
         metrics = {f"raw_{name}": value for name, value in vector_agreement(above, whole).items()}
         metrics["rescaling_degrees"] = vector_agreement(above, averaged)["degrees"]

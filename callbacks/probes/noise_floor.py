@@ -6,6 +6,7 @@ import numpy as np
 from lightning.pytorch import Trainer
 from torch import Tensor
 
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.gradient_vectors import gram_matrix
@@ -103,16 +104,14 @@ class NoiseFloor(PeriodicMeasurement, CreditOperator, reads="advantages step", c
             raise ValueError(f"NoiseFloor expects draws >= 1, got {draws}.")
         self.draws = draws
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Compare random halves of the prompts."""
         if len(rollout.mask) < 2 * rollout.group_size:
             raise ValueError(
                 "NoiseFloor needs at least two prompts per process and mini-batch. "
                 "Raise data.prompts_per_step, or lower model.minibatches."
             )
-        products = gram_matrix(compute_prompt_gradients(trainer, module, rollout, advantages))
+        products = gram_matrix(compute_prompt_gradients(trainer, module, rollout, credit))
         seed = self.run_seed + rollout.step
         half = float(split_half_cosines(products, self.draws, seed, resample=False).mean())
         low, high = np.quantile(split_half_cosines(products, self.draws, seed), [0.025, 0.975])

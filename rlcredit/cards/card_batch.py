@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
-from torch import Tensor
 
 from rlcredit.campaign.resolved_condition import ResolvedCondition, resolve_condition
 from rlcredit.cards.budget import CardBudget
 from rlcredit.cli.explain import find_trainer_stack
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.catalogue import load_operator
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
@@ -169,14 +169,12 @@ class _BatchRecorder(
         self.found: dict[str, Any] = {}
         self.seen_before = 0
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Record the second batch; nothing is logged."""
         self.seen_before += 1
         if self.seen_before != 2:
             return {}
-        shares = compute_prompt_gradients(trainer, module, rollout, advantages)
+        shares = compute_prompt_gradients(trainer, module, rollout, credit)
         vectors = torch.stack([torch.cat([part.flatten() for part in share.values()]) for share in shares])
         decoded = rollout.oracle.decoded if isinstance(rollout.oracle, Oracle) else 0
         rollout.truth = self._measure_true_credit(rollout)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
@@ -25,6 +26,9 @@ else:
 Metrics = Mapping[str, Tensor | float]
 """What an operator reports, by quantity."""
 
+
+SHARES = ("sepa_lambda", "critic_weight")
+"""Fields that hold one share in [0, 1] for the whole rollout."""
 
 IN_PLACE = "of the written-to tensor refers to a single memory location"
 """Torch's message when code writes to an expanded tensor."""
@@ -100,10 +104,13 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
         if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
             raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
-        for name in sorted(self.writes - {"sepa_lambda"}):
+        for name in sorted(self.writes - {*SHARES, "critic", "alternatives"}):
             self._check_values(name, getattr(rollout, name), rollout)
-        if not 0 <= rollout.sepa_lambda <= 1:
-            raise StackError(f"{self.label} leaves sepa_lambda = {rollout.sepa_lambda:g}, expected one in [0, 1].")
+        for name in SHARES:
+            if not 0 <= getattr(rollout, name) <= 1:
+                raise StackError(f"{self.label} leaves {name} = {getattr(rollout, name):g}, expected one in [0, 1].")
+        if "alternatives" in self.writes and rollout.alternatives is not None:
+            self._check_alternatives(rollout.alternatives, rollout)
         return metrics
 
     def _assign_watched(self, rollout: Rollout) -> Metrics:
@@ -125,6 +132,23 @@ class CreditOperator(OperatorContract, Callback):
                 "header of its class: by that the stack is checked, and facts are computed."
             ) from failure
         return metrics
+
+    def _check_alternatives(self, alternatives: WeightedTokens, rollout: Rollout) -> None:
+        """Require places of sampled tokens, and finite weights and log-probabilities."""
+        if len({len(values) for values in alternatives}) != 1:
+            lengths = ", ".join(f"{name} {len(values)}" for name, values in alternatives._asdict().items())
+            raise StackError(f"{self.label} leaves alternatives of different lengths: {lengths}.")
+        if not len(alternatives.rows):
+            return
+        rows, width = rollout.mask.shape
+        inside = (alternatives.rows < rows) & (alternatives.places < width) & (alternatives.rows >= 0)
+        inside &= alternatives.places >= 0
+        if not inside.all() or not rollout.mask[alternatives.rows, alternatives.places].all():
+            raise StackError(f"{self.label} leaves alternatives at places where no token was sampled.")
+        every = torch.ones_like(alternatives.weights, dtype=torch.bool)
+        for name, values in (("weights", alternatives.weights), ("log-probabilities", alternatives.logprobs)):
+            if fault := find_value_fault(rollout.step, f"{self.label} crediting alternatives", name, values, every):
+                raise fault
 
     def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
         """Require one finite value per token, or per completion."""

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from rlcredit.credit.alternatives import Alternatives, Credit, WeightedTokens
+from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
 
 
@@ -23,6 +25,30 @@ class ValueOracle(Protocol):
 
     def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
         """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        ...
+
+
+class Lookahead(Protocol):
+    """Reads what tokens lead to that were not sampled; nothing is decoded."""
+
+    def read_alternatives(self, rollout: "Rollout", smallest: float, most: int) -> Alternatives:
+        """Return likely alternatives; see :meth:`rlcredit.training.lookahead.PolicyLookahead.read_alternatives`."""
+        ...
+
+
+class ValueFunction(Protocol):
+    """Estimates what prefixes of completions are worth, from their last hidden states and surprisals."""
+
+    def estimate(self, rollout: "Rollout", rows: Tensor, hidden: Tensor, path: Tensor) -> Tensor:
+        """Return the expected reward behind some prefixes, shape ``(N,)`` float32.
+
+        Args:
+            rollout: Rollout that the prefixes belong to, or branch off from.
+            rows: Row of each prefix, shape ``(N,)``.
+            hidden: Last hidden state of each prefix, shape ``(N, D)``.
+            path: Statistics of each prefix; see :func:`rlcredit.formulas.prefix_statistics.prefix_statistics`.
+
+        """
         ...
 
 
@@ -58,6 +84,9 @@ class Rollout:
         engine_logprobs: Log-probability of the sampled token as an engine other than the trainer reported it, ``(B,
             T)`` float32; None if the trainer decodes. ``old_logprobs`` are the trainer's in any case.
         oracle: Estimates of what prefixes are worth, made before the first update; None unless something reads it.
+        hidden: Last hidden state from which each sampled token was predicted, ``(B, T, D)``, without graph; None unless
+            something reads it.
+        lookahead: Reader of what tokens lead to that were not sampled; None unless something reads it.
         judged: False where the verifier could not tell, ``(B,)`` bool; true everywhere if not given.
         rewards: Rewards from which credit is made, ``(B,)`` float32; neutral: the verdict.
         signal: Uncertainty, ``(B, T)`` float32; neutral: surprisal.
@@ -65,7 +94,12 @@ class Rollout:
         sepa_lambda: Pooling strength in [0, 1]; neutral: 0.
         process: Implicit process signal, ``(B, T)`` float32; neutral: 0.
         progress: How far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
+        values: Expected reward of the prefix before each token, ``(B, T)`` float32; neutral: the mean reward of the
+            group's other completions.
+        critic: Function that estimates such values of other prefixes; neutral: None.
+        critic_weight: Share of credit that is taken from values, in [0, 1]; neutral: 1.
         advantages: Credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
+        alternatives: Credit of tokens that were not sampled; neutral: None, there is none.
         logprobs: Log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that it
             uses, ``old_logprobs`` before.
         update: Number of the next update on this rollout, from zero; credit is assigned before the first.
@@ -91,13 +125,19 @@ class Rollout:
     engine_logprobs: Tensor = None  # pyright: ignore[reportAssignmentType]
     judged: Tensor = None  # pyright: ignore[reportAssignmentType]
     oracle: ValueOracle = None  # pyright: ignore[reportAssignmentType]
+    hidden: Tensor = None  # pyright: ignore[reportAssignmentType]
+    lookahead: Lookahead = None  # pyright: ignore[reportAssignmentType]
     rewards: Tensor = field(init=False)
     signal: Tensor = field(init=False)
     plan_mask: Tensor = field(init=False)
     sepa_lambda: float = field(init=False)
     process: Tensor = field(init=False)
     progress: Tensor = field(init=False)
+    values: Tensor = field(init=False)
+    critic: ValueFunction | None = field(init=False)
+    critic_weight: float = field(init=False)
     advantages: Tensor = field(init=False)
+    alternatives: WeightedTokens | None = field(init=False)
     logprobs: Tensor = field(init=False)
     update: int = field(init=False, default=0)
     sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
@@ -132,9 +172,14 @@ class Rollout:
             if made in self.unwritten:
                 bind(made, NEUTRAL[made](self))
 
+    @property
+    def credit(self) -> Credit:
+        """Credit as the ledger holds it."""
+        return Credit(self.advantages, self.alternatives)
+
     def credited_rows(self) -> Tensor:
-        """Return the rows on which some token has an advantage, shape ``(B,)`` bool; the others have no gradient."""
-        return (self.advantages.where(self.mask, 0) != 0).any(-1)
+        """Return the rows on which some token has credit, shape ``(B,)`` bool; the others have no gradient."""
+        return self.credit.credited_rows(self.mask)
 
     @property
     def verdicts(self) -> Tensor:
@@ -166,6 +211,8 @@ class Rollout:
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 vars(part)[name] = value[chosen]
+        if self.alternatives is not None:
+            vars(part)["alternatives"] = self.alternatives.select_rows(chosen, len(self.mask))[1]
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         if self.sources:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
@@ -208,6 +255,11 @@ def _refuse_wrong_shapes(rollout: Rollout) -> None:
                     f"Rollout: {name} has shape {tuple(value.shape)}, expected {expected}, one value per {unit}; mask "
                     f"has shape {(rows, width)}."
                 )
+    if rollout.hidden is not None and rollout.hidden.shape[:2] != (rows, width):
+        raise ValueError(
+            f"Rollout: hidden has shape {tuple(rollout.hidden.shape)}, expected {(rows, width)} and a width, one state "
+            "per token."
+        )
     longest = max(map(len, rollout.tokens), default=0)
     if len(rollout.tokens) != rows or longest > width:
         raise ValueError(
@@ -256,10 +308,12 @@ PER_TOKEN = (
 )
 """Facts with a value for every token."""
 
-OPTIONAL = frozenset(["ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "oracle"])
-"""Facts that may be None: ``ref_logprobs`` takes a forward pass of its own and ``ref_log_ratio`` two, not every engine
-knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``oracle`` where something
-reads it."""
+OPTIONAL = frozenset(
+    ["ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "oracle", "hidden", "lookahead"]
+)
+"""Facts that may be None: ``ref_logprobs`` and ``hidden`` take a forward pass of their own and ``ref_log_ratio`` two,
+not every engine knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``oracle``
+and ``lookahead`` where something reads them."""
 
 FACTS = OPTIONAL | frozenset(
     [
@@ -284,24 +338,30 @@ def positional_progress(mask: Tensor) -> Tensor:
     return place.where(mask, 1.0)
 
 
-NEUTRAL: dict[str, Callable[[Rollout], Tensor | float]] = {
+NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
     "rewards": lambda rollout: rollout.correct,
     "signal": lambda rollout: surprisal(rollout.old_logprobs),
     "plan_mask": lambda rollout: rollout.mask.new_zeros(rollout.mask.shape),
     "sepa_lambda": lambda _: 0.0,
     "process": lambda rollout: torch.zeros_like(rollout.old_logprobs),
     "progress": lambda rollout: positional_progress(rollout.mask),
+    "values": lambda rollout: leave_one_out_means(rollout.judged_rewards, rollout.group_size)[:, None].expand(
+        rollout.mask.shape
+    ),
+    "critic": lambda _: None,
+    "critic_weight": lambda _: 1.0,
     "advantages": lambda rollout: rollout.rewards.where(rollout.judged, 0)[:, None].expand(rollout.mask.shape),
+    "alternatives": lambda _: None,
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
 """The ledger and its initial values; each is made from facts and from values above it."""
 
 MADE_OF: dict[str, tuple[str, ...]] = {
-    "mask": ("plan_mask", "progress", "advantages"),
+    "mask": ("plan_mask", "progress", "values", "advantages"),
     "old_logprobs": ("signal", "process", "logprobs"),
-    "correct": ("rewards", "advantages"),
-    "judged": ("advantages",),
-    "rewards": ("advantages",),
+    "correct": ("rewards", "values", "advantages"),
+    "judged": ("values", "advantages"),
+    "rewards": ("values", "advantages"),
 }
 """Neutral fields made from a field, directly or not, in the order in which they are made."""
 

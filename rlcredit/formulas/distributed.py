@@ -74,7 +74,7 @@ def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     """Return the values of all processes in the order of their ranks, and the slice of this process.
 
     Args:
-        values: Values of this process, shape ``(N,)``; N may differ between processes.
+        values: Values of this process, shape ``(N, ...)``; N may differ between processes.
 
     """
     if not has_other_processes():
@@ -82,8 +82,8 @@ def gather_over_processes(values: Tensor) -> tuple[Tensor, slice]:
     counts = [torch.zeros(1, dtype=torch.long, device=values.device) for _ in range(dist.get_world_size())]
     dist.all_gather(counts, torch.tensor([len(values)], device=values.device))
     sizes, rank = [int(count) for count in counts], dist.get_rank()
-    parts = [values.new_zeros(max(sizes)) for _ in sizes]
-    dist.all_gather(parts, torch.cat([values, values.new_zeros(max(sizes) - len(values))]))
+    parts = [values.new_zeros(max(sizes), *values.shape[1:]) for _ in sizes]
+    dist.all_gather(parts, torch.cat([values, values.new_zeros(max(sizes) - len(values), *values.shape[1:])]))
     start = sum(sizes[:rank])
     every = torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
     return every, slice(start, start + sizes[rank])

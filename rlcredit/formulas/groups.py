@@ -45,6 +45,26 @@ def judged_counts(rewards: Tensor, group_size: int) -> Tensor:
     return (~rewards.isnan()).view(-1, group_size).sum(-1, keepdim=True).double()
 
 
+def leave_one_out_means(rewards: Tensor, group_size: int) -> Tensor:
+    """Return the mean reward of the group's other judged completions, zero if there are none; arguments as above.
+
+    Returns:
+        Shape ``(B,)`` float32.
+
+    Example:
+        >>> import torch
+        >>> leave_one_out_means(torch.tensor([1.0, 0.0, torch.nan, 0.0]), group_size=4)
+        tensor([0.0000, 0.5000, 0.3333, 0.5000])
+
+    """
+    groups = rewards.view(-1, group_size).double()
+    judged = ~groups.isnan()
+    known = groups.where(judged, 0)
+    others = judged.sum(-1, keepdim=True) - judged.double()
+    means = (known.sum(-1, keepdim=True) - known) / others.clamp(min=1)
+    return means.flatten().float()
+
+
 def group_std(rewards: Tensor, group_size: int) -> Tensor:
     """Return the unbiased deviation of each group's judged rewards, shape ``(P, 1)`` float64; arguments as above.
 

@@ -84,9 +84,13 @@ class PolicyLoss(torch.nn.Module, ABC):
         self.denominator: Denominator = denominator
         self.constant = constant
 
+    def token_weights(self, mask: Tensor) -> Tensor:
+        """Return the weight of each token in the loss; see :func:`token_weights`."""
+        return token_weights(mask, self.denominator, self.constant)
+
     def token_average(self, values: Tensor, mask: Tensor) -> Tensor:
         """Return the weighted sum of a value per token, ``(B, T)``, over the batch."""
-        return masked_sum(token_weights(mask, self.denominator, self.constant) * values, mask)
+        return masked_sum(self.token_weights(mask) * values, mask)
 
     def forward(self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any) -> Tensor:
         """Return the loss, a scalar: minus the averaged objective.
@@ -106,6 +110,17 @@ class PolicyLoss(torch.nn.Module, ABC):
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> Tensor:
         """Return what is maximised, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
+
+    def alternatives_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
+        """Return what is maximised for tokens that were not sampled: their importance ratio times their credit.
+
+        Args:
+            logprobs: Log pi of the tokens with graph, shape ``(N,)``.
+            old_logprobs: Log pi_old of the same tokens, shape ``(N,)``.
+            credit: Credit of each token, shape ``(N,)``.
+
+        """
+        return credited_ratio(logprobs - old_logprobs, credit) * credit
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
@@ -146,6 +161,10 @@ class AddedTerm(PolicyLoss, every_row=True):
         """Return the loss's objective plus the term."""
         inner = self.loss.objective(logprobs, old_logprobs, advantages, mask, **facts)
         return inner + self.beta * self.term(logprobs, mask, **facts) if self.beta else inner
+
+    def alternatives_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
+        """Return the loss's own; the term is about sampled tokens."""
+        return self.loss.alternatives_objective(logprobs, old_logprobs, credit)
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any

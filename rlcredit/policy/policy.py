@@ -229,26 +229,35 @@ class Policy(nn.Module):
         return self.lm.get_output_embeddings().weight
 
     def hidden_states(
-        self, ids: Tensor, attention_mask: Tensor, cache: Any = None, use_cache: bool = False
+        self,
+        ids: Tensor,
+        attention_mask: Tensor,
+        cache: Any = None,
+        use_cache: bool = False,
+        positions: Tensor | None = None,
     ) -> tuple[Tensor, Any]:
         """Run tokens through the transformer.
 
         Args:
             ids: Token ids of tokens that are not in the cache, or padding, shape ``(B, S)``.
-            attention_mask: False on padding, of cached and new tokens, shape ``(B, L)``.
+            attention_mask: False on padding, of cached and new tokens, shape ``(B, L)``; or what each new token may
+                attend to, as numbers to be added to its scores, shape ``(B, 1, S, L)``.
             cache: Cache of the tokens before, or None.
             use_cache: Whether to return a cache that the next tokens can use.
+            positions: Position of each new token, shape ``(B, S)``; where the mask has them if None.
 
         Returns:
             Last hidden states, shape ``(B, S, D)``, and the grown cache.
 
         """
-        positions = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        if positions is None:
+            attention_mask = attention_mask.long()
+            positions = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         transformer = self.lm.get_base_model().base_model
         name = find_cache_argument(type(transformer))
         output = transformer(
             input_ids=ids.clamp(min=0),  # padding has no embedding, and nothing attends to it
-            attention_mask=attention_mask.long(),
+            attention_mask=attention_mask,
             position_ids=positions,
             use_cache=use_cache,
             **{name: cache},
@@ -311,21 +320,78 @@ class Policy(nn.Module):
         self, context: PromptContext, completion_ids: Tensor, temperature: float = 1.0
     ) -> TokenScores:
         """Score completions, right-padded, shape ``(B, T)``, after their prompts; see :meth:`score_prompts`."""
-        predicting = self.predicting_states(context, completion_ids)
-        scores = scores_from_hidden(
-            predicting.reshape(-1, predicting.shape[-1]), self.head, completion_ids.reshape(-1), temperature
-        )
-        return TokenScores(*(score.view(completion_ids.shape) for score in scores))
+        return self.score_states(self.predicting_states(context, completion_ids), completion_ids, temperature)
+
+    def score_states(self, states: Tensor, token_ids: Tensor, temperature: float = 1.0) -> TokenScores:
+        """Score tokens from the hidden states that predict them.
+
+        Args:
+            states: Last hidden states, shape ``(..., D)``.
+            token_ids: Token ids, shape ``(...)``.
+            temperature: Temperature T by which logits are divided.
+
+        """
+        scores = scores_from_hidden(states.reshape(-1, states.shape[-1]), self.head, token_ids.reshape(-1), temperature)
+        return TokenScores(*(score.view(token_ids.shape) for score in scores))
 
     def predicting_states(self, context: PromptContext, completion_ids: Tensor) -> Tensor:
         """Return the hidden states from which each completion token is predicted, shape ``(B, T, D)``."""
+        return self.read_completions(context, completion_ids)[0]
+
+    def read_completions(self, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Any]:
+        """Read completions after their prompts.
+
+        Args:
+            context: Prompts of the completions.
+            completion_ids: Token ids of the completions, right-padded, shape ``(B, T)``.
+
+        Returns:
+            Hidden states from which each completion token is predicted, shape ``(B, T, D)``, and the cache of the
+            prompts and of all tokens but the last.
+
+        """
         # Position i predicts token i + 1: the last prompt token predicts the first completion token.
-        first, inputs = context.hidden[context.of], completion_ids[:, :-1]
+        first, inputs, cache = context.hidden[context.of], completion_ids[:, :-1], context.expand_cache()
         if not inputs.shape[1]:
-            return first
+            return first, cache
         mask = torch.cat([context.mask[context.of], torch.ones_like(inputs, dtype=torch.bool)], -1)
-        hidden, _ = self.hidden_states(inputs, mask, context.expand_cache(), use_cache=True)
-        return torch.cat([first, hidden], 1)
+        hidden, cache = self.hidden_states(inputs, mask, cache, use_cache=True)
+        return torch.cat([first, hidden], 1), cache
+
+    def read_branches(
+        self, context: PromptContext, cache: Any, rows: Tensor, places: Tensor, token_ids: Tensor
+    ) -> Tensor:
+        """Read one more token behind each of several prefixes of completions, in one pass.
+
+        The tokens of a completion lie side by side, and each attends to its prefix and itself only.
+
+        Args:
+            context: Prompts of the completions, B of them.
+            cache: Cache of prompts and completions, from :meth:`read_completions`; it must not be used again.
+            rows: Number of the completion of each token, ascending, shape ``(N,)``.
+            places: Tokens of the completion that are its prefix, shape ``(N,)``.
+            token_ids: Token ids, shape ``(N,)``.
+
+        Returns:
+            Hidden state behind each token, shape ``(N, D)``.
+
+        """
+        prompts = context.mask[context.of]
+        counts = torch.bincount(rows, minlength=len(prompts))
+        slots = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
+        width, cached = int(counts.max()), cache.get_seq_length()
+        ids = token_ids.new_full((len(prompts), width), PADDING)
+        prefixes = torch.zeros_like(ids)
+        ids[rows, slots], prefixes[rows, slots] = token_ids, places
+        read = torch.arange(cached - prompts.shape[1], device=rows.device) < prefixes[..., None]
+        itself = torch.eye(width, dtype=torch.bool, device=rows.device).expand(len(prompts), width, width)
+        allowed = torch.cat([prompts[:, None].expand(-1, width, -1), read, itself], -1)[:, None]
+        device = rows.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.head.dtype
+        bias = torch.zeros(allowed.shape, dtype=dtype, device=rows.device).masked_fill(~allowed, torch.finfo(dtype).min)
+        positions = prompts.sum(-1, keepdim=True) + prefixes
+        hidden, _ = self.hidden_states(ids, bias, cache, use_cache=True, positions=positions)
+        return hidden[rows, slots]
 
     def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.

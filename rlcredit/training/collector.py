@@ -19,6 +19,7 @@ from rlcredit.policy.policy import Policy, TokenScores
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.task import PromptBatch, Task
 from rlcredit.training.dynamic_sampling import DynamicSampling, sample_until_informative
+from rlcredit.training.lookahead import PolicyLookahead
 from rlcredit.training.nan_and_mismatch import (
     find_engine_fault,
     find_rollout_fault,
@@ -105,6 +106,10 @@ class RolloutCollector:
             metrics["time/rollout"] += read_clock(self.policy.device) - started
         if "oracle" in self.needs:
             rollout.oracle = self._make_oracle(step)
+        if self.needs & {"hidden", "lookahead"}:
+            started = read_clock(self.policy.device)
+            self._read_again(rollout)
+            metrics["time/rollout"] += read_clock(self.policy.device) - started
         if rollout.ref_logprobs is not None:
             stop_on_fault(self.trainer, find_rollout_fault(rollout), rollout)
         return rollout, metrics
@@ -226,6 +231,19 @@ class RolloutCollector:
         rollout.ref_logprobs = self.score(*arguments, adapter=False).logprobs
         if "ref_log_ratio" in self.needs:
             rollout.ref_log_ratio = self.score(*arguments).logprobs - rollout.ref_logprobs
+
+    def _read_again(self, rollout: Rollout) -> None:
+        """Keep the hidden states of what was sampled, and a reader of what was not."""
+        lookahead = PolicyLookahead(
+            self.policy,
+            self.sampling.temperature,
+            self.scorer.scoring_batches,
+            self.trainer.precision_plugin.forward_context,
+        )
+        if "lookahead" in self.needs:
+            rollout.lookahead = lookahead
+        if "hidden" in self.needs:
+            rollout.hidden = lookahead.read_hidden(rollout)
 
     def _make_oracle(self, step: int) -> Oracle:
         assert isinstance(self.engine, Decoder)  # see `refuse_unfit_setup`

@@ -8,15 +8,17 @@ import torch
 from lightning.pytorch import Trainer
 from torch import Tensor
 
+from rlcredit.credit.alternatives import Credit, WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import rank_and_world_size, sum_over_processes
 from rlcredit.formulas.gradient_vectors import Vector
 from rlcredit.training.module import PolicyModule
 from rlcredit.training.nan_and_mismatch import trainable_weights
+from rlcredit.training.scoring import UpdateScores
 
 
 def compute_credit_gradients(
-    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Credit]
 ) -> list[Vector]:
     """Return the gradient of the loss under each of several ledgers: one forward pass, one backward pass each.
 
@@ -26,7 +28,7 @@ def compute_credit_gradients(
         trainer: Trainer, whose precision is used.
         module: Module with the loss and the weights.
         rollout: Mini-batch that the gradients are computed on.
-        credits: Advantages of each ledger, each ``(B, T)``.
+        credits: Credit of each ledger.
 
     Returns:
         Float32 gradients by weight, averaged over all processes as data-parallel training does.
@@ -37,32 +39,38 @@ def compute_credit_gradients(
     return [{name: sum_over_processes(part) / world for name, part in gradient.items()} for gradient in own]
 
 
-def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Tensor) -> list[Vector]:
+def compute_prompt_gradients(trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> list[Vector]:
     """Return the share of each prompt of this process in its gradient; the shares add up to the whole.
 
     One forward and one backward pass per prompt, over its completions only. What a loss adds without credit, such as a
     penalty, is taken off. Arguments as for :func:`compute_credit_gradients`.
     """
-    prompt = torch.arange(len(credit), device=credit.device) // rollout.group_size
-    shares = [credit.where((prompt == number)[:, None], 0) for number in prompt.unique().tolist()]
+    prompt = torch.arange(len(rollout.mask), device=rollout.mask.device) // rollout.group_size
+    shares = [credit.keep_rows(prompt == number) for number in prompt.unique().tolist()]
     if not module.loss.every_row:
         return [_compute_local_gradients(trainer, module, rollout, [share])[0] for share in shares]
-    *with_credit, without = _compute_local_gradients(trainer, module, rollout, [*shares, torch.zeros_like(credit)])
+    nothing = Credit(torch.zeros_like(credit.advantages))
+    *with_credit, without = _compute_local_gradients(trainer, module, rollout, [*shares, nothing])
     return [{name: gradient[name] - without[name] for name in without} for gradient in with_credit]
 
 
 def _compute_local_gradients(
-    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Tensor]
+    trainer: Trainer, module: PolicyModule, rollout: Rollout, credits: Sequence[Credit]
 ) -> list[dict[str, Tensor]]:
     """Of this process alone."""
     weights = trainable_weights(module)
     union, results = copy.copy(rollout), []
-    union.advantages = torch.stack([(credit != 0).float() for credit in credits]).sum(0)
+    union.advantages = torch.stack([(credit.advantages != 0).float() for credit in credits]).sum(0)
+    others = [credit.alternatives for credit in credits if credit.alternatives is not None]
+    union.alternatives = WeightedTokens(*map(torch.cat, zip(*others, strict=True))) if others else None
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
-        scores = module(union)
+        scores: UpdateScores = module(union)
+        start = 0
         for index, credit in enumerate(credits):
-            arguments, facts = module.collect_loss_inputs(rollout, scores, credit)
-            loss = module.loss(*arguments, **facts)
+            number = 0 if credit.alternatives is None else len(credit.alternatives.rows)
+            own = None if scores.alternatives is None else scores.alternatives[start : start + number]
+            start += number
+            loss = module.compute_loss(rollout, scores._replace(alternatives=own), credit)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
             results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})

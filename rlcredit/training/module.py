@@ -13,6 +13,7 @@ from torch.nn.utils import get_total_norm
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.lightning_private import read_callbacks, read_datamodule
+from rlcredit.credit.alternatives import Credit, WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
 from rlcredit.decoding.engine import Engine
@@ -24,7 +25,7 @@ from rlcredit.formulas.finite import find_non_finite_name
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.losses.base import bounded_ratio
-from rlcredit.policy.policy import Policy, TokenScores
+from rlcredit.policy.policy import Policy
 from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import PromptBatch, Task
 from rlcredit.training.collector import RolloutCollector
@@ -33,7 +34,7 @@ from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metr
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
-from rlcredit.training.scoring import RolloutScorer
+from rlcredit.training.scoring import RolloutScorer, UpdateScores
 from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_setup
 from rlcredit.training.step_state import Phase, StepState
 from rlcredit.verification.rewards import verdict_mask
@@ -251,7 +252,7 @@ class PolicyModule(LightningModule):
         scores = self(part)
         part.logprobs = scores.logprobs
         arguments, facts = self.collect_loss_inputs(part, scores, part.advantages)
-        loss = self.loss(*arguments, **facts)
+        loss = self.loss(*arguments, **facts) + self.weigh_alternatives(part, scores, part.alternatives)
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
         compared = policy_metrics(part, self.rows_to_score(part))
@@ -274,8 +275,8 @@ class PolicyModule(LightningModule):
             self.log(name, value, reduce_fx=over_ranks, sync_dist=self.trainer.world_size > 1)
         return loss
 
-    def forward(self, rollout: Rollout) -> TokenScores:
-        """Return log pi of the sampled tokens with graph, and the policy's entropy, both ``(B, T)``.
+    def forward(self, rollout: Rollout) -> UpdateScores:
+        """Return log pi of tokens with graph, and the policy's entropy.
 
         Rows without advantage have no gradient and keep ``old_logprobs``, unless the loss asks for every row, and rows
         without a verdict keep them always.
@@ -306,8 +307,46 @@ class PolicyModule(LightningModule):
             return credit
         return credit * bounded_ratio(rollout.old_logprobs - rollout.engine_logprobs).clamp(max=self.mismatch_cap)
 
+    def compute_loss(self, rollout: Rollout, scores: UpdateScores, credit: Credit) -> Tensor:
+        """Return the loss of a mini-batch under some credit.
+
+        Args:
+            rollout: The mini-batch.
+            scores: Scores of the mini-batch by the policy that is trained.
+            credit: Credit of its tokens, and of tokens in their place.
+
+        """
+        arguments, facts = self.collect_loss_inputs(rollout, scores, credit.advantages)
+        return self.loss(*arguments, **facts) + self.weigh_alternatives(rollout, scores, credit.alternatives)
+
+    def weigh_alternatives(
+        self, rollout: Rollout, scores: UpdateScores, alternatives: WeightedTokens | None
+    ) -> Tensor | float:
+        r"""Return the part of the loss that comes from tokens that were not sampled; zero if none has credit.
+
+        .. math:: -\sum_n c_{i_n, t_n}\, \rho_n\, w_n, \qquad
+            \rho_n = \frac{\pi_\theta(v_n \mid o_{i_n, <t_n})}{\pi_{old}(v_n \mid o_{i_n, <t_n})}
+
+        with c the weight that the loss gives to the token sampled at the same place, and :math:`\rho_n w_n` bounded as
+        the loss bounds it, see :meth:`rlcredit.losses.base.PolicyLoss.alternatives_objective`.
+
+        Args:
+            rollout: The mini-batch.
+            scores: Scores of the mini-batch by the policy that is trained.
+            alternatives: Tokens with their credit, which ``scores`` are of.
+
+        """
+        if alternatives is None:
+            return 0.0
+        assert scores.alternatives is not None
+        judged = rollout.judged
+        weights = torch.zeros(rollout.mask.shape, device=judged.device)
+        weights[judged] = self.loss.token_weights(rollout.mask[judged])
+        gained = self.loss.alternatives_objective(scores.alternatives, alternatives.logprobs, alternatives.weights)
+        return -(weights[alternatives.rows, alternatives.places] * gained).sum()
+
     def collect_loss_inputs(
-        self, rollout: Rollout, scores: TokenScores, credit: Tensor
+        self, rollout: Rollout, scores: UpdateScores, credit: Tensor
     ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], dict[str, Any]]:
         """Return what the loss is computed from, arguments and facts, without the rows that were not judged.
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.record.artifacts import is_measurement_due, log_occasional_metrics
 from rlcredit.training.module import PolicyModule
@@ -18,7 +19,7 @@ class PeriodicMeasurement:
 
     label: str
     every_n_steps: int
-    seen: tuple[Rollout, Tensor] | None = None
+    seen: tuple[Rollout, Credit] | None = None
     last: Mapping[str, float] = {}
 
     def require_interval(self, steps: int) -> int:
@@ -28,8 +29,8 @@ class PeriodicMeasurement:
         return steps
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
-        """Store the advantages at this place."""
-        self.seen = (rollout, rollout.advantages)
+        """Store the credit at this place."""
+        self.seen = (rollout, rollout.credit)
         return {}
 
     def on_before_backward(self, trainer: Trainer, pl_module: LightningModule, loss: Tensor) -> None:
@@ -38,22 +39,20 @@ class PeriodicMeasurement:
         if remembered is None or not is_measurement_due(trainer, remembered[0], self.every_n_steps):
             return
         assert isinstance(pl_module, PolicyModule)
-        rollout, advantages = remembered
+        rollout, credit = remembered
         part = pl_module.select_minibatch(rollout)
-        self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
+        self.last = self.measure(trainer, pl_module, part, credit.first_rows(len(part.mask)))
         rollout.truth = part.truth
         log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
 
-    def measure(
-        self, trainer: Trainer, module: PolicyModule, rollout: Rollout, advantages: Tensor
-    ) -> Mapping[str, float]:
+    def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:
         """Return the metrics to log.
 
         Args:
             trainer: Trainer with the optimizer, its moments as they were after the last step.
             module: Module with the loss.
             rollout: Mini-batch of this update, with the credit that it uses.
-            advantages: Advantages at the probe's place in the stack, of the same rows.
+            credit: Credit at the probe's place in the stack, of the same rows.
 
         """
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +12,22 @@ from torch.utils.checkpoint import checkpoint
 from rlcredit.credit.rollout import Rollout
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+
+
+class UpdateScores(NamedTuple):
+    """Scores by the policy that is trained.
+
+    Attributes:
+        logprobs: Log pi of the sampled tokens with graph, ``(B, T)``.
+        entropy: Entropy of the policy, ``(B, T)``.
+        alternatives: Log pi of the tokens that have credit without being sampled, with graph, ``(N,)``; None if there
+            are none.
+
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
+    alternatives: Tensor | None = None
 
 
 class RolloutScorer:
@@ -39,7 +56,7 @@ class RolloutScorer:
         self.scoring_batches = scoring_batches
         self.keeps_entropy_graph = keeps_entropy_graph
 
-    def score_for_update(self, rollout: Rollout, rows: Tensor) -> TokenScores:
+    def score_for_update(self, rollout: Rollout, rows: Tensor) -> UpdateScores:
         """Score some rows with graph; the others keep the log-probabilities and entropy of sampling, without one.
 
         Micro-batches are computed again in the backward pass; without them all parts stay in memory.
@@ -47,9 +64,6 @@ class RolloutScorer:
         Args:
             rollout: The mini-batch of an update.
             rows: Numbers of the rows to score, shape ``(N,)``, at least one.
-
-        Returns:
-            Log-probabilities and entropy, both ``(B, T)``.
 
         """
         rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
@@ -60,39 +74,53 @@ class RolloutScorer:
             scored = [self._score_with_recomputation(rollout, rows[part]) for part in cut]
         else:
             scored = self._score_at_once(rollout, rows)
-        logprobs, entropy = zip(*scored, strict=True)
-        return TokenScores(
+        logprobs, entropy, *alternatives = zip(*scored, strict=True)
+        return UpdateScores(
             rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
             rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
+            *(torch.stack(parts).sum(0) for parts in alternatives),
         )
 
-    def _score_at_once(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, Tensor]]:
+    def _score_at_once(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, ...]]:
         """Score rows of ascending length, every prompt read once."""
         with self.policy.merge_for_gradients():
             context = self.policy.read_prompts(self._trim_prompts(rollout, rows))
             cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
             return [self._score_rows(rollout, rows[part], context.select_rows(part)) for part in cut]
 
-    def _score_with_recomputation(self, rollout: Rollout, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _score_with_recomputation(self, rollout: Rollout, rows: Tensor) -> tuple[Tensor, ...]:
         """Score some rows, and once more in the backward pass."""
 
-        def score(prompt_ids: Tensor) -> tuple[Tensor, Tensor]:
+        def score(prompt_ids: Tensor) -> tuple[Tensor, ...]:
             with self.policy.merge_for_gradients():
                 return self._score_rows(rollout, rows, self.policy.read_prompts(prompt_ids))
 
         return checkpoint(score, self._trim_prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
 
-    def _score_rows(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, Tensor]:
-        """Score some rows after their prompts, without columns that are padding in all of them."""
+    def _score_rows(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
+        """Score some rows after their prompts, without columns that are padding in all of them.
+
+        Returns:
+            Log-probabilities and entropy; if alternatives have credit, their log-probabilities too, zero in other rows.
+
+        """
         width = int(rollout.mask[rows].sum(-1).max())
-        scores = self.policy.score_completions(context, rollout.completion_ids[rows, :width], self.temperature)
+        completion_ids = rollout.completion_ids[rows, :width]
+        states = self.policy.predicting_states(context, completion_ids)
+        scores = self.policy.score_states(states, completion_ids, self.temperature)
         padding = (0, rollout.mask.shape[1] - width)
         entropy = scores.entropy if self.keeps_entropy_graph else scores.entropy.detach()
-        return pad(scores.logprobs, padding), pad(entropy, padding)
+        sampled = pad(scores.logprobs, padding), pad(entropy, padding)
+        if rollout.alternatives is None:
+            return sampled
+        numbers, others = rollout.alternatives.select_rows(rows, len(rollout.mask))
+        predicting = states[others.rows, others.places]
+        logprobs = self.policy.score_states(predicting, others.tokens, self.temperature).logprobs
+        return *sampled, torch.zeros_like(rollout.alternatives.logprobs).index_copy(0, numbers, logprobs)
 
     def _try_gradient(self, rollout: Rollout, rows: Tensor) -> None:
         """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
-        scored = torch.cat([logprobs.flatten() for logprobs, _ in self._score_at_once(rollout, rows)])
+        scored = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(rollout, rows)])
         weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
         torch.autograd.grad(scored.sum(), weights, allow_unused=True)
 

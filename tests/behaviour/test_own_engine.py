@@ -70,7 +70,7 @@ class Norm(Callback):
     """What probes take the length of the gradient to be."""
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        (found,) = compute_credit_gradients(trainer, pl_module, batch, [batch.advantages])
+        (found,) = compute_credit_gradients(trainer, pl_module, batch, [batch.credit])
         self.length = math.sqrt(sum(part.double().square().sum().item() for part in found.values()))
 
 

@@ -29,10 +29,10 @@ class Both(Callback):
 
     def on_before_backward(self, trainer, module, loss):
         rollout = module.select_minibatch(module.state.rollout)
-        [whole] = compute_credit_gradients(trainer, module, rollout, [rollout.advantages])
+        [whole] = compute_credit_gradients(trainer, module, rollout, [rollout.credit])
         names = {weight: name for name, weight in module.named_parameters()}
         self.predicted.append(predict_adam_step(trainer.optimizers[0], clip_gradient(trainer, whole), names).change)
-        self.shares.append(compute_prompt_gradients(trainer, module, rollout, rollout.advantages))
+        self.shares.append(compute_prompt_gradients(trainer, module, rollout, rollout.credit))
         self.seen.append(whole)
         self.before = {n: w.detach().clone() for n, w in module.named_parameters() if w.requires_grad}
 

@@ -59,15 +59,15 @@ def test_no_micro_batch_is_empty(size):
 
 
 def test_running_out_of_memory_changes_no_gradient(fit, monkeypatch):
-    whole, widest, plain = fit(steps=3), [], Policy.score_completions
+    whole, widest, plain = fit(steps=3), [], Policy.predicting_states
 
-    def scored(self, context, completion_ids, temperature=1.0):
+    def read(self, context, completion_ids):
         if torch.is_grad_enabled() and context.of.shape[0] * (completion_ids.shape[1] + context.mask.shape[1]) > 300:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         widest.append(len(context.of))
-        return plain(self, context, completion_ids, temperature)
+        return plain(self, context, completion_ids)
 
-    monkeypatch.setattr(Policy, "score_completions", scored)
+    monkeypatch.setattr(Policy, "predicting_states", read)
     backed_off = fit(steps=3, micro_batch_size="auto")
     assert max(widest) < 8
     assert backed_off.losses == pytest.approx(whole.losses, abs=1e-6)

@@ -15,9 +15,10 @@ from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.losses import TEPO, ClipCov, ClippedSurrogate, ImportanceSampling, KLPenalty
-from rlcredit.policy.policy import Policy, TokenScores
+from rlcredit.policy.policy import Policy
 from rlcredit.tasks import ReasoningGym
 from rlcredit.training.module import PolicyModule
+from rlcredit.training.scoring import UpdateScores
 from rlcredit.training.setup_checks import refuse_unfit_setup
 from rlcredit.verification.verifiers import Verdict
 from tests.rlcredit.losses.batches import batch, facts
@@ -164,7 +165,7 @@ def test_an_update_is_the_one_without_the_completions_that_were_not_judged(loss)
     judged = whole.judged = torch.tensor([True, False, True, True, *[False] * 4])
     known = facts(loss, whole)
     module.collect_loss_facts = lambda rollout, entropy: known
-    arguments, given = module.collect_loss_inputs(whole, TokenScores(whole.logprobs, whole.now), whole.advantages)
+    arguments, given = module.collect_loss_inputs(whole, UpdateScores(whole.logprobs, whole.now), whole.advantages)
     part = whole.select_rows(judged.nonzero().squeeze(-1))
     alone = (part.logprobs, part.old_logprobs, part.advantages, part.mask)
     of_part = {name: value[judged] if isinstance(value, torch.Tensor) else value for name, value in known.items()}

@@ -1,0 +1,84 @@
+"""Head critic: a small network on the policy's hidden states, taught by the rewards of the last rollouts."""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from rlcredit.credit.critic import Critic
+from rlcredit.credit.value_network import ValueNetwork
+from rlcredit.formulas.reward_histogram import RewardHistogram
+
+
+class HeadCritic(Critic, state="network replay", usual=True):
+    """Estimate values with a network of two hidden layers, fitted to the rewards of the last rollouts.
+
+    It reads the policy's last hidden state, how surprising and how long the prefix is, and the mean reward of the
+    group's other completions. The policy is not trained through it. The rollouts it learns from are part of a
+    checkpoint: four bytes for each feature of ``rollouts`` times ``prefixes``.
+
+    Args:
+        width: Units of each hidden layer.
+        rate: Learning rate.
+        decay: Weight decay of AdamW.
+        fits: Steps of AdamW per rollout; four times as many while it warms up.
+        batch: Prefixes per step.
+        rollouts: Rollouts that it learns from, the last one included.
+        prefixes: Most prefixes of a rollout that it keeps, chosen at random.
+        target: Histogram in which it predicts the reward; right or wrong if None.
+        warmup: Rollouts that it learns from before it is used.
+        lam: Lambda of the returns that it learns; 1 is the reward itself.
+
+    """
+
+    def __init__(
+        self,
+        width: int = 64,
+        rate: float = 3e-3,
+        decay: float = 1.0,
+        fits: int = 20,
+        batch: int = 1024,
+        rollouts: int = 32,
+        prefixes: int = 4096,
+        target: RewardHistogram | None = None,
+        warmup: int = 2,
+        lam: float = 1.0,
+    ) -> None:
+        super().__init__(warmup, lam)
+        if min(width, fits, batch, rollouts, prefixes) < 1 or not (rate > 0 and decay >= 0):
+            raise ValueError(
+                "HeadCritic expects width, fits, batch, rollouts and prefixes >= 1, rate > 0 and decay >= 0, got "
+                f"{width}, {fits}, {batch}, {rollouts}, {prefixes}, {rate:g} and {decay:g}."
+            )
+        self.width = width
+        self.rate = rate
+        self.decay = decay
+        self.fits = fits
+        self.batch = batch
+        self.rollouts = rollouts
+        self.prefixes = prefixes
+        self.target = target or RewardHistogram()
+        self.network: dict = {}
+        self.replay: list[list[Tensor]] = []
+
+    def learn(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
+        """Keep some prefixes of the rollout and fit the network to all that are kept."""
+        kept = torch.randperm(len(features), generator=noise)[: self.prefixes].to(features.device)
+        self.replay = [*self.replay, [features[kept], returns[kept]]][-self.rollouts :]
+        features, returns = map(torch.cat, zip(*self.replay, strict=True))
+        network = (
+            ValueNetwork(**self.network)
+            if self.network
+            else ValueNetwork.for_features(features, self.width, self.target.bins, noise)
+        )
+        steps = self.fits * (4 if self.fitted < self.warmup else 1)
+        shares = self.target.shares(returns)
+        loss = network.improve(features, shares, steps, self.batch, self.rate, self.decay, noise)
+        self.network = vars(network)
+        return loss
+
+    def make_predictor(self) -> Callable[[Tensor], Tensor]:
+        """Return the mean of the predicted histogram, by the weights as they are."""
+        network = ValueNetwork(**copy.copy(self.network))
+        return lambda features: self.target.mean(network.outputs(features))

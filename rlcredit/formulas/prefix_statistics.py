@@ -1,0 +1,56 @@
+"""Five numbers about a prefix that a hidden state may not show: how surprising it was, and how long."""
+
+import torch
+from torch import Tensor
+
+SURPRISE = 1.0
+"""Surprisal in nats beyond which a token counts as a surprise."""
+
+LENGTH = 50.0
+"""Tokens that count as one in the length of a prefix."""
+
+
+def prefix_statistics(surprisals: Tensor) -> Tensor:
+    """Return last, summed and largest surprisal, number of surprises and length of the prefix before each token.
+
+    Args:
+        surprisals: Surprisal of each sampled token in nats, shape ``(B, T)``.
+
+    Returns:
+        Shape ``(B, T, 5)`` float32; zeros before the first token; lengths in units of :data:`LENGTH` tokens.
+
+    Example:
+        >>> prefix_statistics(torch.tensor([[0.5, 2.0, 0.0]]))[0, 2]
+        tensor([2.0000, 2.5000, 2.0000, 1.0000, 0.0400])
+
+    """
+    before = torch.cat([torch.zeros_like(surprisals[:, :1]), surprisals[:, :-1]], 1).float()
+    length = torch.arange(before.shape[1], device=before.device).expand(before.shape) / LENGTH
+    surprises = (before > SURPRISE).float().cumsum(1)
+    return torch.stack([before, before.cumsum(1), before.cummax(1).values, surprises, length], -1)
+
+
+def extended_statistics(statistics: Tensor, surprisals: Tensor) -> Tensor:
+    """Return the statistics of prefixes with one more token.
+
+    Args:
+        statistics: Statistics of the prefixes, shape ``(N, 5)``.
+        surprisals: Surprisal of the next token of each, shape ``(N,)``.
+
+    Example:
+        >>> statistics = prefix_statistics(torch.tensor([[0.5, 2.0, 0.0]]))[0]
+        >>> torch.equal(extended_statistics(statistics[:2], torch.tensor([0.5, 2.0])), statistics[1:])
+        True
+
+    """
+    _, total, largest, surprises, length = statistics.unbind(-1)
+    return torch.stack(
+        [
+            surprisals,
+            total + surprisals,
+            torch.maximum(largest, surprisals),
+            surprises + (surprisals > SURPRISE).float(),
+            length + 1 / LENGTH,
+        ],
+        -1,
+    )

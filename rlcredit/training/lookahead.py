@@ -1,0 +1,131 @@
+"""Hidden states of sampled tokens, and of tokens that might have been drawn in their place; nothing is decoded."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.credit.alternatives import Alternatives
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.uncertainty import BYTES, tempered_logits
+from rlcredit.policy.policy import Policy, PromptContext
+from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+
+Read = TypeVar("Read")
+
+
+@dataclass
+class PolicyLookahead:
+    """Read a rollout again with the policy that sampled it.
+
+    Args:
+        policy: Policy, which must not have changed since the rollout.
+        temperature: Temperature by which logits are divided.
+        batches: How many completions are read at a time.
+        precision: Opens the context in which the trainer computes.
+
+    """
+
+    policy: Policy
+    temperature: float
+    batches: MicroBatches
+    precision: Callable[[], AbstractContextManager[None]]
+
+    def read_hidden(self, rollout: Rollout) -> Tensor:
+        """Return the last hidden state from which each sampled token was predicted, ``(B, T, D)``, zero on padding."""
+        width = rollout.mask.shape[1]
+
+        def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
+            states = self.policy.predicting_states(context, completion_ids)
+            return rows, pad(states, (0, 0, 0, width - completion_ids.shape[1]))
+
+        rows, states = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
+        return states[rows.argsort()].where(rollout.mask[..., None], 0)
+
+    def read_alternatives(self, rollout: Rollout, smallest: float, most: int) -> Alternatives:
+        """Return likely tokens that were not sampled, and the states behind them, by one more pass of one token each.
+
+        Tokens that end a completion are left out: what follows them is known without reading.
+
+        Args:
+            rollout: Rollout, not yet used for an update.
+            smallest: Probability that an alternative must exceed.
+            most: Most alternatives of a completion; of more, those of the largest variance p (1 - p) are read.
+
+        """
+        if rollout.update:
+            raise ValueError("Alternatives need the policy that sampled, but an update has changed it. Ask before it.")
+
+        def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> Alternatives:
+            states, cache = self.policy.read_completions(context, completion_ids)
+            others = 1 - rollout.old_logprobs[rows, : completion_ids.shape[1]].exp()
+            undecided = rollout.mask[rows, : completion_ids.shape[1]] & (others > smallest)
+            part, places, tokens, logprobs = self._choose(states, undecided, completion_ids, smallest, most)
+            hidden = states.new_zeros(0, states.shape[-1])
+            if len(part):
+                hidden = self.policy.read_branches(context, cache, part, places, tokens)
+            return Alternatives(rows[part], places, tokens, logprobs, hidden)
+
+        found = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
+        order = (found.rows * rollout.mask.shape[1] + found.places).argsort(stable=True)
+        return Alternatives(*(values[order] for values in found))
+
+    def _choose(
+        self, states: Tensor, undecided: Tensor, completion_ids: Tensor, smallest: float, most: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return row, place, token and log-probability of the alternatives at some places, rows ascending.
+
+        Args:
+            states: Hidden states from which tokens are predicted, shape ``(N, T, D)``.
+            undecided: Places at which there may be alternatives, shape ``(N, T)`` bool.
+            completion_ids: Sampled tokens, shape ``(N, T)``.
+            smallest: Probability that an alternative must exceed.
+            most: Most alternatives of a row.
+
+        """
+        rows, places = undecided.nonzero(as_tuple=True)
+        head, chosen = self.policy.head, []
+        for part in torch.arange(len(rows), device=rows.device).split(max(1, BYTES // (4 * len(head)))):
+            i, t = rows[part], places[part]
+            log_p = tempered_logits(states[i, t], head, self.temperature).log_softmax(-1)
+            excluded = torch.zeros_like(log_p, dtype=torch.bool)
+            excluded[:, self.policy.stop_ids] = True
+            excluded.scatter_(1, completion_ids[i, t][:, None], True)
+            where, tokens = ((log_p.exp() > smallest) & ~excluded).nonzero(as_tuple=True)
+            chosen.append((i[where], t[where], tokens, log_p[where, tokens]))
+        if not chosen:
+            none = rows.new_zeros(0)
+            return none, none, none, states.new_zeros(0).float()
+        i, t, tokens, logprobs = map(torch.cat, zip(*chosen, strict=True))
+        variance = logprobs.exp() * -logprobs.expm1()
+        by_variance = variance.argsort(descending=True, stable=True)
+        by_row = by_variance[i[by_variance].argsort(stable=True)]
+        counts = torch.bincount(i, minlength=len(states))
+        ranks = torch.arange(len(i), device=i.device) - (counts.cumsum(0) - counts)[i[by_row]]
+        kept = by_row[ranks < most].sort().values
+        return i[kept], t[kept], tokens[kept], logprobs[kept]
+
+    def _read_parts(self, rollout: Rollout, read: Callable[[Tensor, PromptContext, Tensor], Read]) -> list[Read]:
+        """Call ``read`` with rows, prompts and tokens of similar length, as many at a time as memory allows."""
+        lengths, order = rollout.mask.sum(-1).clamp(min=1).sort(stable=True)
+
+        def read_micro_batch(micro_batch: slice) -> list[Read]:
+            rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
+            context, results = self.policy.read_prompts(rollout.prompt_ids[rows]), []
+            for part in split_rows_by_tokens(tokens, TOKENS):
+                completion_ids = rollout.completion_ids[rows[part], : tokens[part.stop - 1]]
+                results.append(read(rows[part], context.select_rows(part), completion_ids))
+            return results
+
+        with (
+            torch.no_grad(),
+            self.policy.evaluation_mode(),
+            self.precision(),
+            self.policy.merge_for_gradients(),
+        ):
+            cut = self.batches.split_batch((lengths + rollout.prompt_ids.shape[1]).tolist(), read_micro_batch)
+            return [result for micro_batch in cut for result in read_micro_batch(micro_batch)]
