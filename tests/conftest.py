@@ -19,6 +19,7 @@ from tiny_traces import CHAIN_SUM
 
 from callbacks.episode.grpo import GRPO
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
@@ -54,6 +55,26 @@ class KnownOracle:
         return right.where(place < lengths, lengths % 2 == 0).double()
 
 
+@dataclass
+class KnownLookahead:
+    """Wherever a token had less than nine tenths, the token of the next id had half of the rest."""
+
+    def read_alternatives(self, rollout, smallest, most):
+        probability = rollout.old_logprobs.exp()
+        rows, places = (rollout.mask & (probability < 0.9)).nonzero(as_tuple=True)
+        tokens = rollout.completion_ids[rows, places] + 1
+        hidden = (tokens[:, None] * torch.arange(1.0, 5.0)).sin()
+        return Alternatives(rows, places, tokens, ((1 - probability) / 2)[rows, places].log(), hidden)
+
+
+@dataclass
+class KnownCritic:
+    """Values between zero and one, by state and surprisal."""
+
+    def estimate(self, rollout, rows, hidden, path):
+        return (hidden.sum(-1) - path[:, 0]).sigmoid()
+
+
 def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4, width=6, seed=0) -> Rollout:
     """Two groups of four completions of different length, with random uncertainties."""
     generator = torch.Generator().manual_seed(seed)
@@ -76,6 +97,8 @@ def make_rollout(rewards=(1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0), group_size=4,
         ref_logprobs=(reference := -torch.rand(rows, width, generator=generator).where(mask, 0)),
         ref_log_ratio=old_logprobs - reference,
         oracle=KnownOracle(),
+        hidden=torch.randn(rows, width, 4, generator=generator).where(mask[..., None], 0),
+        lookahead=KnownLookahead(),
         tokens=[["let", " me", " think", ": ", "4", "+"][:length] for length in lengths.tolist()],
     )
 

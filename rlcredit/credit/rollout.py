@@ -178,8 +178,8 @@ class Rollout:
         return Credit(self.advantages, self.alternatives)
 
     def credited_rows(self) -> Tensor:
-        """Return the rows on which some token has credit, shape ``(B,)`` bool; the others have no gradient."""
-        return self.credit.credited_rows(self.mask)
+        """Return the rows on which some sampled token has an advantage, shape ``(B,)`` bool."""
+        return (self.advantages.where(self.mask, 0) != 0).any(-1)
 
     @property
     def verdicts(self) -> Tensor:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CREDIT = frozenset(["rewards", "advantages"])
 """Fields that are credit or its sources; the others describe tokens."""
 
+BYPRODUCTS = frozenset(["critic"])
+"""Fields that may be written although nothing reads them: a critic's values are used without the critic, too."""
+
 
 class CreditStack(Callback):
     """Assigns credit to every rollout by a list of operators, in its order.
@@ -133,7 +136,7 @@ def check_stack(callbacks: Iterable[object]) -> None:
             _refuse_undefined_read(stack, place, name)
         _refuse_ambiguous_state(stack, place)
     for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
-        for name in sorted(stack[place].writes):
+        for name in sorted(stack[place].writes - BYPRODUCTS):
             _refuse_dead_write(stack, place, name)
 
 

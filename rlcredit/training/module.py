@@ -289,7 +289,7 @@ class PolicyModule(LightningModule):
 
     def rows_to_score(self, rollout: Rollout) -> Tensor:
         """Return the rows that are scored, shape ``(B,)`` bool: judged ones, or else the first."""
-        scored = (rollout.credited_rows() | self.loss.every_row) & rollout.judged
+        scored = (rollout.credit.credited_rows(rollout.mask) | self.loss.every_row) & rollout.judged
         scored[0] |= ~scored.any()  # the optimizer needs a graph, even of a gradient that is zero
         return scored
 

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 
 import callbacks
 from callbacks import StackWarning
+from callbacks.critics.head_critic import HeadCritic
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
@@ -37,12 +38,14 @@ from callbacks.tokens.taco import TACO
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.rollout import FIELDS, Rollout
 from rlcredit.formulas.gates import AdaptiveEta
-from tests.conftest import copy_rollout_fields, make_rollout
+from rlcredit.formulas.reward_histogram import RewardHistogram
+from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()
-DRAWN = {RandomMask, RandomPlanner, QuadrantStats}
+DRAWN = {RandomMask, RandomPlanner, QuadrantStats, HeadCritic}
 SHAPE = {"mask", "group_size"}
-TOKENS = ("signal", "plan_mask", "process", "progress", "advantages")
+TOKENS = ("signal", "plan_mask", "process", "progress", "values", "advantages")
+SHARES = ("sepa_lambda", "critic_weight")
 REQUIRED = {SoftOverlong: {"max_tokens": 4, "cache": 2}}
 """Arguments without which an operator does not act outside a trainer."""
 
@@ -70,6 +73,7 @@ ACTIVE = {
     QuadrantMask: lambda: QuadrantMask(keep=("PHR", "NLR")),
     SoftOverlong: lambda: SoftOverlong(max_tokens=5, cache=3),
     TACO: lambda: TACO(alpha=1.0),
+    HeadCritic: lambda: HeadCritic(target=RewardHistogram(high=2.0), warmup=1, fits=2),
     STARE: lambda: STARE(target=math.inf, down=0.9, adapt=0.1),
     VarianceLambda: lambda: VarianceLambda(warmup=2, decay=0.5, threshold=5.0, steps=None),
 }
@@ -97,6 +101,8 @@ def midway(rewards=(1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0)) -> Rollout:
     StrategicGrams().assign(rollout)
     rollout.sepa_lambda = 0.5
     ProcessSignal(beta=1.0).assign(rollout)
+    rollout.values = rollout.old_logprobs.exp()
+    rollout.critic, rollout.critic_weight = KnownCritic(), 0.5
     return rollout
 
 
@@ -172,8 +178,8 @@ def test_wider_padding_never_matters(operator):
     narrow, wide = midway(), midway()
     for field in fields(wide):
         value = getattr(wide, field.name)
-        if isinstance(value, torch.Tensor) and value.shape == narrow.mask.shape:
-            setattr(wide, field.name, torch.cat([value, torch.zeros_like(value)], -1))
+        if isinstance(value, torch.Tensor) and value.shape[:2] == narrow.mask.shape:
+            setattr(wide, field.name, torch.cat([value, torch.zeros_like(value)], 1))
     assert_close(made(operator).assign(wide), made(operator).assign(narrow))
     for field in operator.writes & set(TOKENS):
         assert_close(getattr(wide, field)[wide.mask], getattr(narrow, field)[narrow.mask])
@@ -251,7 +257,9 @@ def test_a_neutral_parameter_is_the_identity(operator, rewards):
     for field in TOKENS:
         assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
     assert torch.equal(rollout.rewards, before["rewards"])
-    assert rollout.sepa_lambda == before["sepa_lambda"]
+    assert rollout.alternatives is None
+    for field in SHARES:
+        assert getattr(rollout, field) == before[field]
 
 
 def changed_by(operator):
@@ -259,7 +267,7 @@ def changed_by(operator):
     rollout = midway()
     metrics = copy.deepcopy(operator).assign(rollout)
     said = {name: float(value) for name, value in metrics.items()}
-    return rollout.sepa_lambda, rollout.advantages.sum().item(), said
+    return rollout.sepa_lambda, rollout.critic_weight, rollout.advantages.sum().item(), said
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
@@ -279,5 +287,5 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
     one, two = midway(), midway()
     first.assign(one)
     second.assign(two)
-    for field in (*TOKENS, "sepa_lambda"):
+    for field in (*TOKENS, *SHARES):
         assert equal(getattr(one, field), getattr(two, field))

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from callbacks import StackWarning
+from callbacks.critics.head_critic import HeadCritic
+from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
@@ -37,15 +39,26 @@ from rlcredit.credit.contract import StackError
 from rlcredit.credit.stack import bound_advantages, check_stack
 from tests.conftest import make_rollout
 
+BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
+
+
+def taught(critic):
+    """A critic that has learned from another batch, and so is used."""
+    critic.assign(make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0), width=9, seed=4))
+    return critic
+
+
 ACTIVE = {
     AdvantageClip: lambda: AdvantageClip(1.05),
     ConstantLambda: lambda: ConstantLambda(0.7),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
+    HeadCritic: lambda: taught(HeadCritic(warmup=1)),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),
     MinedGrams: lambda: StrategicGrams(["think"]),
     OutcomeAnchor: lambda: OutcomeAnchor(eta=0.7),
     PassAtK: lambda: PassAtK(k=2),
     QuadrantMask: lambda: QuadrantMask(("PHR", "NLR")),
+    RidgeCritic: lambda: taught(RidgeCritic(warmup=1)),
     RSIMask: lambda: RSIMask(low=0.5, high=1.5),
     SoftOverlong: lambda: SoftOverlong(max_tokens=8, cache=7),
     STARE: lambda: STARE(share=0.4, target=math.inf, down=0.8),
@@ -55,13 +68,14 @@ ACTIVE = {
 }
 """Operators whose defaults do nothing to batches as small as these, with arguments that do."""
 
+
 SUPPORT = {
     "plan_mask": StrategicGrams(["me think"]),
     "sepa_lambda": ConstantLambda(0.4),
     "process": ProcessSignal(beta=1.0),
+    "values": ACTIVE[RidgeCritic](),
 }
 KINDS = [kind for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner]
-BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
 
 
 def supported(stack):
@@ -88,7 +102,7 @@ def credit(stack):
         warnings.simplefilter("ignore", StackWarning)
         rollout, changed = BATCH.copy_with_neutral_ledger(), []
         for operator in copy.deepcopy(stack):
-            before = {name: getattr(rollout, name) for name in operator.writes}
+            before = {name: getattr(rollout, name) for name in operator.writes - {"critic", "alternatives"}}
             operator.assign(rollout)
             changed.append(
                 any(
