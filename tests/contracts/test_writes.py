@@ -11,6 +11,8 @@ import torch
 from callbacks import StackWarning
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
+from callbacks.dense.expected_gradient import ExpectedGradient
+from callbacks.dense.gae import GAE
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
@@ -52,6 +54,8 @@ ACTIVE = {
     AdvantageClip: lambda: AdvantageClip(1.05),
     ConstantLambda: lambda: ConstantLambda(0.7),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
+    ExpectedGradient: lambda: ExpectedGradient(share=0.5),
+    GAE: lambda: GAE(share=0.5),
     HeadCritic: lambda: taught(HeadCritic(warmup=1)),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),
     MinedGrams: lambda: StrategicGrams(["think"]),
