@@ -6,12 +6,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rlcredit.credit.critic import Critic
+from rlcredit.credit.critic import FeatureCritic
 from rlcredit.credit.value_network import ValueNetwork
 from rlcredit.formulas.reward_histogram import RewardHistogram
 
 
-class HeadCritic(Critic, state="network replay", usual=True):
+class HeadCritic(FeatureCritic, state="network replay", usual=True):
     """Estimate values with a network of two hidden layers, fitted to the rewards of the last rollouts.
 
     It reads the policy's last hidden state, how surprising and how long the prefix is, and the mean reward of the
@@ -29,6 +29,8 @@ class HeadCritic(Critic, state="network replay", usual=True):
         target: Histogram in which it predicts the reward; right or wrong if None.
         warmup: Rollouts that it learns from before it is used.
         lam: Lambda of the returns that it learns; 1 is the reward itself.
+        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
+        samples: Continuations per prefix that the oracle decodes.
 
     """
 
@@ -44,8 +46,10 @@ class HeadCritic(Critic, state="network replay", usual=True):
         target: RewardHistogram | None = None,
         warmup: int = 2,
         lam: float = 1.0,
+        asked: int = 0,
+        samples: int = 4,
     ) -> None:
-        super().__init__(warmup, lam)
+        super().__init__(warmup, lam, asked, samples)
         if min(width, fits, batch, rollouts, prefixes) < 1 or not (rate > 0 and decay >= 0):
             raise ValueError(
                 "HeadCritic expects width, fits, batch, rollouts and prefixes >= 1, rate > 0 and decay >= 0, got "
@@ -62,7 +66,7 @@ class HeadCritic(Critic, state="network replay", usual=True):
         self.network: dict = {}
         self.replay: list[list[Tensor]] = []
 
-    def learn(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
+    def fit(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
         """Keep some prefixes of the rollout and fit the network to all that are kept."""
         kept = torch.randperm(len(features), generator=noise)[: self.prefixes].to(features.device)
         self.replay = [*self.replay, [features[kept], returns[kept]]][-self.rollouts :]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from rlcredit.credit.critic import Critic
+from rlcredit.credit.critic import FeatureCritic
 
 
 def ridge_weights(gram: Tensor, moment: Tensor, ridge: float) -> Tensor:
@@ -27,7 +27,7 @@ def ridge_weights(gram: Tensor, moment: Tensor, ridge: float) -> Tensor:
     return torch.linalg.solve(gram + penalty, moment)
 
 
-class RidgeCritic(Critic, state="gram moment"):
+class RidgeCritic(FeatureCritic, state="gram moment"):
     """Estimate values by ridge regression of the reward on hidden states, in closed form.
 
     What it learns is how far the reward lies from the mean of the group's others; that mean is part of its features,
@@ -39,11 +39,21 @@ class RidgeCritic(Critic, state="gram moment"):
         ridge: Penalty, relative to the mean square of a feature.
         warmup: Rollouts that it learns from before it is used.
         lam: Lambda of the returns that it learns; 1 is the reward itself.
+        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
+        samples: Continuations per prefix that the oracle decodes.
 
     """
 
-    def __init__(self, forgetting: float = 0.95, ridge: float = 0.1, warmup: int = 2, lam: float = 1.0) -> None:
-        super().__init__(warmup, lam)
+    def __init__(
+        self,
+        forgetting: float = 0.95,
+        ridge: float = 0.1,
+        warmup: int = 2,
+        lam: float = 1.0,
+        asked: int = 0,
+        samples: int = 4,
+    ) -> None:
+        super().__init__(warmup, lam, asked, samples)
         if not (0 < forgetting <= 1 and ridge > 0):
             raise ValueError(f"RidgeCritic expects 0 < forgetting <= 1 and ridge > 0, got {forgetting} and {ridge}.")
         self.forgetting = forgetting
@@ -51,7 +61,7 @@ class RidgeCritic(Critic, state="gram moment"):
         self.gram: Tensor | None = None
         self.moment: Tensor | None = None
 
-    def learn(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
+    def fit(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
         """Add the rollout to the two sums."""
         inputs, targets = _add_constant(features), (returns - features[:, -1]).double()
         gram, moment = inputs.T @ inputs, inputs.T @ targets

@@ -12,14 +12,15 @@ class CalibrationWeight(
     state="together own",
     neutral={"strength": 0.0},
 ):
-    r"""Multiply the critic's weight by the slope of rewards on its values, both less the mean of the group's others.
+    r"""Multiply the critic's weight by the slope of the reward on its values, both as changes from the start.
 
     .. math:: a \leftarrow a\, c^{\,\text{strength}}, \qquad
-        c = \min\Bigl(1, \max\Bigl(0, \frac{\overline{(r - b)(V - b)}}{\overline{(V - b)^2}}\Bigr)\Bigr)
+        c = \min\Bigl(1, \max\Bigl(0, \frac{\overline{(V_t - V_1)(r - V_1)}}{\overline{(V_t - V_1)^2}}\Bigr)\Bigr)
 
-    with running means over the rollouts at hand, none of which the critic had seen. The slope is the factor by which
-    the critic's deviations from the baseline should be multiplied for the smallest Brier score. Unlike its skill it
-    does not fall because outcomes are hard to foresee: it is one for any critic that claims no more than it knows.
+    with running means over rollouts that the critic had not seen; see
+    :func:`rlcredit.formulas.value_estimates.calibration_sums`. Credit is made of changes of values, and the slope is
+    the factor by which those should be multiplied. Unlike the skill it does not fall because outcomes are hard to
+    foresee: a critic that claims no more than it knows keeps its weight, one that has gone stale loses it.
 
     Args:
         decay: Factor of the running means for each new rollout.
@@ -41,7 +42,7 @@ class CalibrationWeight(
     def assign(self, rollout: Rollout) -> Metrics:
         """Multiply; log the weight."""
         if rollout.critic_weight:  # a critic that warms up has no values of its own
-            sums = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask, rollout.group_size)
+            sums = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask)
             self.together = self.decay * self.together + sums[0].item()
             self.own = self.decay * self.own + sums[1].item()
         slope = min(1.0, max(0.0, self.together / self.own)) if self.own > 0 else 0.0

@@ -12,8 +12,15 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import OPERATORS, sampling_seeds, stream_number
 from rlcredit.formulas.distributed import gather_over_processes
 from rlcredit.formulas.groups import leave_one_out_means
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefix_statistics import prefix_statistics
-from rlcredit.formulas.value_estimates import calibration_sums, critic_briers, generalized_advantages, value_skill
+from rlcredit.formulas.value_estimates import (
+    calibration_sums,
+    critic_briers,
+    generalized_advantages,
+    reward_baselines,
+    value_skill,
+)
 
 
 @dataclass
@@ -53,36 +60,108 @@ def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor
     return torch.cat([states / scale, path, others], -1)
 
 
+def make_noise(operator: CreditOperator, rollout: Rollout) -> torch.Generator:
+    """Return a source of random numbers on the CPU, named by the run's seed, the step and an operator."""
+    stream = OPERATORS + stream_number(operator.label)
+    return torch.Generator().manual_seed(sampling_seeds(operator.run_seed, rollout.step, [stream], [0])[0])
+
+
 class Critic(
     CreditOperator,
-    reads="hidden judged old_logprobs rewards step",
-    writes="critic critic_weight values",
+    reads="judged old_logprobs rewards step",
+    writes="critic_weight values",
     state="fitted",
     costly=True,
 ):
     """Base of critics: judge a rollout as earlier ones have taught, then learn from it.
 
-    A subclass says how it learns (:meth:`learn`) and what it predicts (:meth:`make_predictor`). Of several processes
-    each one learns from the rollouts of all, in the same order and with the same noise, so that they stay equal.
-
-    Until it has seen ``warmup`` rollouts it leaves values as they are, and takes all weight from them.
+    Until it has seen ``warmup`` rollouts a critic leaves values as they are, and takes all weight from them.
 
     Args:
         warmup: Rollouts that it learns from before it is used.
         lam: Lambda of the returns that it learns; 1 is the reward itself, less leans on its own values.
+        asked: Completions of a rollout about which an oracle is asked as well; the critic learns the values of their
+            prefixes, which have less noise than rewards.
+        samples: Continuations per prefix that the oracle decodes.
 
     """
 
-    def __init__(self, warmup: int = 2, lam: float = 1.0) -> None:
+    def __init__(self, warmup: int = 2, lam: float = 1.0, asked: int = 0, samples: int = 4) -> None:
         super().__init__()
-        if warmup < 1 or not 0 <= lam <= 1:
-            raise ValueError(f"{type(self).__name__} expects warmup >= 1 and 0 <= lam <= 1, got {warmup} and {lam}.")
+        if warmup < 1 or not 0 <= lam <= 1 or asked < 0 or samples < 1:
+            raise ValueError(
+                f"{type(self).__name__} expects warmup and samples >= 1, asked >= 0 and lam from 0 to 1, got {warmup}, "
+                f"{samples}, {asked} and {lam:g}."
+            )
         self.warmup = warmup
         self.lam = lam
+        self.asked = asked
+        self.samples = samples
         self.fitted = 0
+        self.reads = self.reads | ({"oracle"} if asked else set())
 
     @abstractmethod
-    def learn(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
+    def judge(self, rollout: Rollout) -> Tensor:
+        """Return the value of the prefix before each token, shape ``(B, T)``; anything on padding."""
+
+    @abstractmethod
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
+        """Learn from a rollout, of several processes together, so that they stay equal.
+
+        Args:
+            rollout: Rollout that has been judged.
+            returns: Return behind each prefix, shape ``(B, T)``; those of judged completions count.
+
+        Returns:
+            Loss, a scalar.
+
+        """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss."""
+        returns = rollout.rewards[:, None].expand(rollout.mask.shape)
+        metrics: dict[str, Tensor | float] = {}
+        if self.fitted >= self.warmup:
+            values = self.judge(rollout).where(rollout.mask, 0)
+            rollout.values = values
+            metrics |= describe_values(rollout)
+            if self.lam < 1:
+                returns = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
+        else:
+            rollout.critic_weight = 0.0
+        if self.asked:
+            returns, told = self._ask_oracle(rollout, returns)
+            metrics |= told
+        metrics["loss"] = self.learn(rollout, returns)
+        self.fitted += 1
+        return metrics
+
+    def _ask_oracle(self, rollout: Rollout, returns: Tensor) -> tuple[Tensor, dict[str, Tensor | float]]:
+        """Return the returns with the oracle's values of some completions, and the critic's skill in guessing them."""
+        rows, before = rollout.evenly_spaced_rows(self.asked), rollout.oracle.decoded
+        mask = rollout.mask[rows]
+        told = rollout.oracle.outcomes(rollout, rows, mask.cpu(), self.samples).mean(-1)[:, :-1].to(returns)
+        baselines = reward_baselines(rollout.judged_rewards, rollout.group_size)[rows, None]
+        errors = [masked_mean((guess - told).square(), mask) for guess in (rollout.values[rows], baselines)]
+        returns = returns.clone()
+        returns[rows] = told.where(mask, returns[rows])
+        decoded = float(rollout.oracle.decoded - before)
+        return returns, {"oracle_skill": value_skill(*errors), "decoded_tokens": decoded}
+
+
+class FeatureCritic(
+    Critic,
+    reads="hidden judged old_logprobs rewards step",
+    writes="critic critic_weight values",
+):
+    """Base of critics that see hidden states of the policy, and so can judge prefixes that were not sampled.
+
+    A subclass says how it fits features (:meth:`fit`) and what it predicts then (:meth:`make_predictor`). Of several
+    processes each one fits the prefixes of all, in the same order and with the same noise.
+    """
+
+    @abstractmethod
+    def fit(self, features: Tensor, returns: Tensor, noise: torch.Generator) -> Tensor:
         """Learn from the prefixes of a rollout.
 
         Args:
@@ -91,7 +170,7 @@ class Critic(
             noise: Source of all random numbers, on the CPU.
 
         Returns:
-            Loss after learning, a scalar.
+            Loss, a scalar.
 
         """
 
@@ -99,42 +178,35 @@ class Critic(
     def make_predictor(self) -> Callable[[Tensor], Tensor]:
         """Return the critic as it is, a function from features, ``(N, F)``, to values, ``(N,)``."""
 
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss after."""
-        mask, counted = rollout.mask, rollout.judged_mask
-        rows, places = mask.nonzero(as_tuple=True)
-        path = prefix_statistics(-rollout.old_logprobs)
-        features = prefix_features(rollout, rows, rollout.hidden[rows, places], path[rows, places])
-        returns = rollout.rewards[:, None].expand(mask.shape)
-        metrics = {}
-        if self.fitted >= self.warmup:
-            rollout.critic = FittedCritic(self.make_predictor())
-            values = torch.zeros_like(rollout.old_logprobs)
-            values[rows, places] = rollout.critic.predict(features)
-            rollout.values = values
-            metrics = describe_values(rollout)
-            if self.lam < 1:
-                returns = values + generalized_advantages(rollout.rewards, values, mask, self.lam)
-        else:
-            rollout.critic_weight = 0.0
-        judged = counted[rows, places]
-        gathered = [gather_over_processes(part)[0] for part in (features[judged], returns[rows, places][judged])]
-        seed = sampling_seeds(self.run_seed, rollout.step, [OPERATORS + stream_number(self.label)], [0])[0]
-        if len(gathered[0]):
-            loss = self.learn(gathered[0], gathered[1], torch.Generator().manual_seed(seed))
-            metrics = {**metrics, "loss": loss}
-        self.fitted += 1
-        return metrics
+    def judge(self, rollout: Rollout) -> Tensor:
+        """Return the value of the prefix before each token, and leave the critic in the ledger."""
+        rollout.critic = FittedCritic(self.make_predictor())
+        values = torch.zeros_like(rollout.old_logprobs)
+        values[rollout.mask] = rollout.critic.predict(_describe_prefixes(rollout, rollout.mask))
+        return values
+
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
+        """Fit the prefixes of the judged completions of all processes."""
+        counted = rollout.judged_mask
+        parts = (_describe_prefixes(rollout, counted), returns[counted])
+        features, targets = (gather_over_processes(part)[0] for part in parts)
+        return self.fit(features, targets, make_noise(self, rollout)) if len(features) else torch.tensor(0.0)
+
+
+def _describe_prefixes(rollout: Rollout, chosen: Tensor) -> Tensor:
+    """Return the features of the prefixes before some tokens, shape ``(N, F)``; ``chosen`` is ``(B, T)`` bool."""
+    path = prefix_statistics(-rollout.old_logprobs)
+    return prefix_features(rollout, chosen.nonzero()[:, 0], rollout.hidden[chosen], path[chosen])
 
 
 def describe_values(rollout: Rollout) -> Metrics:
     """Return how good the values of a rollout are: Brier score, that of the group mean, skill and calibration.
 
-    ``calibration`` is the slope of the reward on the values, both less the mean reward of the group's others: one where
-    differences of values are as large as those of rewards that follow, below one where they are exaggerated.
+    ``calibration`` is the slope of the reward on the values, both as changes from the start of a completion; see
+    :func:`rlcredit.formulas.value_estimates.calibration_sums`.
     """
     brier, baseline = critic_briers(rollout.values, rollout.judged_rewards, rollout.mask, rollout.group_size)
-    together, own = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask, rollout.group_size)
+    together, own = calibration_sums(rollout.values, rollout.judged_rewards, rollout.mask)
     return {
         "brier": brier,
         "brier_group": baseline,

@@ -5,7 +5,7 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -29,10 +29,34 @@ class ValueOracle(Protocol):
 
 
 class Lookahead(Protocol):
-    """Reads what tokens lead to that were not sampled; nothing is decoded."""
+    """Reads a rollout again with the policy that sampled it, and what was not sampled; nothing is decoded.
+
+    See :class:`rlcredit.training.lookahead.PolicyLookahead`.
+    """
+
+    @property
+    def hidden_size(self) -> int:
+        """Width D of the policy's hidden states."""
+        ...
 
     def read_alternatives(self, rollout: "Rollout", smallest: float, most: int) -> Alternatives:
-        """Return likely alternatives; see :meth:`rlcredit.training.lookahead.PolicyLookahead.read_alternatives`."""
+        """Return likely tokens that were not sampled, and the states behind them."""
+        ...
+
+    def read_answers(self, rollout: "Rollout", starts: Tensor, closing: str) -> Tensor:
+        """Return the mean log-probability of the reference answer behind some prefixes, ``(B, T)``."""
+        ...
+
+    def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
+        """Return the factors of a fresh adapter."""
+        ...
+
+    def iterate_states(self, rollout: "Rollout", factors: Sequence[Tensor]) -> Iterator[list[tuple[Tensor, Tensor]]]:
+        """Yield rows and predicting states under another adapter."""
+        ...
+
+    def score_tokens(self, rollout: "Rollout", rows: Tensor, states: Tensor) -> Tensor:
+        """Return the log-probability of sampled tokens from the states that predict them."""
         ...
 
 
@@ -371,5 +395,6 @@ NOTES = frozenset(["update", "sources", "trail", "truth"])
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"rewards", "signal", "progress", "advantages"}
-"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again."""
+MEANINGFUL = FACTS | {"rewards", "signal", "progress", "advantages", "critic_weight"}
+"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again, and
+full weight."""

@@ -50,6 +50,28 @@ def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     return shifted.where(~last, rewards[:, None])
 
 
+def carried_values(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:
+    """Return the value at the last start at or before each token.
+
+    Args:
+        values: Values where ``starts`` is true, anything elsewhere, shape ``(B, T)``.
+        starts: True where a segment begins, shape ``(B, T)``; true at the first token.
+        mask: True on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        Shape ``(B, T)``, zero outside the mask.
+
+    Example:
+        >>> values, starts = torch.tensor([[0.2, torch.nan, 0.7]]), torch.tensor([[True, False, True]])
+        >>> carried_values(values, starts, torch.ones_like(starts))
+        tensor([[0.2000, 0.2000, 0.7000]])
+
+    """
+    places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    last = places.where(starts, 0).cummax(1).values
+    return values.gather(1, last).where(mask, 0)
+
+
 def expected_gradient_weights(probabilities: Tensor, values: Tensor, places: Tensor, number: int) -> Tensor:
     r"""Return the weight of each token's log-probability in the expected gradient at its place.
 
@@ -123,19 +145,33 @@ def critic_briers(values: Tensor, rewards: Tensor, mask: Tensor, group_size: int
     return scores[0], scores[1]
 
 
-def calibration_sums(values: Tensor, rewards: Tensor, mask: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
-    r"""Return the two means whose ratio is the slope of rewards on values, both less :func:`reward_baselines`.
+def calibration_sums(values: Tensor, rewards: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Return the two means whose ratio is the slope of the reward on the value, both as changes from the start.
 
-    .. math:: \overline{(r - b)(V - b)} \quad \text{and} \quad \overline{(V - b)^2}
+    .. math:: \overline{(V_t - V_1)(r - V_1)} \quad \text{and} \quad \overline{(V_t - V_1)^2}
 
-    Multiplied by their ratio, the deviations of the values from the baseline have the smallest Brier score. Arguments
-    and result as for :func:`critic_briers`.
+    over the tokens of all processes. The ratio is one for the true value, however hard the reward is to foresee: what a
+    value has gained along the completion is what the reward will gain on average. It is below one for a critic that
+    exaggerates, and zero for one whose changes mean nothing.
+
+    Args:
+        values: Value V of the prefix before each token, shape ``(B, T)``.
+        rewards: Reward r, NaN where there was no verdict, shape ``(B,)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+
+    Returns:
+        Two scalars, float64.
+
+    Example:
+        >>> values, mask = torch.tensor([[0.5, 1.0], [0.5, 0.0]]), torch.ones(2, 2, dtype=torch.bool)
+        >>> calibration_sums(values, torch.tensor([1.0, 0.0]), mask)
+        (tensor(0.1250, dtype=torch.float64), tensor(0.1250, dtype=torch.float64))
+
     """
     counted = mask & ~rewards.isnan()[:, None]
-    baselines = reward_baselines(rewards, group_size)[:, None]
-    known, deviations = rewards.nan_to_num()[:, None] - baselines, values - baselines
-    together, _ = pooled_mean_var(known * deviations, counted)
-    own, _ = pooled_mean_var(deviations.square(), counted)
+    start = values[:, :1]
+    together, _ = pooled_mean_var((values - start) * (rewards.nan_to_num()[:, None] - start), counted)
+    own, _ = pooled_mean_var((values - start).square(), counted)
     return together, own
 
 

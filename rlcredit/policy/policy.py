@@ -209,8 +209,8 @@ class Policy(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Device of the adapter."""
-        return next(parameter.device for parameter in self.lm.parameters() if parameter.requires_grad)
+        """Device of the model."""
+        return self.head.device
 
     @property
     def stop_ids(self) -> Tensor:
@@ -361,37 +361,44 @@ class Policy(nn.Module):
     def read_branches(
         self, context: PromptContext, cache: Any, rows: Tensor, places: Tensor, token_ids: Tensor
     ) -> Tensor:
-        """Read one more token behind each of several prefixes of completions, in one pass.
+        """Read other tokens behind each of several prefixes of completions, in one pass.
 
-        The tokens of a completion lie side by side, and each attends to its prefix and itself only.
+        All branches of a completion lie side by side; a token attends to its prefix, to the tokens before it in its
+        branch, and to itself.
 
         Args:
             context: Prompts of the completions, B of them.
             cache: Cache of prompts and completions, from :meth:`read_completions`; it must not be used again.
-            rows: Number of the completion of each token, ascending, shape ``(N,)``.
-            places: Tokens of the completion that are its prefix, shape ``(N,)``.
-            token_ids: Token ids, shape ``(N,)``.
+            rows: Number of the completion of each branch, ascending, shape ``(N,)``.
+            places: Tokens of the completion that are the branch's prefix, shape ``(N,)``.
+            token_ids: Token ids of each branch, right-padded with anything, shape ``(N, K)``.
 
         Returns:
-            Hidden state behind each token, shape ``(N, D)``.
+            Hidden state behind each token, shape ``(N, K, D)``.
 
         """
-        prompts = context.mask[context.of]
+        prompts, device, length = context.mask[context.of], rows.device, token_ids.shape[1]
         counts = torch.bincount(rows, minlength=len(prompts))
-        slots = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
-        width, cached = int(counts.max()), cache.get_seq_length()
-        ids = token_ids.new_full((len(prompts), width), PADDING)
-        prefixes = torch.zeros_like(ids)
+        slots = torch.arange(len(rows), device=device) - (counts.cumsum(0) - counts)[rows]
+        branches, cached = int(counts.max()), cache.get_seq_length()
+        ids = token_ids.new_full((len(prompts), branches, length), PADDING)
+        prefixes = ids.new_zeros(len(prompts), branches)
         ids[rows, slots], prefixes[rows, slots] = token_ids, places
-        read = torch.arange(cached - prompts.shape[1], device=rows.device) < prefixes[..., None]
-        itself = torch.eye(width, dtype=torch.bool, device=rows.device).expand(len(prompts), width, width)
-        allowed = torch.cat([prompts[:, None].expand(-1, width, -1), read, itself], -1)[:, None]
-        device = rows.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.head.dtype
-        bias = torch.zeros(allowed.shape, dtype=dtype, device=rows.device).masked_fill(~allowed, torch.finfo(dtype).min)
-        positions = prompts.sum(-1, keepdim=True) + prefixes
-        hidden, _ = self.hidden_states(ids, bias, cache, use_cache=True, positions=positions)
-        return hidden[rows, slots]
+        prefixes = prefixes.repeat_interleave(length, 1)
+        read = torch.arange(cached - prompts.shape[1], device=device) < prefixes[..., None]
+        width = branches * length
+        order = torch.arange(width, device=device)
+        branch = order // length
+        before = (branch[:, None] == branch) & (order[:, None] >= order)
+        allowed = torch.cat([prompts[:, None].expand(-1, width, -1), read, before.expand(len(ids), -1, -1)], -1)[
+            :, None
+        ]
+        autocast = torch.is_autocast_enabled(device.type)
+        dtype = torch.get_autocast_dtype(device.type) if autocast else self.head.dtype
+        bias = torch.zeros(allowed.shape, dtype=dtype, device=device).masked_fill(~allowed, torch.finfo(dtype).min)
+        positions = prompts.sum(-1, keepdim=True) + prefixes + order % length
+        hidden, _ = self.hidden_states(ids.flatten(1), bias, cache, use_cache=True, positions=positions)
+        return hidden.view(*ids.shape, -1)[rows, slots]
 
     def decode_pieces(self, completion_ids: Tensor, mask: Tensor) -> list[list[str]]:
         """Decode token by token; a character split over tokens appears whole at the last of them.
@@ -466,6 +473,45 @@ class Policy(nn.Module):
         """Use as few operations for the gradient as sizes and precision allow."""
         rounded = self.dtype != "float32" or self.quantization or torch.is_autocast_enabled(self.device.type)
         return contextlib.nullcontext() if rounded else self.merge_adapter(SMALL)
+
+    def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
+        """Return the factors A and B of a fresh adapter of the same shape, layer by layer; it changes nothing yet.
+
+        Args:
+            noise: Source of the factors A, on the CPU.
+
+        """
+        factors = []
+        for first, second in self._adapter_factors():
+            reach = first.weight.shape[1] ** -0.5  # as PEFT draws them
+            drawn = reach * (2 * torch.rand(first.weight.shape, generator=noise) - 1)
+            factors += [drawn.to(first.weight), torch.zeros_like(second.weight)]
+        return factors
+
+    @contextlib.contextmanager
+    def use_adapter(self, factors: Sequence[Tensor]) -> Iterator[None]:
+        """Act with another adapter meanwhile; gradients go to its factors.
+
+        Args:
+            factors: Factors A and B, layer by layer, as :meth:`create_adapter` returns them.
+
+        """
+        layers = [layer for pair in self._adapter_factors() for layer in pair]
+        originals = [layer.weight for layer in layers]
+        try:
+            for layer, factor in zip(layers, factors, strict=True):
+                vars(layer)["_parameters"]["weight"] = factor  # may be no Parameter
+            yield
+        finally:
+            for layer, weight in zip(layers, originals, strict=True):
+                vars(layer)["_parameters"]["weight"] = weight
+
+    def _adapter_factors(self) -> list[tuple[nn.Linear, nn.Linear]]:
+        """Return the layers of the adapter's factors A and B."""
+        from peft.tuners.lora import LoraLayer  # noqa: PLC0415
+
+        adapted = [module for module in self.lm.modules() if isinstance(module, LoraLayer)]
+        return [(layer.lora_A["default"], layer.lora_B["default"]) for layer in adapted]  # pyright: ignore[reportReturnType]
 
     @contextlib.contextmanager
     def disable_adapter(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """Hidden states of sampled tokens, and of tokens that might have been drawn in their place; nothing is decoded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,8 +11,10 @@ from torch.nn.functional import pad
 
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import BYTES, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
+from rlcredit.policy.prompt_format import PADDING
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
 
 Read = TypeVar("Read")
@@ -35,6 +37,12 @@ class PolicyLookahead:
     batches: MicroBatches
     precision: Callable[[], AbstractContextManager[None]]
 
+    @property
+    def hidden_size(self) -> int:
+        """Width D of the policy's hidden states."""
+        return self.policy.head.shape[1]
+
+    @torch.no_grad()
     def read_hidden(self, rollout: Rollout) -> Tensor:
         """Return the last hidden state from which each sampled token was predicted, ``(B, T, D)``, zero on padding."""
         width = rollout.mask.shape[1]
@@ -46,6 +54,7 @@ class PolicyLookahead:
         rows, states = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
         return states[rows.argsort()].where(rollout.mask[..., None], 0)
 
+    @torch.no_grad()
     def read_alternatives(self, rollout: Rollout, smallest: float, most: int) -> Alternatives:
         """Return likely tokens that were not sampled, and the states behind them, by one more pass of one token each.
 
@@ -57,8 +66,7 @@ class PolicyLookahead:
             most: Most alternatives of a completion; of more, those of the largest variance p (1 - p) are read.
 
         """
-        if rollout.update:
-            raise ValueError("Alternatives need the policy that sampled, but an update has changed it. Ask before it.")
+        refuse_late_reading(rollout)
 
         def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> Alternatives:
             states, cache = self.policy.read_completions(context, completion_ids)
@@ -67,7 +75,7 @@ class PolicyLookahead:
             part, places, tokens, logprobs = self._choose(states, undecided, completion_ids, smallest, most)
             hidden = states.new_zeros(0, states.shape[-1])
             if len(part):
-                hidden = self.policy.read_branches(context, cache, part, places, tokens)
+                hidden = self.policy.read_branches(context, cache, part, places, tokens[:, None])[:, 0]
             return Alternatives(rows[part], places, tokens, logprobs, hidden)
 
         found = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
@@ -109,7 +117,83 @@ class PolicyLookahead:
         kept = by_row[ranks < most].sort().values
         return i[kept], t[kept], tokens[kept], logprobs[kept]
 
+    @torch.no_grad()
+    def read_answers(self, rollout: Rollout, starts: Tensor, closing: str) -> Tensor:
+        """Return how likely the policy is to state the reference answer, if it is made to answer after a prefix.
+
+        Args:
+            rollout: Rollout, with the sources of its prompts.
+            starts: True at t if the prefix of t tokens is asked about, shape ``(B, T)``.
+            closing: Text that is put behind the prefix, and that the answer follows.
+
+        Returns:
+            Mean log-probability of the tokens of the answer, shape ``(B, T)`` float32; NaN where nothing was asked.
+
+        """
+        refuse_late_reading(rollout)
+        encode = self.policy.tokenizer.encode
+        before = encode(closing, add_special_tokens=False)
+        answers = [encode(example.answer, add_special_tokens=False) for _, example in rollout.sources]
+        width = len(before) + max(map(len, answers))
+        ids = torch.full((len(answers), width), PADDING)
+        stated = torch.zeros(ids.shape, dtype=torch.bool)
+        for number, answer in enumerate(answers):
+            end = len(before) + len(answer)
+            ids[number, :end] = torch.tensor([*before, *answer])
+            stated[number, len(before) : end] = True
+        ids, stated = ids.to(starts.device), stated.to(starts.device)
+
+        def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            states, cache = self.policy.read_completions(context, completion_ids)
+            part, places = starts[rows, : completion_ids.shape[1]].nonzero(as_tuple=True)
+            source = rows[part] // rollout.group_size
+            if not len(part):
+                return rows[part], places, states.new_zeros(0).float()
+            behind = self.policy.read_branches(context, cache, part, places, ids[source])
+            predicting = torch.cat([states[part, places][:, None], behind[:, :-1]], 1)
+            scores = self.policy.score_states(predicting, ids[source].clamp(min=0), self.temperature)
+            return rows[part], places, masked_mean(scores.logprobs, stated[source], dim=-1)
+
+        rows, places, logprobs = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
+        read_at = torch.full(starts.shape, torch.nan, device=starts.device)
+        read_at[rows, places] = logprobs
+        return read_at
+
+    def create_adapter(self, noise: torch.Generator) -> list[Tensor]:
+        """Return a fresh adapter; see :meth:`rlcredit.policy.policy.Policy.create_adapter`."""
+        return self.policy.create_adapter(noise)
+
+    def iterate_states(self, rollout: Rollout, factors: Sequence[Tensor]) -> Iterator[list[tuple[Tensor, Tensor]]]:
+        """Yield rows and predicting states under another adapter, micro-batch by micro-batch; with graph, if enabled.
+
+        Args:
+            rollout: Rollout whose completions are read.
+            factors: The adapter; see :meth:`rlcredit.policy.policy.Policy.use_adapter`.
+
+        Yields:
+            Parts of a micro-batch, which share the graph of their prompts: rows, shape ``(N,)``, and hidden states from
+            which their tokens are predicted, shape ``(N, T', D)``, T' being the longest of them.
+
+        """
+
+        def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
+            return rows, self.policy.predicting_states(context, completion_ids)
+
+        with self.policy.use_adapter(factors):
+            yield from self._iterate_micro_batches(rollout, read)
+
+    def score_tokens(self, rollout: Rollout, rows: Tensor, states: Tensor) -> Tensor:
+        """Return the log-probability of sampled tokens from the states that predict them, shape ``(N, T')``."""
+        return self.policy.score_states(
+            states, rollout.completion_ids[rows, : states.shape[1]], self.temperature
+        ).logprobs
+
     def _read_parts(self, rollout: Rollout, read: Callable[[Tensor, PromptContext, Tensor], Read]) -> list[Read]:
+        return [result for results in self._iterate_micro_batches(rollout, read) for result in results]
+
+    def _iterate_micro_batches(
+        self, rollout: Rollout, read: Callable[[Tensor, PromptContext, Tensor], Read]
+    ) -> Iterator[list[Read]]:
         """Call ``read`` with rows, prompts and tokens of similar length, as many at a time as memory allows."""
         lengths, order = rollout.mask.sum(-1).clamp(min=1).sort(stable=True)
 
@@ -121,11 +205,18 @@ class PolicyLookahead:
                 results.append(read(rows[part], context.select_rows(part), completion_ids))
             return results
 
-        with (
-            torch.no_grad(),
-            self.policy.evaluation_mode(),
-            self.precision(),
-            self.policy.merge_for_gradients(),
-        ):
+        with self.policy.evaluation_mode(), self.precision(), self.policy.merge_for_gradients():
             cut = self.batches.split_batch((lengths + rollout.prompt_ids.shape[1]).tolist(), read_micro_batch)
-            return [result for micro_batch in cut for result in read_micro_batch(micro_batch)]
+            for micro_batch in cut:
+                yield read_micro_batch(micro_batch)
+
+
+def refuse_late_reading(rollout: Rollout) -> None:
+    """Refuse to read with a policy that has changed since it sampled.
+
+    Raises:
+        ValueError: an update has changed it.
+
+    """
+    if rollout.update:
+        raise ValueError("What might have been drawn depends on the policy that sampled; an update has changed it.")

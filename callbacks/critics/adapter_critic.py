@@ -1,0 +1,92 @@
+"""Adapter critic: a second adapter on the policy's base model with a value head, PPO's usual critic."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from rlcredit.credit.critic import Critic, make_noise
+from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.second_adapter import SecondAdapter, share_of_all_tokens
+from rlcredit.formulas.reward_histogram import RewardHistogram
+
+
+class AdapterCritic(
+    Critic,
+    reads="completion_ids judged lookahead old_logprobs prompt_ids rewards step",
+    writes="critic_weight values",
+    state="adapter",
+):
+    """Estimate values with the base model under an adapter of their own and a linear head, taught by the last rollout.
+
+    Each rollout costs it one forward pass, and a forward and a backward pass for each round of learning: about as much
+    as the policy's own update. Values of tokens that were not sampled it cannot tell.
+
+    Args:
+        rate: Learning rate of AdamW; gradients are clipped to a norm of one.
+        rounds: Steps taken on each rollout.
+        target: Histogram in which it predicts the reward; right or wrong if None.
+        warmup: Rollouts that it learns from before it is used.
+        lam: Lambda of the returns that it learns; 1 is the reward itself.
+        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
+        samples: Continuations per prefix that the oracle decodes.
+
+    """
+
+    def __init__(
+        self,
+        rate: float = 1e-3,
+        rounds: int = 1,
+        target: RewardHistogram | None = None,
+        warmup: int = 2,
+        lam: float = 1.0,
+        asked: int = 0,
+        samples: int = 4,
+    ) -> None:
+        super().__init__(warmup, lam, asked, samples)
+        if not (rate > 0 and rounds >= 1):
+            raise ValueError(f"AdapterCritic expects rate > 0 and rounds >= 1, got {rate:g} and {rounds}.")
+        self.rate = rate
+        self.rounds = rounds
+        self.target = target or RewardHistogram()
+        self.adapter: dict = {}
+
+    def judge(self, rollout: Rollout) -> Tensor:
+        """Return the mean of the predicted histogram before each token."""
+        *factors, head, bias = self.adapter["weights"]
+        values = torch.zeros_like(rollout.old_logprobs)
+        for parts in rollout.lookahead.iterate_states(rollout, factors):
+            for rows, states in parts:
+                values[rows, : states.shape[1]] = self.target.mean(states.float() @ head + bias)
+        return values
+
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
+        """Take some steps on the cross-entropy of the returns, averaged over tokens."""
+        adapter = SecondAdapter(**self.adapter) if self.adapter else None
+        counted = rollout.judged_mask
+        share = share_of_all_tokens(counted)
+
+        def iterate_losses(weights: Sequence[Tensor]) -> Iterator[Tensor]:
+            *factors, head, bias = weights
+            for parts in rollout.lookahead.iterate_states(rollout, factors):
+                loss = torch.zeros_like(share)
+                for rows, states in parts:
+                    kept = counted[rows, : states.shape[1]]
+                    logits = states.float()[kept] @ head + bias
+                    targets = self.target.shares(returns[rows, : states.shape[1]][kept])
+                    loss = loss + share * cross_entropy(logits, targets, reduction="sum")
+                yield loss
+
+        loss = share
+        for _ in range(self.rounds):
+            adapter = adapter or self._create(rollout)
+            loss = adapter.improve(iterate_losses, self.rate)
+            self.adapter = vars(adapter)
+        return loss
+
+    def _create(self, rollout: Rollout) -> SecondAdapter:
+        """Return a fresh adapter and a head that predicts every bin alike."""
+        factors = rollout.lookahead.create_adapter(make_noise(self, rollout))
+        head = torch.zeros(rollout.lookahead.hidden_size, self.target.bins, device=factors[0].device)
+        return SecondAdapter([*factors, head, torch.zeros_like(head[0])])
