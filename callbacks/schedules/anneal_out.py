@@ -33,9 +33,10 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         if delay < 0 or steps < 1:
             raise ValueError(f"AnnealOut expects delay >= 0 and steps >= 1, got {delay} and {steps}.")
         if not operator.writes or "plan_mask" in operator.writes:
+            written = ", ".join(sorted(operator.writes)) or "nothing"
             raise ValueError(
-                f"AnnealOut cannot mix what {type(operator).__name__} writes, {', '.join(operator.writes) or 'nothing'}. "
-                "List it by itself, and anneal out an operator that writes numbers, such as SEPA or HICRA."
+                f"AnnealOut cannot mix what {type(operator).__name__} writes, {written}. List it by itself, and anneal "
+                "out an operator that writes numbers, such as SEPA or HICRA."
             )
         self.operator, self.delay, self.steps = operator, delay, steps
         self.reads = operator.reads | (operator.writes & MEANINGFUL) | {"step"}

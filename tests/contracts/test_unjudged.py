@@ -14,9 +14,11 @@ from callbacks.episode.grpos import GRPOS
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.rloo import RLOO
 from callbacks.episode.soft_overlong import SoftOverlong
+from callbacks.episode.tracked_baseline import TrackedBaseline
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
@@ -52,6 +54,7 @@ ARGUED = [
     *(RandomMask(rho=0.3, scope=scope) for scope in SCOPES),
 ]
 PLAIN = {
+    AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     SoftOverlong: lambda: SoftOverlong(max_tokens=6, cache=4),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.55),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
@@ -61,6 +64,7 @@ OPERATORS = [
     *ARGUED,
     *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
+STATEFUL = [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate(), TrackedBaseline()]
 DRAWN = (RandomMask, RandomPlanner)
 """Their noise belongs to places in the batch."""
 
@@ -161,7 +165,7 @@ def test_without_operators_too_there_is_no_credit_without_a_verdict():
     assert rollout.advantages[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("operator", [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate()], ids=name)
+@pytest.mark.parametrize("operator", STATEFUL, ids=name)
 def test_a_batch_without_any_verdict_moves_no_state(operator):
     operator, rollout = copy.deepcopy(operator), make_rollout()
     operator.assign(rollout)

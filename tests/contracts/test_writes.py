@@ -19,6 +19,7 @@ from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.credit_heatmap import CreditHeatmap
 from callbacks.probes.signal_stats import SignalStats
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.linear_lambda import LinearLambda
@@ -26,9 +27,11 @@ from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.advantage_clip import AdvantageClip
+from callbacks.tokens.gradient_size_mask import GradientSizeMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
+from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
@@ -39,8 +42,10 @@ from tests.conftest import make_rollout
 
 ACTIVE = {
     AdvantageClip: lambda: AdvantageClip(1.05),
+    AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     ConstantLambda: lambda: ConstantLambda(0.7),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
+    GradientSizeMask: lambda: GradientSizeMask(share=0.3, scope="sequence"),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),
     MinedGrams: lambda: StrategicGrams(["think"]),
     OutcomeAnchor: lambda: OutcomeAnchor(eta=0.7),
@@ -62,6 +67,7 @@ SUPPORT = {
 }
 KINDS = [kind for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner]
 BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
+BATCH.completion_ids = BATCH.completion_ids.index_fill(1, torch.arange(4), 5)  # prefixes that completions share
 
 
 def supported(stack):
