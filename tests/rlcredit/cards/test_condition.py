@@ -83,6 +83,18 @@ def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
 
 
 @pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("Entropy", ["MaxRL", "Entropy", {"rho": 0.2}]),
+        ("SEPA", ["GRPO", "StrategicGrams", {"value": 1.0}, "SEPA", "GTPO"]),
+    ],
+)
+def test_no_new_condition_changes_what_a_name_alone_has_meant(name, stack):
+    found = callbacks_of(resolve_card_condition(name).content)
+    assert [each["init_args"] if isinstance(each, dict) else each for each in found] == stack
+
+
+@pytest.mark.parametrize(
     ("call", "name", "stack"),
     [
         (
