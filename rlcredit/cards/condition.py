@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,9 @@ def resolve_card_condition(named: str) -> CardCondition:
         find_operator_classes()  # so that a message can name their parameters
         entry = expand_call_forms({"operator": named}, {"operator": CreditOperator})["operator"]
         if entry != named:
-            return _resolve_class_path(_find_entry_name(entry), entry["init_args"] if isinstance(entry, dict) else {})
+            if not isinstance(entry, dict):
+                return _resolve_class_path(entry, {})
+            return replace(_resolve_class_path(entry["class_path"], entry["init_args"]), origin=named)
     path, _, chosen = named.partition(":")
     if path.endswith((".yaml", ".yml")):
         return _read_condition_file(named)

@@ -85,7 +85,7 @@ def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
 @pytest.mark.parametrize(
     ("name", "stack"),
     [
-        ("Entropy", ["MaxRL", "Entropy", {"rho": 0.2}]),
+        ("Entropy", [{"normalize_std": True}, "Entropy", {"rho": 0.2}]),
         ("SEPA", ["GRPO", "StrategicGrams", {"value": 1.0}, "SEPA", "GTPO"]),
     ],
 )
@@ -116,7 +116,7 @@ def test_no_new_condition_changes_what_a_name_alone_has_meant(name, stack):
 )
 def test_an_operator_around_another_stands_where_that_one_would(call, name, stack):
     found = resolve_card_condition(call)
-    assert found.name == name
+    assert (found.name, found.origin) == (name, call)
     assert [each["init_args"] if isinstance(each, dict) else each for each in callbacks_of(found.content)] == stack
 
 
