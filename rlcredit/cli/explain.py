@@ -98,7 +98,7 @@ def list_cited_papers(thing: Any) -> list[str]:
     formulas = [value.__doc__ or "" for value in beside if inspect.getmodule(value) is module]
     texts = (type(thing).__doc__, module.__doc__, "\n".join(formulas))
     found = (re.findall(r"arXiv:(\d{4}\.\d{5})", text or "") for text in texts)
-    inside = [value for value in vars(thing).values() if isinstance(value, (PolicyLoss, OperatorContract))]
+    inside = [value for value in _read_arguments(thing).values() if isinstance(value, (PolicyLoss, OperatorContract))]
     numbers = [*next(filter(None, found), []), *(number for each in inside for number in list_cited_papers(each))]
     return list(dict.fromkeys(numbers))
 
@@ -156,10 +156,14 @@ def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> st
 
 def render_call(thing: Any) -> str:
     """Render an object as the call that created it, if its arguments are stored under their own names."""
-    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
-    arguments = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
-    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in arguments.items())
+    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in _read_arguments(thing).items())
     return f"{type(thing).__name__}({written})" if written else type(thing).__name__
+
+
+def _read_arguments(thing: Any) -> dict[str, Any]:
+    """Return the arguments of an object that it keeps under their own names."""
+    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
 def _render_argument(value: Any) -> str:
