@@ -13,7 +13,7 @@ def length_weighted_baselines(rewards: Tensor, lengths: Tensor, group_size: int)
 
     .. math:: b = \frac{\sum_j l_j r_j}{\sum_j l_j}
 
-    It is the baseline of least variance if the squared gradient of a completion grows with its length. Hao et al.
+    It is the baseline of least variance if the squared gradient of a completion is proportional to its length. Hao et al.
     (2025, arXiv:2505.23585).
 
     Args:

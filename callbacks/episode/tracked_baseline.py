@@ -49,10 +49,10 @@ class TrackedBaseline(CreditOperator, reads="judged prompt_ids rewards", writes=
     """Subtract the mean reward that a prompt has earned in earlier batches, :func:`tracked_mean` of each.
 
     LSTAE (arXiv:2609.06671), for groups of any size: what is tracked is the mean of a group, and a group of one is its
-    reward. A prompt that is new has the mean of its group, as under ``GRPO``; alone, it teaches nothing the first time.
-    From then on the baseline is independent of the rewards it is subtracted from. Every process holds the means of all
-    prompts, which are exchanged at every step: a checkpoint stores those of the first, and a prompt may come to another
-    process next time. Put it where ``GRPO`` would stand.
+    reward. A prompt that is new has the mean of its completions in the batch, as under ``GRPO``; a single completion
+    teaches nothing the first time. From then on the baseline is independent of the rewards it is subtracted from. Every
+    process holds the means of all prompts, which are exchanged at every step: a checkpoint stores those of the first,
+    and a prompt may come to another process next time. Put it where ``GRPO`` would stand.
 
     Args:
         rate: Rate of the tracking, per batch with the prompt; ours, since we do not have the paper's.

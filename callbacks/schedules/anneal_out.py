@@ -18,7 +18,8 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
     with :func:`rlcredit.formulas.ramps.linear_ramp` :math:`\lambda`. It reads and writes what the operator does, and
     the step. From ``delay + steps`` on, the operator does not run and the ledger stays bit for bit as it was.
     ``sepa_lambda`` and ``process`` mean nothing before they are written, and are mixed with zero:
-    ``AnnealOut(operator=ConstantLambda(), steps=50)`` is the schedule of ``LinearLambda`` reversed.
+    ``AnnealOut(operator=ConstantLambda(), steps=50)`` is the schedule of ``LinearLambda`` reversed. What ``rlcredit
+    card`` says of one batch holds for the last step of its runs, at which little or nothing may be left.
 
     Args:
         operator: Operator that is annealed out, in call form as in ``AnnealOut(operator=RSIMask())``; no probe, and
