@@ -13,8 +13,8 @@ def length_weighted_baselines(rewards: Tensor, lengths: Tensor, group_size: int)
 
     .. math:: b = \frac{\sum_j l_j r_j}{\sum_j l_j}
 
-    It is the baseline of least variance if the squared gradient of a completion is proportional to its length. Hao et al.
-    (2025, arXiv:2505.23585).
+    It is the baseline of least variance if the squared gradient of a completion is proportional to its length. Hao et
+    al. (2025, arXiv:2505.23585).
 
     Args:
         rewards: NaN where there was no verdict, shape ``(B,)``, groups of ``group_size`` neighbours.
