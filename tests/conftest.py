@@ -57,14 +57,33 @@ class KnownOracle:
 
 @dataclass
 class KnownLookahead:
-    """Wherever a token had less than nine tenths, the token of the next id had half of the rest."""
+    """A policy whose states are waves of token ids: an alternative had half of what is left, if that is a tenth."""
+
+    hidden_size: int = 4
+
+    def embed(self, token_ids):
+        return (token_ids[..., None] * torch.arange(1.0, 5.0)).sin()
+
+    def create_adapter(self, noise):
+        return [torch.rand(4, 2, generator=noise) - 0.5, torch.zeros(2, 4)]
+
+    def iterate_states(self, rollout, factors):
+        states = self.embed(torch.nn.functional.pad(rollout.completion_ids[:, :-1], (1, 0)))
+        yield [(torch.arange(len(states)), states + states @ factors[0] @ factors[1])]
+
+    def score_tokens(self, rollout, rows, states):
+        logits = states @ self.embed(torch.arange(110)).T
+        return logits.log_softmax(-1).gather(-1, rollout.completion_ids[rows][..., None]).squeeze(-1)
+
+    def read_answers(self, rollout, starts, closing):
+        return (-rollout.completion_ids / 50).where(starts, torch.nan)
 
     def read_alternatives(self, rollout, smallest, most):
         probability = rollout.old_logprobs.exp()
         rows, places = (rollout.mask & (probability < 0.9)).nonzero(as_tuple=True)
         tokens = rollout.completion_ids[rows, places] + 1
-        hidden = (tokens[:, None] * torch.arange(1.0, 5.0)).sin()
-        return Alternatives(rows, places, tokens, ((1 - probability) / 2)[rows, places].log(), hidden)
+        logprobs = ((1 - probability) / 2)[rows, places].log()
+        return Alternatives(rows, places, tokens, logprobs, self.embed(tokens))
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Adapter critic: a second adapter on the policy's base model with a value head, PPO's usual critic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -8,13 +8,13 @@ from torch.nn.functional import cross_entropy
 
 from rlcredit.credit.critic import Critic, make_noise
 from rlcredit.credit.rollout import Rollout
-from rlcredit.credit.second_adapter import SecondAdapter, share_of_all_tokens
+from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
 from rlcredit.formulas.reward_histogram import RewardHistogram
 
 
 class AdapterCritic(
     Critic,
-    reads="completion_ids judged lookahead old_logprobs prompt_ids rewards step",
+    reads="completion_ids judged lookahead old_logprobs prompt_ids returns rewards step",
     writes="critic_weight values",
     state="adapter",
 ):
@@ -28,9 +28,7 @@ class AdapterCritic(
         rounds: Steps taken on each rollout.
         target: Histogram in which it predicts the reward; right or wrong if None.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of the returns that it learns; 1 is the reward itself.
-        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
-        samples: Continuations per prefix that the oracle decodes.
+        lam: Lambda of what it learns; 1 is the return itself.
 
     """
 
@@ -41,52 +39,40 @@ class AdapterCritic(
         target: RewardHistogram | None = None,
         warmup: int = 2,
         lam: float = 1.0,
-        asked: int = 0,
-        samples: int = 4,
     ) -> None:
-        super().__init__(warmup, lam, asked, samples)
+        super().__init__(warmup, lam)
         if not (rate > 0 and rounds >= 1):
             raise ValueError(f"AdapterCritic expects rate > 0 and rounds >= 1, got {rate:g} and {rounds}.")
-        self.rate = rate
-        self.rounds = rounds
+        self.rate, self.rounds = rate, rounds
         self.target = target or RewardHistogram()
         self.adapter: dict = {}
 
     def judge(self, rollout: Rollout) -> Tensor:
         """Return the mean of the predicted histogram before each token."""
-        *factors, head, bias = self.adapter["weights"]
-        values = torch.zeros_like(rollout.old_logprobs)
-        for parts in rollout.lookahead.iterate_states(rollout, factors):
-            for rows, states in parts:
-                values[rows, : states.shape[1]] = self.target.mean(states.float() @ head + bias)
+        adapter, values = SecondAdapter(**self.adapter), torch.zeros_like(rollout.old_logprobs)
+        head, bias = adapter.others
+        for rows, states in adapter.iterate_states(rollout):
+            values[rows, : states.shape[1]] = self.target.mean(states.float() @ head + bias)
         return values
 
     def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Take some steps on the cross-entropy of the returns, averaged over tokens."""
-        adapter = SecondAdapter(**self.adapter) if self.adapter else None
         counted = rollout.judged_mask
-        share = share_of_all_tokens(counted)
+        share = loss = share_of_all(counted)
 
-        def iterate_losses(weights: Sequence[Tensor]) -> Iterator[Tensor]:
-            *factors, head, bias = weights
-            for parts in rollout.lookahead.iterate_states(rollout, factors):
-                loss = torch.zeros_like(share)
-                for rows, states in parts:
-                    kept = counted[rows, : states.shape[1]]
-                    logits = states.float()[kept] @ head + bias
-                    targets = self.target.shares(returns[rows, : states.shape[1]][kept])
-                    loss = loss + share * cross_entropy(logits, targets, reduction="sum")
-                yield loss
+        def compute_loss(rows: Tensor, states: Tensor, others: Sequence[Tensor]) -> Tensor:
+            kept = counted[rows, : states.shape[1]]
+            targets = self.target.shares(returns[rows, : states.shape[1]][kept])
+            return share * cross_entropy(states.float()[kept] @ others[0] + others[1], targets, reduction="sum")
 
-        loss = share
+        adapter = SecondAdapter(**self.adapter) if self.adapter else self._create(rollout)
         for _ in range(self.rounds):
-            adapter = adapter or self._create(rollout)
-            loss = adapter.improve(iterate_losses, self.rate)
-            self.adapter = vars(adapter)
+            loss = adapter.improve(rollout, compute_loss, self.rate)
+        self.adapter = vars(adapter)
         return loss
 
     def _create(self, rollout: Rollout) -> SecondAdapter:
         """Return a fresh adapter and a head that predicts every bin alike."""
         factors = rollout.lookahead.create_adapter(make_noise(self, rollout))
-        head = torch.zeros(rollout.lookahead.hidden_size, self.target.bins, device=factors[0].device)
-        return SecondAdapter([*factors, head, torch.zeros_like(head[0])])
+        head = torch.zeros(rollout.lookahead.hidden_size, self.target.bins, device=rollout.mask.device)
+        return SecondAdapter(factors, [head, torch.zeros_like(head[0])])

@@ -16,7 +16,7 @@ from rlcredit.formulas.value_estimates import carried_values
 
 class ForcedAnswer(
     CreditOperator,
-    reads="judged lookahead rewards tokens",
+    reads="completion_ids judged lookahead prompt_ids rewards tokens",
     writes="values",
     costly=True,
 ):

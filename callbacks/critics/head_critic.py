@@ -28,9 +28,7 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         prefixes: Most prefixes of a rollout that it keeps, chosen at random.
         target: Histogram in which it predicts the reward; right or wrong if None.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of the returns that it learns; 1 is the reward itself.
-        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
-        samples: Continuations per prefix that the oracle decodes.
+        lam: Lambda of what it learns; 1 is the return itself.
 
     """
 
@@ -46,22 +44,15 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         target: RewardHistogram | None = None,
         warmup: int = 2,
         lam: float = 1.0,
-        asked: int = 0,
-        samples: int = 4,
     ) -> None:
-        super().__init__(warmup, lam, asked, samples)
+        super().__init__(warmup, lam)
         if min(width, fits, batch, rollouts, prefixes) < 1 or not (rate > 0 and decay >= 0):
             raise ValueError(
                 "HeadCritic expects width, fits, batch, rollouts and prefixes >= 1, rate > 0 and decay >= 0, got "
                 f"{width}, {fits}, {batch}, {rollouts}, {prefixes}, {rate:g} and {decay:g}."
             )
-        self.width = width
-        self.rate = rate
-        self.decay = decay
-        self.fits = fits
-        self.batch = batch
-        self.rollouts = rollouts
-        self.prefixes = prefixes
+        self.width, self.rate, self.decay = width, rate, decay
+        self.fits, self.batch, self.rollouts, self.prefixes = fits, batch, rollouts, prefixes
         self.target = target or RewardHistogram()
         self.network: dict = {}
         self.replay: list[list[Tensor]] = []

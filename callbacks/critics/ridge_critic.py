@@ -38,22 +38,12 @@ class RidgeCritic(FeatureCritic, state="gram moment"):
         forgetting: Factor by which earlier rollouts count less with each new one; 1 forgets nothing.
         ridge: Penalty, relative to the mean square of a feature.
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of the returns that it learns; 1 is the reward itself.
-        asked: Completions of each rollout whose prefixes an oracle values for it; these tokens are decoded.
-        samples: Continuations per prefix that the oracle decodes.
+        lam: Lambda of what it learns; 1 is the return itself.
 
     """
 
-    def __init__(
-        self,
-        forgetting: float = 0.95,
-        ridge: float = 0.1,
-        warmup: int = 2,
-        lam: float = 1.0,
-        asked: int = 0,
-        samples: int = 4,
-    ) -> None:
-        super().__init__(warmup, lam, asked, samples)
+    def __init__(self, forgetting: float = 0.95, ridge: float = 0.1, warmup: int = 2, lam: float = 1.0) -> None:
+        super().__init__(warmup, lam)
         if not (0 < forgetting <= 1 and ridge > 0):
             raise ValueError(f"RidgeCritic expects 0 < forgetting <= 1 and ridge > 0, got {forgetting} and {ridge}.")
         self.forgetting = forgetting

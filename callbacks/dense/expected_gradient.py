@@ -48,33 +48,26 @@ class ExpectedGradient(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log the weight of the critic's credit, alternatives per completion and the size of their weights."""
-        weight = self.share * rollout.critic_weight
+        weight, mask = self.share * rollout.critic_weight, rollout.judged_mask
         if not weight or rollout.critic is None:
             return {"weight": 0.0, "alternatives": 0.0, "size": 0.0}
-        mask = rollout.judged_mask
         found = rollout.lookahead.read_alternatives(rollout, self.smallest, self.most)
         rows, places = found.rows, found.places
         paths = prefix_statistics(-rollout.old_logprobs)[rows, places]
         behind = rollout.critic.estimate(rollout, rows, found.hidden, extended_statistics(paths, -found.logprobs))
-        width = mask.shape[1]
-        forks, numbers = (rows * width + places).unique(return_inverse=True)
-        own_rows, own_places = forks // width, forks % width
-        following = following_values(rollout.rewards, rollout.values, mask)[own_rows, own_places]
+        forks, numbers = torch.stack([rows, places]).unique(dim=1, return_inverse=True)
+        own_place = tuple(forks)
+        following = following_values(rollout.rewards, rollout.values, mask)[own_place]
         weights = expected_gradient_weights(
-            torch.cat([rollout.old_logprobs[own_rows, own_places], found.logprobs]).exp(),
+            torch.cat([rollout.old_logprobs[own_place], found.logprobs]).exp(),
             torch.cat([following, behind]),
-            torch.cat([torch.arange(len(forks), device=rows.device), numbers]),
-            len(forks),
+            torch.cat([torch.arange(len(following), device=rows.device), numbers]),
+            len(following),
         )
-        own, others = weights.split([len(forks), len(rows)])
-        credit = torch.zeros_like(rollout.old_logprobs)
-        credit[own_rows, own_places] = own
+        own, others = weights.split([len(following), len(rows)])
+        credit = torch.zeros_like(rollout.old_logprobs).index_put(own_place, own)
         rollout.advantages = weight * credit.where(mask, 0) + (1 - weight) * rollout.advantages
-        judged = rollout.judged[rows]
-        rollout.alternatives = WeightedTokens(rows, places, found.tokens, found.logprobs, weight * others).keep(judged)
-        per_completion = len(mask)
-        return {
-            "weight": weight,
-            "alternatives": len(rows) / per_completion,
-            "size": others.abs().sum() / per_completion,
-        }
+        credited = WeightedTokens(rows, places, found.tokens, found.logprobs, weight * others)
+        rollout.alternatives = credited.keep(rollout.judged[rows])
+        size = others.abs().sum() / len(mask)
+        return {"weight": weight, "alternatives": len(rows) / len(mask), "size": size}

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config import code_fingerprint
 from rlcredit.config.allowed_values import validate_folder_name
-from rlcredit.config.class_paths import list_parameter_names
+from rlcredit.config.class_paths import collect_argument_hints, find_hint_classes, list_parameter_names
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.former_names import resolve_former_path
 from rlcredit.config.paths import extend_import_path, find_config_file, find_configs_folder
@@ -110,7 +110,8 @@ def build_default_condition(cls: type[CreditOperator], path: str, arguments: Map
     """Return the default stack around an operator, with GRPO at the top.
 
     An operator that writes only advantages stands below the usual writers of what it reads. Other operators, such as
-    ``SEPA``, are tested inside the shortest shipped stack that contains them.
+    ``SEPA``, are tested inside the shortest shipped stack that contains them. An operator around another, such as
+    ``AnnealOut``, stands where that one would.
 
     Args:
         cls: Class of the operator.
@@ -123,6 +124,9 @@ def build_default_condition(cls: type[CreditOperator], path: str, arguments: Map
     """
     if not cls.writes:
         raise ValueError(f"{cls.__name__} is a probe: it measures credit and assigns none.")
+    inner = _find_inner_operator(cls, arguments)
+    if inner is not None:
+        return _wrap_inner_operator(cls, path, arguments, inner)
     needed = [
         name
         for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]
@@ -147,6 +151,28 @@ def build_default_condition(cls: type[CreditOperator], path: str, arguments: Map
     return {"condition": _name_operator(cls, arguments), "trainer": {"callbacks": stack}}
 
 
+def _find_inner_operator(cls: type[CreditOperator], arguments: Mapping[str, Any]) -> str | None:
+    """Return the name of the argument that is itself an operator, None if there is none."""
+    hints = collect_argument_hints(cls)
+    kinds = {name: [*find_hint_classes(hints.get(name))] for name in arguments}
+    return next((name for name in kinds if any(issubclass(kind, OperatorContract) for kind in kinds[name])), None)
+
+
+def _wrap_inner_operator(
+    cls: type[CreditOperator], path: str, arguments: Mapping[str, Any], inner: str
+) -> dict[str, Any]:
+    """Return the default stack around the inner operator, with the outer one in its place."""
+    entry = arguments[inner]
+    name, own = _find_entry_name(entry), entry.get("init_args", {}) if isinstance(entry, dict) else {}
+    content = copy.deepcopy(_resolve_class_path(name, own).content)
+    stack = [
+        {"class_path": path, "init_args": {**arguments, inner: each}} if _find_entry_name(each) == name else each
+        for each in content["trainer"]["callbacks"]
+    ]
+    trainer = {**content["trainer"], "callbacks": stack}
+    return {**content, "condition": _name_operator(cls, arguments), "trainer": trainer}
+
+
 def _replace_arguments(entry: Any, arguments: Mapping[str, Any]) -> Any:
     """Return an entry of a stack with some arguments replaced."""
     if not arguments:
@@ -164,8 +190,22 @@ def _name_operator(cls: type[CreditOperator], arguments: Mapping[str, Any]) -> s
         ('GTPO', 'GTPO-beta-0.2')
 
     """
-    words = [f"{name}-{value}" for name, value in arguments.items()]
+    words = [f"{name}-{_spell_argument(value)}" for name, value in arguments.items()]
     return re.sub(r"[^\w.]+", "-", "-".join([cls.__name__, *words])).strip("-")
+
+
+def _spell_argument(value: Any) -> str:
+    """Return an argument as words; a class by its name and its own arguments.
+
+    Example:
+        >>> _spell_argument({"class_path": "EntropyMask", "init_args": {"rho": 0.3}}), _spell_argument(50)
+        ('EntropyMask-rho-0.3', '50')
+
+    """
+    if not (isinstance(value, dict) and "class_path" in value):
+        return str(value)
+    own = value.get("init_args", {})
+    return "-".join([value["class_path"], *(f"{name}-{_spell_argument(each)}" for name, each in own.items())])
 
 
 def _list_usual_writers(cls: type[OperatorContract]) -> list[type[OperatorContract]]:
@@ -230,7 +270,9 @@ def resolve_card_condition(named: str) -> CardCondition:
         find_operator_classes()  # so that a message can name their parameters
         entry = expand_call_forms({"operator": named}, {"operator": CreditOperator})["operator"]
         if entry != named:
-            return _resolve_class_path(_find_entry_name(entry), entry["init_args"] if isinstance(entry, dict) else {})
+            if not isinstance(entry, dict):
+                return _resolve_class_path(entry, {})
+            return replace(_resolve_class_path(entry["class_path"], entry["init_args"]), origin=named)
     path, _, chosen = named.partition(":")
     if path.endswith((".yaml", ".yml")):
         return _read_condition_file(named)

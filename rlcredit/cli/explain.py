@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from lightning.pytorch import Trainer
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import OperatorContract, select_operators
 from rlcredit.credit.stack import bound_advantages, explain_idle_operators
+from rlcredit.losses import PolicyLoss
 from rlcredit.preflight.memory import estimate_memory
 from rlcredit.preflight.weights import explain_missing_folder
 from rlcredit.tasks.task import Task
@@ -25,7 +27,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
         ("task", f"{render_call(task)}: {task.prompts_per_step} prompts per step"),
         ("step", _describe_step(module, task)),
         ("update", _describe_updates(module)),
-        ("loss", render_call(module.loss)),
+        ("loss", f"{render_call(module.loss)}{_render_papers(module.loss)}"),
         ("optimizer", _describe_optimizer(module)),
         ("schedule", _describe_schedule(trainer, module, task)),
     ]
@@ -41,7 +43,7 @@ def describe_configuration(trainer: Trainer, module: PolicyModule, task: Task, c
 
 
 def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterator[str]:
-    """Yield the stack, one operator per line: what it reads and writes, and the largest advantage it can leave."""
+    """Yield the stack, one operator per line: what it reads and writes, its largest advantage, and its papers."""
     calls = [render_call(operator) for operator in stack]
     width = max([len("REINFORCE"), *map(len, calls)])
     yield "stack, from top to bottom, for rewards in [0, 1]"
@@ -50,7 +52,8 @@ def describe_stack(stack: Sequence[OperatorContract], group_size: int) -> Iterat
     for place, (operator, written, limit) in enumerate(zip(stack, calls, limits, strict=True), start=1):
         writes = ", ".join(sorted(operator.writes)) or "nothing (it watches)"
         bound = f", at most {limit:.4g}" if "advantages" in operator.writes and math.isfinite(limit) else ""
-        yield f"  {place:>2}  {written:<{width}}   {', '.join(sorted(operator.reads)) or 'nothing'} -> {writes}{bound}"
+        reads = ", ".join(sorted(operator.reads)) or "nothing"
+        yield f"  {place:>2}  {written:<{width}}   {reads} -> {writes}{bound}{_render_papers(operator)}"
     yield from (f"warning: {sentence}" for sentence in explain_idle_operators(stack, group_size))
 
 
@@ -76,6 +79,33 @@ def find_trainer_stack(trainer: Trainer) -> list[OperatorContract]:
     """Return the operators of a trainer, from top to bottom."""
     callbacks = read_callbacks(trainer)
     return select_operators(callbacks)
+
+
+def list_cited_papers(thing: Any) -> list[str]:
+    """Return the arXiv numbers behind an operator or a loss, and behind those inside it.
+
+    They are those of its class's docstring, otherwise of the module's, otherwise of the functions beside it. Names of
+    methods clash, these numbers do not.
+
+    Example:
+        >>> from callbacks import RSIMask
+        >>> list_cited_papers(RSIMask())
+        ['2606.31575']
+
+    """
+    module = inspect.getmodule(type(thing))
+    beside = [value for value in vars(module).values() if inspect.isfunction(value)]
+    formulas = [value.__doc__ or "" for value in beside if inspect.getmodule(value) is module]
+    texts = (type(thing).__doc__, module.__doc__, "\n".join(formulas))
+    found = (re.findall(r"arXiv:(\d{4}\.\d{5})", text or "") for text in texts)
+    inside = [value for value in _read_arguments(thing).values() if isinstance(value, (PolicyLoss, OperatorContract))]
+    numbers = [*next(filter(None, found), []), *(number for each in inside for number in list_cited_papers(each))]
+    return list(dict.fromkeys(numbers))
+
+
+def _render_papers(thing: Any) -> str:
+    """Return the papers behind an operator or a loss as the end of its line."""
+    return "".join(f"   arXiv:{number}" for number in list_cited_papers(thing))
 
 
 def _describe_optimizer(module: PolicyModule) -> str:
@@ -126,10 +156,14 @@ def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> st
 
 def render_call(thing: Any) -> str:
     """Render an object as the call that created it, if its arguments are stored under their own names."""
-    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
-    arguments = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
-    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in arguments.items())
+    written = ", ".join(f"{name}={_render_argument(value)}" for name, value in _read_arguments(thing).items())
     return f"{type(thing).__name__}({written})" if written else type(thing).__name__
+
+
+def _read_arguments(thing: Any) -> dict[str, Any]:
+    """Return the arguments of an object that it keeps under their own names."""
+    names = [name for name in inspect.signature(type(thing).__init__).parameters if name not in ("self", "kwargs")]
+    return {name: getattr(thing, name) for name in names if hasattr(thing, name)}
 
 
 def _render_argument(value: Any) -> str:

@@ -12,13 +12,11 @@ from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import OPERATORS, sampling_seeds, stream_number
 from rlcredit.formulas.distributed import gather_over_processes
 from rlcredit.formulas.groups import leave_one_out_means
-from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefix_statistics import prefix_statistics
 from rlcredit.formulas.value_estimates import (
     calibration_sums,
     critic_briers,
     generalized_advantages,
-    reward_baselines,
     value_skill,
 )
 
@@ -68,37 +66,32 @@ def make_noise(operator: CreditOperator, rollout: Rollout) -> torch.Generator:
 
 class Critic(
     CreditOperator,
-    reads="judged old_logprobs rewards step",
+    reads="judged old_logprobs returns rewards step",
     writes="critic_weight values",
     state="fitted",
     costly=True,
 ):
     """Base of critics: judge a rollout as earlier ones have taught, then learn from it.
 
-    Until it has seen ``warmup`` rollouts a critic leaves values as they are, and takes all weight from them.
+    What is learned are the ``returns`` of the ledger: rewards, unless an operator above has put something better in
+    their place. Until it has seen ``warmup`` rollouts a critic leaves values as they are, and takes all weight from
+    them.
 
     Args:
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of the returns that it learns; 1 is the reward itself, less leans on its own values.
-        asked: Completions of a rollout about which an oracle is asked as well; the critic learns the values of their
-            prefixes, which have less noise than rewards.
-        samples: Continuations per prefix that the oracle decodes.
+        lam: Lambda of what it learns; 1 is the return itself, less leans on its own values.
 
     """
 
-    def __init__(self, warmup: int = 2, lam: float = 1.0, asked: int = 0, samples: int = 4) -> None:
+    def __init__(self, warmup: int = 2, lam: float = 1.0) -> None:
         super().__init__()
-        if warmup < 1 or not 0 <= lam <= 1 or asked < 0 or samples < 1:
+        if warmup < 1 or not 0 <= lam <= 1:
             raise ValueError(
-                f"{type(self).__name__} expects warmup and samples >= 1, asked >= 0 and lam from 0 to 1, got {warmup}, "
-                f"{samples}, {asked} and {lam:g}."
+                f"{type(self).__name__} expects warmup >= 1 and lam from 0 to 1, got {warmup} and {lam:g}."
             )
         self.warmup = warmup
         self.lam = lam
-        self.asked = asked
-        self.samples = samples
         self.fitted = 0
-        self.reads = self.reads | ({"oracle"} if asked else set())
 
     @abstractmethod
     def judge(self, rollout: Rollout) -> Tensor:
@@ -119,39 +112,23 @@ class Critic(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss."""
-        returns = rollout.rewards[:, None].expand(rollout.mask.shape)
-        metrics: dict[str, Tensor | float] = {}
+        returns, metrics = rollout.returns, {}
         if self.fitted >= self.warmup:
             values = self.judge(rollout).where(rollout.mask, 0)
             rollout.values = values
-            metrics |= describe_values(rollout)
+            metrics = describe_values(rollout)
             if self.lam < 1:
                 returns = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
         else:
             rollout.critic_weight = 0.0
-        if self.asked:
-            returns, told = self._ask_oracle(rollout, returns)
-            metrics |= told
-        metrics["loss"] = self.learn(rollout, returns)
+        loss = self.learn(rollout, returns)
         self.fitted += 1
-        return metrics
-
-    def _ask_oracle(self, rollout: Rollout, returns: Tensor) -> tuple[Tensor, dict[str, Tensor | float]]:
-        """Return the returns with the oracle's values of some completions, and the critic's skill in guessing them."""
-        rows, before = rollout.evenly_spaced_rows(self.asked), rollout.oracle.decoded
-        mask = rollout.mask[rows]
-        told = rollout.oracle.outcomes(rollout, rows, mask.cpu(), self.samples).mean(-1)[:, :-1].to(returns)
-        baselines = reward_baselines(rollout.judged_rewards, rollout.group_size)[rows, None]
-        errors = [masked_mean((guess - told).square(), mask) for guess in (rollout.values[rows], baselines)]
-        returns = returns.clone()
-        returns[rows] = told.where(mask, returns[rows])
-        decoded = float(rollout.oracle.decoded - before)
-        return returns, {"oracle_skill": value_skill(*errors), "decoded_tokens": decoded}
+        return {**metrics, "loss": loss}
 
 
 class FeatureCritic(
     Critic,
-    reads="hidden judged old_logprobs rewards step",
+    reads="hidden judged old_logprobs returns rewards step",
     writes="critic critic_weight values",
 ):
     """Base of critics that see hidden states of the policy, and so can judge prefixes that were not sampled.

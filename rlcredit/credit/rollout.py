@@ -118,6 +118,8 @@ class Rollout:
         sepa_lambda: Pooling strength in [0, 1]; neutral: 0.
         process: Implicit process signal, ``(B, T)`` float32; neutral: 0.
         progress: How far the completion has come, in (0, 1], ``(B, T)`` float32; neutral: t / length, t from one.
+        returns: Reward that may be expected behind the prefix before each token, for critics to learn, ``(B, T)``
+            float32; neutral: the reward.
         values: Expected reward of the prefix before each token, ``(B, T)`` float32; neutral: the mean reward of the
             group's other completions.
         critic: Function that estimates such values of other prefixes; neutral: None.
@@ -157,6 +159,7 @@ class Rollout:
     sepa_lambda: float = field(init=False)
     process: Tensor = field(init=False)
     progress: Tensor = field(init=False)
+    returns: Tensor = field(init=False)
     values: Tensor = field(init=False)
     critic: ValueFunction | None = field(init=False)
     critic_weight: float = field(init=False)
@@ -369,6 +372,7 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
     "sepa_lambda": lambda _: 0.0,
     "process": lambda rollout: torch.zeros_like(rollout.old_logprobs),
     "progress": lambda rollout: positional_progress(rollout.mask),
+    "returns": lambda rollout: rollout.rewards[:, None].expand(rollout.mask.shape),
     "values": lambda rollout: leave_one_out_means(rollout.judged_rewards, rollout.group_size)[:, None].expand(
         rollout.mask.shape
     ),
@@ -381,11 +385,11 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
 """The ledger and its initial values; each is made from facts and from values above it."""
 
 MADE_OF: dict[str, tuple[str, ...]] = {
-    "mask": ("plan_mask", "progress", "values", "advantages"),
+    "mask": ("plan_mask", "progress", "returns", "values", "advantages"),
     "old_logprobs": ("signal", "process", "logprobs"),
-    "correct": ("rewards", "values", "advantages"),
+    "correct": ("rewards", "returns", "values", "advantages"),
     "judged": ("values", "advantages"),
-    "rewards": ("values", "advantages"),
+    "rewards": ("returns", "values", "advantages"),
 }
 """Neutral fields made from a field, directly or not, in the order in which they are made."""
 
@@ -395,6 +399,6 @@ NOTES = frozenset(["update", "sources", "trail", "truth"])
 FIELDS = FACTS | frozenset(NEUTRAL)
 """Everything an operator may name in ``reads``."""
 
-MEANINGFUL = FACTS | {"rewards", "signal", "progress", "advantages", "critic_weight"}
-"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again, and
-full weight."""
+MEANINGFUL = FACTS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
+"""Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again (to
+learn from, and as credit), and full weight."""

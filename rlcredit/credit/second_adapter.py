@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
+
+PartLoss = Callable[[Tensor, Tensor, Sequence[Tensor]], Tensor]
+"""Loss of some rows: their numbers, shape ``(N,)``, the states that predict their tokens, ``(N, T', D)``, and the other
+weights."""
 
 
 @dataclass
@@ -16,23 +21,29 @@ class SecondAdapter:
     """Weights that learn beside the policy's, and the moments of their optimizer; all of it is tensors.
 
     Attributes:
-        weights: Factors of the adapter, and whatever else learns with them.
+        factors: Factors of the adapter, layer by layer.
+        others: Whatever else learns with them.
         moments: State of the optimizer; empty before the first step.
 
     """
 
-    weights: list[Tensor]
+    factors: list[Tensor]
+    others: list[Tensor] = field(default_factory=list)
     moments: dict[str, Any] = field(default_factory=dict)
 
-    def improve(
-        self, losses: Callable[[Sequence[Tensor]], Iterator[Tensor]], rate: float, largest_norm: float = 1.0
-    ) -> Tensor:
-        """Take one step of AdamW along the sum of some losses; rebinds the weights, so that copies stay as they are.
+    def iterate_states(self, rollout: Rollout) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield rows and the states that predict their tokens under this adapter, without graph."""
+        for parts in rollout.lookahead.iterate_states(rollout, self.factors):
+            yield from parts
+
+    def improve(self, rollout: Rollout, compute_loss: PartLoss, rate: float, largest_norm: float = 1.0) -> Tensor:
+        """Take one step of AdamW along the sum of the losses of all rows; rebinds the weights, so that copies stay.
 
         Of several processes each one computes the losses of its own rows; gradients are summed over all.
 
         Args:
-            losses: Function of the weights that yields losses one by one, each with a graph of its own.
+            rollout: Rollout that is learned from.
+            compute_loss: Loss of some rows.
             rate: Learning rate.
             largest_norm: Norm to which the gradient is clipped.
 
@@ -40,13 +51,15 @@ class SecondAdapter:
             Sum of the losses before the step, over all processes.
 
         """
-        weights = [weight.detach().clone().requires_grad_() for weight in self.weights]
+        weights = [weight.detach().clone().requires_grad_() for weight in (*self.factors, *self.others)]
+        factors, others = weights[: len(self.factors)], weights[len(self.factors) :]
         optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
         if self.moments:
             optimizer.load_state_dict(self.moments)
         total = weights[0].new_zeros(())
         with torch.enable_grad():
-            for loss in losses(weights):
+            for parts in rollout.lookahead.iterate_states(rollout, factors):
+                loss = torch.stack([compute_loss(rows, states, others) for rows, states in parts]).sum()
                 loss.backward()
                 total = total + loss.detach()
         gradients = [sum_over_processes(torch.zeros_like(w) if w.grad is None else w.grad) for w in weights]
@@ -54,11 +67,11 @@ class SecondAdapter:
             weight.grad = gradient
         clip_grads_with_norm_(weights, largest_norm, get_total_norm(gradients))
         optimizer.step()
-        self.weights = [weight.detach() for weight in weights]
+        self.factors, self.others = [f.detach() for f in factors], [o.detach() for o in others]
         self.moments = optimizer.state_dict()
         return sum_over_processes(total)
 
 
-def share_of_all_tokens(mask: Tensor) -> Tensor:
-    """Return one over the number of true entries in the masks of all processes, a scalar."""
-    return 1 / sum_over_processes(mask.sum().float()).clamp(min=1)
+def share_of_all(counted: Tensor) -> Tensor:
+    """Return one over the number of true entries in all processes, a scalar; ``counted`` is boolean."""
+    return 1 / sum_over_processes(counted.sum().float()).clamp(min=1)

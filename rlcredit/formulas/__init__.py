@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlcredit.formulas.contingency_tables import class_counts, fisher_p_values, information_gain
     from rlcredit.formulas.gates import AdaptiveEta, gate_statistics
     from rlcredit.formulas.gradient_vectors import gram_matrix, inner_product, vector_agreement
     from rlcredit.formulas.groups import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         variance_within_between,
     )
     from rlcredit.formulas.outcome_sets import outcome_normalized, shaped_rewards
+    from rlcredit.formulas.prefixes import companion_rows, companion_sums, prefix_values, shared_token_mask
     from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
     from rlcredit.formulas.ramps import linear_ramp
     from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
@@ -53,7 +55,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaptiveEta",
+    "class_counts",
+    "companion_rows",
+    "companion_sums",
     "completion_normalized",
+    "fisher_p_values",
     "gate_statistics",
     "gram_matrix",
     "group_deviations",
@@ -61,6 +67,7 @@ __all__ = [
     "group_standardized",
     "group_std",
     "high_entropy_mask",
+    "information_gain",
     "inner_product",
     "judged_counts",
     "kept_token_share",
@@ -81,6 +88,7 @@ __all__ = [
     "plan_coverage",
     "plan_mask_from_spans",
     "predictive_variance",
+    "prefix_values",
     "quadrant_masks",
     "scope_count",
     "scores_from_hidden",
@@ -88,6 +96,7 @@ __all__ = [
     "segment_starts",
     "sentence_starts",
     "shaped_rewards",
+    "shared_token_mask",
     "squared_score_norm",
     "surprisal",
     "tempered_logits",
@@ -99,11 +108,13 @@ __all__ = [
 ]
 
 _MODULES = (
+    "contingency_tables",
     "gates",
     "gradient_vectors",
     "groups",
     "masked",
     "outcome_sets",
+    "prefixes",
     "quadrants",
     "ramps",
     "scopes",

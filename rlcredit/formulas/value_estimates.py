@@ -40,6 +40,37 @@ def generalized_advantages(rewards: Tensor, values: Tensor, mask: Tensor, lam: f
     return advantages
 
 
+def process_returns(rewards: Tensor, mask: Tensor, judged: Tensor, group_size: int) -> Tensor:
+    r"""Return the sum of the process rewards from each token on, with a baseline from the group's others.
+
+    .. math:: \sum_{s \ge t} \Bigl(r_{i,s} - \frac{1}{G - 1} \sum_{j \ne i} \bar r_j\Bigr)
+
+    with :math:`\bar r_j` the mean reward of a token of completion j. Cui et al. (2025, arXiv:2502.01456), equation 5;
+    undiscounted.
+
+    Args:
+        rewards: Process reward of each token, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        judged: True where there is a verdict; the others count as if they had not been sampled, shape ``(B,)``.
+        group_size: Completions per prompt G.
+
+    Returns:
+        Shape ``(B, T)``, zero outside the mask and where a completion is its group's only one.
+
+    Example:
+        >>> rewards, mask = torch.tensor([[1.0, 3.0], [0.0, 1.0]]), torch.ones(2, 2, dtype=torch.bool)
+        >>> process_returns(rewards, mask, mask[:, 0], group_size=2)  # means 2 and 0.5
+        tensor([[ 3.0000,  2.5000],
+                [-3.0000, -1.0000]])
+
+    """
+    means = leave_one_out_means(masked_mean(rewards, mask, dim=-1).where(judged, torch.nan), group_size)
+    others = judged.view(-1, group_size).sum(-1).repeat_interleave(group_size) - judged.long()
+    counted = mask & (judged & (others > 0))[:, None]
+    centred = (rewards - means[:, None]).where(counted, 0)
+    return centred.flip(1).cumsum(1).flip(1).where(counted, 0)
+
+
 def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """Return the value of the prefix behind each token; behind the last one it is the reward.
 

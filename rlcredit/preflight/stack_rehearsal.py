@@ -58,7 +58,13 @@ def rehearse_stack(stack: Sequence[OperatorContract], group_size: int) -> list[s
 
 
 def _is_run_dependent(operator: CreditOperator) -> bool:
-    """Whether an operator needs something from the run: a model, an oracle, or what only a trainer knows."""
+    """Whether an operator needs something from the run: a model, an oracle, or what only a trainer knows.
+
+    An operator around another needs what that one does.
+    """
+    inner = [value for value in vars(operator).values() if isinstance(value, CreditOperator)]
+    if inner:
+        return any(map(_is_run_dependent, inner))
     cls = type(operator)
     hooks = ("setup", "on_train_batch_start", "on_fit_start", "on_train_start")
     takes = any(getattr(cls, hook) is not getattr(CreditOperator, hook) for hook in hooks)

@@ -30,3 +30,43 @@ def of_all_quadrants():
     """A right and a wrong completion with tokens of high and of low entropy, one of them without credit."""
     entropy = [[0.0, 0.0, 2.0, 2.0], [2.0, 0.0, 0.0, 0.0]]
     return rollout_of([1.0, 0.0], 2, entropy, [[3.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -2.0, 0.0]])
+
+
+def rollout_of_ids(rewards, ids):
+    """One group of completions of these token ids, of any lengths."""
+    rollout = make_rollout(rewards, len(ids), width=max(2, *map(len, ids)))
+    rollout.mask = torch.tensor([[place < len(row) for place in range(rollout.mask.shape[1])] for row in ids])
+    rollout.completion_ids = torch.full(rollout.mask.shape, 7)  # padding that is a token elsewhere
+    for row, tokens in enumerate(ids):
+        rollout.completion_ids[row, : len(tokens)] = torch.tensor(tokens)
+    return rollout
+
+
+FORKED = ([1.0, 0.0, 0.0, 0.0], [[1, 2, 3], [1, 2, 4], [1, 5, 3], [6, 2, 3]])
+"""Rewards and ids of four completions, of which three share the first token and two the second as well."""
+
+
+class TabularPolicy:
+    """A policy with free logits for every prefix, so that gradients are exact and prefixes tell states apart."""
+
+    def __init__(self, words, seed=0):
+        self.words, self.states = words, {}
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def logits(self, prefix):
+        """Logits of the next token, drawn when a prefix is first met."""
+        if prefix not in self.states:
+            drawn = torch.randn(self.words, generator=self.generator, dtype=torch.float64)
+            self.states[prefix] = drawn.requires_grad_()
+        return self.states[prefix]
+
+    def logprobs(self, tokens):
+        """Log-probability of every token of a completion."""
+        steps = [self.logits(tuple(tokens[:t])).log_softmax(-1)[token] for t, token in enumerate(tokens)]
+        return torch.stack(steps)
+
+    def gradient(self, loss):
+        """Gradient of a loss with respect to the logits of all states met, in order of the states."""
+        order = sorted(self.states)
+        found = torch.autograd.grad(loss, [self.states[key] for key in order], allow_unused=True, retain_graph=True)
+        return torch.cat([torch.zeros(self.words) if grad is None else grad for grad in found])

@@ -405,3 +405,141 @@ def expected_mutual_information(bins, labels):
         inside = [b for b, other in zip(bins, labels) if other == label]
         conditional += len(inside) / len(bins) * plug_in_entropy(inside)
     return plug_in_entropy(list(bins)) - conditional
+
+
+def others_through(ids, i, t, members):
+    """The other rows of a group that have the first t tokens of row i."""
+    return [j for j in members if j != i and ids[j][:t] == ids[i][:t] and len(ids[j]) >= t]
+
+
+def expected_prefix_baseline(rewards, ids, group_size, shrink):
+    """r_i minus the mean reward of the others with the same prefix, shrunk to that of all others."""
+    result = [[0.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        for i in members:
+            everybody = list_mean([rewards[j] for j in members if j != i])
+            for t in range(len(ids[i])):
+                near = [rewards[j] for j in others_through(ids, i, t, members)]
+                total = len(near) + shrink
+                baseline = (math.fsum(near) + shrink * everybody) / total if total else everybody
+                result[i][t] = rewards[i] - baseline
+    return result
+
+
+def expected_tempo(rewards, ids, group_size):
+    """[(r - mean) + V(s_t+1) - V(s_t)] / (unbiased deviation + 1e-6), V over all with the prefix, own row included."""
+    result = [[0.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        centre = list_mean([rewards[j] for j in members])
+        spread = math.sqrt(math.fsum((rewards[j] - centre) ** 2 for j in members) / (group_size - 1))
+        for i in members:
+            values = []
+            for t in range(len(ids[i])):
+                values.append(list_mean([rewards[j] for j in (i, *others_through(ids, i, t, members))]))
+            values.append(rewards[i])
+            for t in range(len(ids[i])):
+                result[i][t] = (rewards[i] - centre + values[t + 1] - values[t]) / (spread + 1e-6)
+    return result
+
+
+def expected_shared_states(advantages, ids, group_size):
+    """The advantages of tokens whose prefix another row of the group has, 0 elsewhere."""
+    result = [[0.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        for i in members:
+            for t, a in enumerate(advantages[i]):
+                result[i][t] = a if others_through(ids, i, t, members) else 0.0
+    return result
+
+
+def has_opponent(advantages, ids, i, t, members, from_end):
+    """Whether a row has the token of row i at the same place with credit of the other sign."""
+    for j in members:
+        at = len(ids[j]) - len(ids[i]) + t if from_end else t
+        if 0 <= at < len(ids[j]) and ids[j][at] == ids[i][t] and advantages[j][at] * advantages[i][t] < 0.0:
+            return True
+    return False
+
+
+def expected_conflict_weights(advantages, ids, group_size, positive, negative):
+    """A weight for every token of the leading run of conflicts, and once more for every one of the trailing run."""
+    weights = [[1.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        for i in members:
+            for from_end in (False, True):
+                for t in reversed(range(len(ids[i]))) if from_end else range(len(ids[i])):
+                    if not has_opponent(advantages, ids, i, t, members, from_end):
+                        break
+                    weights[i][t] *= positive if advantages[i][t] > 0.0 else negative
+    return weights
+
+
+def fisher_two_sided(a, b, c, d):
+    """Sum of the probabilities of all 2 x 2 tables with these margins that are no likelier than this one."""
+
+    def chance(x):
+        return math.comb(a + c, x) * math.comb(b + d, a + b - x) / math.comb(a + b + c + d, a + b)
+
+    chances = [chance(x) for x in range(max(0, a - d), min(a + b, a + c) + 1)]
+    return min(1.0, math.fsum(p for p in chances if p <= chance(a) * (1.0 + 1e-7)))
+
+
+def entropy_bits(counts):
+    """Shannon entropy in bits of a distribution given by counts; 0 for none."""
+    total = sum(counts)
+    return -math.fsum(n / total * math.log2(n / total) for n in counts if n) if total else 0.0
+
+
+def saturated_frequency(uses, tokens, all_tokens):
+    """BM25's term frequency with k = 2 and b = 1/2, of a share of tokens."""
+    share, scale = uses / tokens, 2.0 * (1.0 - 0.5 + 0.5 * tokens / (all_tokens / 2.0))
+    return share * 3.0 / (share + scale)
+
+
+def key_token_value(token, right, wrong, frequency):
+    """What one token id is worth between right and wrong rows, each a list of ids."""
+    a, b = sum(token in row for row in right), sum(token in row for row in wrong)
+    c, d = len(right) - a, len(wrong) - b
+    n = a + b + c + d
+    p = fisher_two_sided(a, b, c, d)
+    gain = entropy_bits([a + c, b + d]) - (a + b) / n * entropy_bits([a, b]) - (c + d) / n * entropy_bits([c, d])
+    sizes = [sum(map(len, rows)) for rows in (right, wrong)]
+    uses = [sum(row.count(token) for row in rows) for rows in (right, wrong)]
+    for_right, for_wrong = (saturated_frequency(*pair, sum(sizes)) for pair in zip(uses, sizes))
+    direction = math.asin(math.sqrt(a / (a + c))) - math.asin(math.sqrt(b / (b + d)))
+    direction += frequency * (for_right / (for_wrong + 1e-5) - for_wrong / (for_right + 1e-5))
+    strength = (0.0 if p > 1.0 - 1e-9 else math.exp(-2.0 * p)) + gain
+    return 2.0 * (sigmoid(strength * direction / 2.0) - 0.5)
+
+
+def expected_ktae(correct, ids, group_size, frequency):
+    """The value of each token in its group; none for last tokens, for neither right nor wrong, or without both."""
+    result = [[0.0] * len(row) for row in ids]
+    for members in group_row_ranges(len(ids), group_size):
+        right, wrong = ([ids[i] for i in members if correct[i] == side] for side in (1.0, 0.0))
+        for i in members:
+            if right and wrong and correct[i] in (0.0, 1.0):
+                result[i][:-1] = [key_token_value(token, right, wrong, frequency) for token in ids[i][:-1]]
+    return result
+
+
+def expected_gradient_sizes(advantages, logprobs, sum_pi_squared):
+    """Squared norm of A times the gradient of log pi with respect to the logits."""
+    rows = zip(advantages, logprobs, sum_pi_squared)
+    return [[a * a * (1.0 - 2.0 * math.exp(lp) + square) for a, lp, square in zip(*row)] for row in rows]
+
+
+def expected_opo(rewards, lengths, group_size):
+    """r_i minus the mean reward weighted by length."""
+    result = [0.0] * len(rewards)
+    for members in group_row_ranges(len(rewards), group_size):
+        total = sum(lengths[j] for j in members)
+        baseline = math.fsum(lengths[j] * rewards[j] for j in members) / total
+        for i in members:
+            result[i] = rewards[i] - baseline
+    return result
+
+
+def expected_probability_weights(logprobs, alpha):
+    """alpha pi + 1 - alpha."""
+    return [[alpha * math.exp(lp) + 1.0 - alpha for lp in row] for row in logprobs]

@@ -14,13 +14,17 @@ from torch.testing import assert_close
 
 import callbacks
 from callbacks import StackWarning
+from callbacks.critics.adapter_critic import AdapterCritic
 from callbacks.critics.head_critic import HeadCritic
+from callbacks.critics.oracle_teacher import OracleTeacher
+from callbacks.dense.implicit_reward import ImplicitReward
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.soft_overlong import SoftOverlong
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.probes.quadrant_stats import QuadrantStats
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
@@ -33,6 +37,8 @@ from callbacks.tokens.entropy_mask import EntropyMask
 from callbacks.tokens.hard_delight import HardDelight
 from callbacks.tokens.quadrant_mask import QuadrantMask
 from callbacks.tokens.random_mask import RandomMask
+from callbacks.tokens.repo import REPO
+from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
 from rlcredit.credit.catalogue import find_operator_classes
@@ -42,11 +48,11 @@ from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.conftest import KnownCritic, copy_rollout_fields, make_rollout
 
 OPERATORS = find_operator_classes()
-DRAWN = {RandomMask, RandomPlanner, QuadrantStats, HeadCritic}
+DRAWN = {RandomMask, RandomPlanner, QuadrantStats, HeadCritic, OracleTeacher}
 SHAPE = {"mask", "group_size"}
 TOKENS = ("signal", "plan_mask", "process", "progress", "values", "advantages")
 SHARES = ("sepa_lambda", "critic_weight")
-REQUIRED = {SoftOverlong: {"max_tokens": 4, "cache": 2}}
+REQUIRED = {SoftOverlong: {"max_tokens": 4, "cache": 2}, AnnealOut: {"operator": RSIMask(low=0.5, high=1.5)}}
 """Arguments without which an operator does not act outside a trainer."""
 
 NEUTRAL = [
@@ -61,18 +67,23 @@ NEUTRAL = [
     EAPO(modulated=()),
     STARE(target=0.0, adapt=0.1),
     QuadrantMask(threshold="top", scope="batch"),
+    AnnealOut(RSIMask(low=0.0, high=math.inf), delay=0, steps=9),
+    AnnealOut(RSIMask(low=0.5, high=1.5), delay=0, steps=3),
 ]
 """What headers declare to be the identity, and other arguments or neighbours with which an operator is."""
 
-NEVER_NEUTRAL = {"BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner"}
-"""Operators that always change what they read: they normalise, weigh by a probability, or turn a mask."""
+NEVER_NEUTRAL = {"AnnealOut", "BatchNormalization", "BucketNormalization", "OddsWeight", "RandomPlanner"}
+"""Operators that always change what they read: they normalise, weigh by a probability, turn a mask, or run another."""
 
 
 ACTIVE = {
+    AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     Delight: lambda: Delight(eta=AdaptiveEta(decay=0.9)),
     QuadrantMask: lambda: QuadrantMask(keep=("PHR", "NLR")),
     SoftOverlong: lambda: SoftOverlong(max_tokens=5, cache=3),
     TACO: lambda: TACO(alpha=1.0),
+    AdapterCritic: lambda: AdapterCritic(target=RewardHistogram(high=2.0), warmup=1, rate=0.1),
+    ImplicitReward: lambda: ImplicitReward(rate=0.1),
     HeadCritic: lambda: HeadCritic(target=RewardHistogram(high=2.0), warmup=1, fits=2),
     STARE: lambda: STARE(target=math.inf, down=0.9, adapt=0.1),
     VarianceLambda: lambda: VarianceLambda(warmup=2, decay=0.5, threshold=5.0, steps=None),
@@ -125,11 +136,11 @@ def test_every_module_of_a_room_is_one_operator():
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=name)
 def test_touches_only_what_it_declares(operator):
-    rollout = midway()
+    rollout, operator = midway(), made(operator)
     for field in FIELDS - operator.reads - operator.writes - SHAPE:
         setattr(rollout, field, None)  # any other access fails loudly
     before = copy_rollout_fields(rollout)
-    made(operator).assign(rollout)
+    operator.assign(rollout)
     changed = {field for field, value in before.items() if not equal(value, getattr(rollout, field))}
     assert changed <= operator.writes
 
@@ -277,8 +288,8 @@ def test_a_restored_operator_goes_on_where_the_first_one_was(operator):
         rollout = midway([1.0, 0.0, float(step), 1.0, 0.0, 0.0, 1.0, 0.0])
         rollout.step, rollout.signal, rollout.entropy = step, rollout.signal * (step + 1), rollout.entropy / (step + 2)
         first.assign(rollout)
-    if operator.state:
-        assert set(first.state_dict()) == set(operator.state)
+    if first.state:
+        assert set(first.state_dict()) == set(first.state)
         second.load_state_dict(copy.deepcopy(first.state_dict()))
         if (
             operator is not CounterfactualProbe

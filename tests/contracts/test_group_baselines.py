@@ -1,5 +1,6 @@
 """What the advantages of every group baseline have in common."""
 
+import copy
 from functools import partial
 
 import pytest
@@ -8,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from callbacks.dense.prefix_baseline import PrefixBaseline
+from callbacks.dense.tempo import TEMPO
 from callbacks.episode.grpo import GRPO, grpo_advantages
 from callbacks.episode.maxrl import MaxRL, maxrl_advantages
+from callbacks.episode.opo import OPO
 from callbacks.episode.pass_at_k import PassAtK, pass_at_k_advantages
 from callbacks.episode.rloo import RLOO, rloo_advantages
+from callbacks.episode.tracked_baseline import TrackedBaseline
 from tests.callbacks.rollouts import group
 from tests.conftest import make_rollout
 
@@ -57,13 +62,20 @@ def test_what_was_not_judged_has_exactly_no_credit(name, size):
                 assert advantages[:judged].all()
 
 
-@pytest.mark.parametrize("operator", [GRPO(), GRPO(normalize_std=True), MaxRL(), RLOO(), PassAtK(k=3), PassAtK(k=8)])
+BOUNDED = [
+    *(GRPO(), GRPO(normalize_std=True), MaxRL(), RLOO(), PassAtK(k=3), PassAtK(k=8)),
+    *(OPO(), TrackedBaseline(), TEMPO(), PrefixBaseline(shrink=0.0)),
+]
+
+
+@pytest.mark.parametrize("operator", BOUNDED)
 def test_no_mixture_of_judged_and_not_judged_passes_the_bound(operator):
     for judged in range(1, 9):
         for right in range(judged + 1):
             verdicts = torch.tensor([1.0] * right + [0.0] * (judged - right))
             rollout = make_rollout(torch.cat([verdicts, verdicts.mean().expand(8 - judged)]).tolist(), group_size=8)
-            operator.assign(rollout)
+            rollout.completion_ids = rollout.completion_ids % 3
+            copy.deepcopy(operator).assign(rollout)
             assert rollout.advantages.abs().max() <= operator.bound(1.0, 8) + 1e-5
 
 

@@ -180,5 +180,5 @@ def test_rows_without_tokens_have_no_gradient_and_no_rows_are_a_batch(name):
     assert not gradient.any()
     for field, tensor in list(vars(rollout).items()):
         if isinstance(tensor, torch.Tensor):
-            setattr(rollout, field, tensor.detach()[:0])
+            vars(rollout)[field] = tensor.detach()[:0]  # all at once, as a batch without rows has them
     assert value_and_gradient(loss, rollout)[0] == 0

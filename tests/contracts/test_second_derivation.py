@@ -7,18 +7,26 @@ from hypothesis import strategies as st
 
 from callbacks.dense.canonical_gtpo import canonical_gtpo_advantages
 from callbacks.dense.optimal_token_baseline import optimal_token_advantages
+from callbacks.dense.prefix_baseline import prefix_baseline_advantages
+from callbacks.dense.tempo import tempo_advantages
 from callbacks.episode.grpos import grpo_s_advantages
+from callbacks.episode.opo import opo_advantages
 from callbacks.episode.soft_overlong import overlong_penalty
 from callbacks.signals.bucket_normalization import bucket_normalized
 from callbacks.signals.entropy_progress import entropy_progress
 from callbacks.signals.process_signal import process_signal
+from callbacks.tokens.conflict_mask import conflict_weights
 from callbacks.tokens.eapo import eapo_advantages
 from callbacks.tokens.entropy_advantage import entropy_advantages
 from callbacks.tokens.entropy_gate import entropy_gate
+from callbacks.tokens.gradient_size_mask import squared_gradient_sizes
+from callbacks.tokens.ktae import key_token_credit
+from callbacks.tokens.probability_weight import probability_weights
 from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
 from rlcredit.credit.rollout import positional_progress
+from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
 from tests.conftest import make_rollout
 from tests.contracts import references
@@ -38,6 +46,7 @@ def batch(seed):
     one, two = torch.randint(0, len(VERDICTS), (2,), generator=generator).tolist()
     rollout = make_rollout([*VERDICTS[one], *VERDICTS[two]], group_size=G, width=7, seed=seed)
     rollout.entropy = rollout.entropy + 0.01
+    rollout.completion_ids = rollout.completion_ids % 3  # so few words that completions share prefixes
     rollout.advantages = torch.randn(rollout.mask.shape, generator=generator).where(rollout.mask, 0)
     rollout.advantages = rollout.advantages.where(torch.rand(rollout.mask.shape, generator=generator) > 0.2, 0)
     return rollout
@@ -45,6 +54,11 @@ def batch(seed):
 
 def ragged(values, mask):
     return [row[kept].double().tolist() for row, kept in zip(values, mask)]
+
+
+def companions_of(rollout):
+    """Counts and sums of the completions that share each prefix."""
+    return companion_sums(rollout.correct, rollout.judged, rollout.completion_ids, rollout.mask, G)
 
 
 METHODS = {
@@ -87,6 +101,46 @@ METHODS = {
         lambda r, t: references.expected_optimal_baseline(
             r.correct.tolist(), t(r.old_logprobs), t(r.sum_pi_squared), G
         ),
+    ),
+    "prefix baseline": (
+        lambda r: prefix_baseline_advantages(r.correct, *companions_of(r), r.mask, G, shrink=2.0),
+        lambda r, t: references.expected_prefix_baseline(r.correct.tolist(), t(r.completion_ids), G, 2.0),
+    ),
+    "prefix baseline without shrinkage": (
+        lambda r: prefix_baseline_advantages(r.correct, *companions_of(r), r.mask, G, shrink=0.0),
+        lambda r, t: references.expected_prefix_baseline(r.correct.tolist(), t(r.completion_ids), G, 0.0),
+    ),
+    "TEMPO": (
+        lambda r: tempo_advantages(r.correct, prefix_values(r.correct, *companions_of(r), r.mask), r.mask, G),
+        lambda r, t: references.expected_tempo(r.correct.tolist(), t(r.completion_ids), G),
+    ),
+    "shared states": (
+        lambda r: r.advantages.where(shared_token_mask(r.completion_ids, r.mask, r.judged, G), 0),
+        lambda r, t: references.expected_shared_states(t(r.advantages), t(r.completion_ids), G),
+    ),
+    "conflict weights": (
+        lambda r: conflict_weights(r.advantages, r.completion_ids, r.mask, G, positive=2.0, negative=0.5),
+        lambda r, t: references.expected_conflict_weights(t(r.advantages), t(r.completion_ids), G, 2.0, 0.5),
+    ),
+    "KTAE": (
+        lambda r: key_token_credit(r.verdicts, r.completion_ids, r.mask, G, frequency=1.0),
+        lambda r, t: references.expected_ktae(r.correct.tolist(), t(r.completion_ids), G, 1.0),
+    ),
+    "KTAE without frequencies": (
+        lambda r: key_token_credit(r.verdicts, r.completion_ids, r.mask, G, frequency=0.0),
+        lambda r, t: references.expected_ktae(r.correct.tolist(), t(r.completion_ids), G, 0.0),
+    ),
+    "gradient sizes": (
+        lambda r: squared_gradient_sizes(r.advantages, r.old_logprobs, r.sum_pi_squared),
+        lambda r, t: references.expected_gradient_sizes(t(r.advantages), t(r.old_logprobs), t(r.sum_pi_squared)),
+    ),
+    "OPO": (
+        lambda r: opo_advantages(r.correct, r.mask.sum(-1), G)[:, None].expand(r.mask.shape),
+        lambda r, t: broadcast(references.expected_opo(r.correct.tolist(), r.mask.sum(-1).tolist(), G), r),
+    ),
+    "probability weights": (
+        lambda r: probability_weights(r.old_logprobs, alpha=0.3),
+        lambda r, t: references.expected_probability_weights(t(r.old_logprobs), 0.3),
     ),
     "EAPO": (
         lambda r: eapo_advantages(r.advantages, r.entropy, r.mask, G, 0.2, 2.0),

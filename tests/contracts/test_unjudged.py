@@ -14,9 +14,11 @@ from callbacks.episode.grpos import GRPOS
 from callbacks.episode.pass_at_k import PassAtK
 from callbacks.episode.rloo import RLOO
 from callbacks.episode.soft_overlong import SoftOverlong
+from callbacks.episode.tracked_baseline import TrackedBaseline
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.variance_lambda import VarianceLambda
@@ -52,6 +54,7 @@ ARGUED = [
     *(RandomMask(rho=0.3, scope=scope) for scope in SCOPES),
 ]
 PLAIN = {
+    AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     SoftOverlong: lambda: SoftOverlong(max_tokens=6, cache=4),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.55),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
@@ -61,6 +64,7 @@ OPERATORS = [
     *ARGUED,
     *(PLAIN.get(kind, kind)() for kind in find_operator_classes() if kind.writes and kind is not SemanticPlanner),
 ]
+STATEFUL = [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate(), TrackedBaseline()]
 DRAWN = (RandomMask, RandomPlanner)
 """Their noise belongs to places in the batch."""
 
@@ -78,7 +82,16 @@ def with_unjudged(whole, extra):
     groups, size, width = len(whole.mask) // whole.group_size, whole.group_size + extra, whole.mask.shape[1]
     wider = make_rollout([0.0] * (groups + 1) * size, group_size=size, width=width, seed=9)
     old = torch.arange((groups + 1) * size).view(-1, size)[:groups, : whole.group_size].flatten()
-    for field in ("mask", "old_logprobs", "entropy", "sum_pi_squared", "ref_log_ratio", "completion_ids"):
+    for field in (
+        "mask",
+        "old_logprobs",
+        "entropy",
+        "sum_pi_squared",
+        "ref_logprobs",
+        "ref_log_ratio",
+        "completion_ids",
+        "hidden",
+    ):
         setattr(wider, field, getattr(wider, field).index_copy(0, old, getattr(whole, field)))
     wider.tokens = [list(pieces) for pieces in wider.tokens]
     for row, pieces in zip(old.tolist(), whole.tokens, strict=True):
@@ -116,7 +129,7 @@ def test_unjudged_completions_change_no_credit_of_judged_ones(operator):
         joined, rows = zip(*(with_unjudged(batch, extra) for batch in batches), strict=True)
         for mine, alone, old in zip(left(operator, *joined), left(operator, *batches), rows, strict=True):
             where = alone.mask
-            for field in ("rewards", "advantages", "signal", "process", "sepa_lambda"):
+            for field in ("rewards", "values", "advantages", "signal", "process", "sepa_lambda"):
                 one, two = getattr(mine, field), getattr(alone, field)
                 if field == "sepa_lambda":
                     assert one == pytest.approx(two, abs=1e-6)
@@ -161,7 +174,7 @@ def test_without_operators_too_there_is_no_credit_without_a_verdict():
     assert rollout.advantages[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("operator", [VarianceLambda(warmup=1), REPO(), STARE(adapt=0.1), CorrectnessGate()], ids=name)
+@pytest.mark.parametrize("operator", STATEFUL, ids=name)
 def test_a_batch_without_any_verdict_moves_no_state(operator):
     operator, rollout = copy.deepcopy(operator), make_rollout()
     operator.assign(rollout)

@@ -9,10 +9,12 @@ import pytest
 import torch
 
 from callbacks import StackWarning
+from callbacks.critics.adapter_critic import AdapterCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.dense.gae import GAE
+from callbacks.dense.implicit_reward import ImplicitReward
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
@@ -23,6 +25,7 @@ from callbacks.planning.semantic_planner import SemanticPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.credit_heatmap import CreditHeatmap
 from callbacks.probes.signal_stats import SignalStats
+from callbacks.schedules.anneal_out import AnnealOut
 from callbacks.schedules.constant_lambda import ConstantLambda
 from callbacks.schedules.correctness_gate import CorrectnessGate
 from callbacks.schedules.linear_lambda import LinearLambda
@@ -30,9 +33,11 @@ from callbacks.schedules.variance_lambda import VarianceLambda
 from callbacks.signals.process_signal import ProcessSignal
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.advantage_clip import AdvantageClip
+from callbacks.tokens.gradient_size_mask import GradientSizeMask
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from callbacks.tokens.quadrant_mask import QuadrantMask
+from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
@@ -42,6 +47,7 @@ from rlcredit.credit.stack import bound_advantages, check_stack
 from tests.conftest import make_rollout
 
 BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)
+BATCH.completion_ids = BATCH.completion_ids.index_fill(1, torch.arange(4), 5)  # prefixes that completions share
 
 
 def taught(critic):
@@ -51,12 +57,16 @@ def taught(critic):
 
 
 ACTIVE = {
+    AdapterCritic: lambda: taught(AdapterCritic(warmup=1)),
     AdvantageClip: lambda: AdvantageClip(1.05),
+    AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     ConstantLambda: lambda: ConstantLambda(0.7),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
     ExpectedGradient: lambda: ExpectedGradient(share=0.5),
     GAE: lambda: GAE(share=0.5),
     HeadCritic: lambda: taught(HeadCritic(warmup=1)),
+    GradientSizeMask: lambda: GradientSizeMask(share=0.3, scope="sequence"),
+    ImplicitReward: lambda: taught(ImplicitReward(rate=0.1)),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),
     MinedGrams: lambda: StrategicGrams(["think"]),
     OutcomeAnchor: lambda: OutcomeAnchor(eta=0.7),

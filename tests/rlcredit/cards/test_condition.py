@@ -82,6 +82,44 @@ def test_an_operator_without_credit_of_its_own_is_judged_where_it_is_used():
     assert found.content["condition"] == found.name == "SEPA"
 
 
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [
+        ("Entropy", [{"normalize_std": True}, "Entropy", {"rho": 0.2}]),
+        ("SEPA", ["GRPO", "StrategicGrams", {"value": 1.0}, "SEPA", "GTPO"]),
+    ],
+)
+def test_no_new_condition_changes_what_a_name_alone_has_meant(name, stack):
+    found = callbacks_of(resolve_card_condition(name).content)
+    assert [each["init_args"] if isinstance(each, dict) else each for each in found] == stack
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "stack"),
+    [
+        (
+            "AnnealOut(operator=RSIMask(), delay=0, steps=50)",
+            "AnnealOut-operator-RSIMask-delay-0-steps-50",
+            ["GRPO", {"operator": "RSIMask", "delay": 0, "steps": 50}],
+        ),
+        (
+            "AnnealOut(operator=HICRA(alpha=0.5))",
+            "AnnealOut-operator-HICRA-alpha-0.5",
+            ["GRPO", "StrategicGrams", {"operator": {"class_path": "HICRA", "init_args": {"alpha": 0.5}}}],
+        ),
+        (
+            "AnnealOut(operator=SEPA(), steps=3)",
+            "AnnealOut-operator-SEPA-steps-3",
+            ["GRPO", "StrategicGrams", {"value": 1.0}, {"operator": "SEPA", "steps": 3}, "GTPO"],
+        ),
+    ],
+)
+def test_an_operator_around_another_stands_where_that_one_would(call, name, stack):
+    found = resolve_card_condition(call)
+    assert (found.name, found.origin) == (name, call)
+    assert [each["init_args"] if isinstance(each, dict) else each for each in callbacks_of(found.content)] == stack
+
+
 def test_a_condition_keeps_its_name_and_content():
     found = resolve_card_condition("configs/conditions/sepa_paper/c2_grpo_gtpo.yaml")
     assert found.name == "c2_grpo_gtpo"

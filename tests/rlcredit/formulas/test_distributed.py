@@ -7,7 +7,7 @@ import torch.multiprocessing as mp
 from torch.testing import assert_close
 
 from callbacks.episode.batch_normalization import BatchNormalization
-from callbacks.episode.grpo import GRPO
+from callbacks.episode.tracked_baseline import TrackedBaseline
 from callbacks.planning.random_planner import RandomPlanner
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.entropy_collapse import EntropyCollapse
@@ -32,7 +32,7 @@ REWARDS = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0)
 def stack():
     """Every operator that looks at the whole batch."""
     return [
-        *(GRPO(), StrategicGrams(), BatchNormalization(), Delight(eta=AdaptiveEta())),
+        *(TrackedBaseline(rate=0.5), StrategicGrams(), BatchNormalization(), Delight(eta=AdaptiveEta())),
         *(VarianceLambda(decay=0.5, warmup=1, threshold=2.0), CorrectnessGate(threshold=0.2)),
         *(
             EntropyMask(rho=0.3),

@@ -1,0 +1,87 @@
+"""Annealing out: another operator acts in full, then less and less, then not at all."""
+
+from typing import TYPE_CHECKING, Any
+
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import MEANINGFUL, Rollout
+from rlcredit.formulas.ramps import linear_ramp
+
+if TYPE_CHECKING:
+    from lightning.pytorch import LightningModule, Trainer
+
+
+class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", state="operator_state"):
+    r"""Let an operator act in full up to a step, mix what it writes with what stood before, and then leave it out.
+
+    .. math:: x' = x + (1 - \lambda(t))\, (f(x) - x)
+
+    with :func:`rlcredit.formulas.ramps.linear_ramp` :math:`\lambda`. It reads and writes what the operator does, and
+    the step. From ``delay + steps`` on, the operator does not run and the ledger stays bit for bit as it was.
+    ``sepa_lambda`` and ``process`` mean nothing before they are written, and are mixed with zero:
+    ``AnnealOut(operator=ConstantLambda(), steps=50)`` is the schedule of ``LinearLambda`` reversed. What ``rlcredit
+    card`` says of one batch holds for the last step of its runs, at which little or nothing may be left.
+
+    Args:
+        operator: Operator that is annealed out, in call form as in ``AnnealOut(operator=RSIMask())``; no probe, and
+            none that marks planning tokens.
+        delay: Last step at which the operator acts in full.
+        steps: Length of the fall in steps.
+
+    """
+
+    def __init__(self, operator: CreditOperator, delay: int = 0, steps: int = 50) -> None:
+        super().__init__()
+        if delay < 0 or steps < 1:
+            raise ValueError(f"AnnealOut expects delay >= 0 and steps >= 1, got {delay} and {steps}.")
+        if not operator.writes or "plan_mask" in operator.writes:
+            written = ", ".join(sorted(operator.writes)) or "nothing"
+            raise ValueError(
+                f"AnnealOut cannot mix what {type(operator).__name__} writes, {written}. List it by itself, and anneal "
+                "out an operator that writes numbers, such as SEPA or HICRA."
+            )
+        self.operator, self.delay, self.steps = operator, delay, steps
+        self.reads = operator.reads | (operator.writes & MEANINGFUL) | {"step"}
+        self.writes, self.costly = operator.writes, operator.costly
+        self.state = ("operator_state",) if operator.state else ()
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments, the operator by its own, as a checkpoint stores them."""
+        inner = (type(self.operator).__name__, self.operator.arguments)
+        return {"operator": inner, "delay": self.delay, "steps": self.steps}
+
+    @property
+    def operator_state(self) -> dict[str, Any]:
+        """What the operator cannot recompute."""
+        return {name: getattr(self.operator, name) for name in self.operator.state}
+
+    @operator_state.setter
+    def operator_state(self, saved: dict[str, Any]) -> None:
+        for name, value in saved.items():
+            setattr(self.operator, name, value)
+
+    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
+        """Let the operator learn of the run what it needs."""
+        super().setup(trainer, pl_module, stage)
+        self.operator.setup(trainer, pl_module, stage)
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Run the operator and mix; log its metrics, and the strength, zero once it is left out."""
+        strength = 1 - linear_ramp(rollout.step, self.delay, self.steps)
+        if strength == 0:
+            return {"strength": strength}
+        before = {name: getattr(rollout, name) for name in self.writes & self.reads}
+        self.operator.label, self.operator.run_seed = self.label, self.run_seed
+        metrics = self.operator.assign(rollout)
+        for name in self.writes if strength < 1 else ():
+            old = before.get(name, 0.0)
+            setattr(rollout, name, old + strength * (getattr(rollout, name) - old))
+        return {**metrics, "strength": strength}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing exceeds the larger of what enters and what the operator leaves."""
+        return max(above, self.operator.bound(above, group_size))
+
+    def notice(self, above: float, group_size: int) -> str | None:
+        """Return why the operator cannot have an effect, if so."""
+        return self.operator.notice(above, group_size)
