@@ -22,14 +22,15 @@ class ImplicitReward(
     neutral={"weight": 0.0},
     costly=True,
 ):
-    r"""Add :func:`rlcredit.formulas.value_estimates.process_returns` of a reward that a second adapter learns from outcomes (PRIME).
+    r"""Add the returns of a process reward that a second adapter learns from outcomes (PRIME).
 
     .. math:: r_t = \beta \log \frac{\pi_\phi(o_t)}{\pi_{ref}(o_t)}, \qquad
         L_\phi = \operatorname{CE}\Bigl(\sigma\bigl(\textstyle\sum_t r_t\bigr),\; \text{outcome}\Bigr)
 
-    Cui et al. (2025, arXiv:2502.01456). The adapter judges a rollout before it learns from it. Put it below the credit
-    of the outcome, for the paper's ``RLOO``. The released code leaves :math:`\beta` out of the rewards, divides them by
-    the largest return of the batch, and whitens the result; ``BatchNormalization`` below does the last.
+    Cui et al. (2025, arXiv:2502.01456); see :func:`rlcredit.formulas.value_estimates.process_returns`. The adapter
+    judges a rollout before it learns from it. Put it below the credit of the outcome, for the paper's ``RLOO``. The
+    released code leaves :math:`\beta` out of the rewards, divides them by the largest return of the batch, and whitens
+    the result; ``BatchNormalization`` below does the last.
 
     Args:
         beta: Scale of the log-ratio.

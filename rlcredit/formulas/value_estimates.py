@@ -5,6 +5,7 @@ from torch import Tensor
 
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.groups import leave_one_out_means
+from rlcredit.formulas.masked import masked_mean
 
 
 def generalized_advantages(rewards: Tensor, values: Tensor, mask: Tensor, lam: float | Tensor) -> Tensor:
