@@ -1,11 +1,13 @@
 """The base of costly probes: they store the ledger at their place and measure before the backward pass."""
 
+import copy
 from collections.abc import Mapping
 
 from lightning.pytorch import LightningModule, Trainer
 from torch import Tensor
 
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.record.artifacts import is_measurement_due, log_occasional_metrics
 from rlcredit.training.module import PolicyModule
 
@@ -39,9 +41,11 @@ class PeriodicMeasurement:
             return
         assert isinstance(pl_module, PolicyModule)
         rollout, advantages = remembered
-        part = pl_module.select_minibatch(rollout)
+        part = copy.copy(pl_module.select_minibatch(rollout))
+        part.token_counts = TokenCounts()
         self.last = self.measure(trainer, pl_module, part, advantages[: len(part.mask)])
         rollout.truth = part.truth
+        rollout.token_counts.add(decoded_by_probes=part.token_counts.decoded)
         log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
 
     def measure(
