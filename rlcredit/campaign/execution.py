@@ -8,7 +8,7 @@ from typing import Any
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
 from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
@@ -17,6 +17,7 @@ from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_run_sp
 from rlcredit.campaign.run_state import can_continue_run, read_run_status
 from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.campaign.step_timing import measure_conditions
+from rlcredit.supervision.token_budget import refuse_step_schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class CampaignPlan:
 
     Args:
         resolutions: Resolved configurations of all conditions, by name.
-        evaluations: Steps after which a run is evaluated.
+        evaluations: Steps after which a run is evaluated, or tokens of the budget.
         launcher: Launcher that starts the runs.
         text: Plan in words, for people.
 
@@ -63,7 +64,12 @@ def plan_campaign(
     }
     refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
-    evaluations = [plan_text.list_evaluation_steps(resolution) for resolution in resolutions.values()]
+    for name, resolution in resolutions.items() if declaration.budget else ():
+        try:
+            refuse_step_schedule(resolution.module)
+        except ValueError as error:
+            raise ValueError(f"conditions.{name}: {error}") from None
+    evaluations = [plan_text.list_evaluations(declaration, resolution) for resolution in resolutions.values()]
     if any(steps != evaluations[0] for steps in evaluations):
         raise ValueError(
             "trainer.val_check_interval differs between conditions. Give all of them the same value, so that their "
@@ -71,9 +77,11 @@ def plan_campaign(
         )
     launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
-        name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
+        name: build_fit_arguments(spec, declaration, launcher.threads, settings, ends=False)
+        for name, spec in firsts.items()
     }
-    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure)
+    counts = declaration.budget is not None
+    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure, counts=counts)
     text = "\n".join(plan_text.describe_campaign(declaration, baseline, launcher, timings))
     if short := plan_text.explain_seed_shortfall(declaration):
         text += f"\nshort      {short}"
@@ -120,7 +128,7 @@ def run_campaign(
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)
-    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations)
+    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations, declaration.budget)
     if added:
         print(
             f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
@@ -167,7 +175,9 @@ def run_campaign(
     return _conclude_campaign(ledger, runs, parent)
 
 
-def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
+def _refuse_unknown_runs(
+    runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int], budget: DeclaredBudget | None
+) -> None:
     """Refuse to restart a run in a folder whose run is not in the ledger and cannot be continued.
 
     Raises:
@@ -175,7 +185,7 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evalua
 
     """
     for spec in runs:
-        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations)
+        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations, budget)
         if not known and (results := spec.run_folder.describe_results()):
             raise ValueError(
                 f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "

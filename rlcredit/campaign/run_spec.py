@@ -69,7 +69,18 @@ def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec
     return [RunSpec(condition, seed, root) for condition, seed in dict.fromkeys(wanted)]
 
 
-def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path) -> list[str]:
+def list_end_arguments(declaration: CampaignDeclaration) -> list[str]:
+    """Return the arguments of ``rlcredit fit`` that say where a run ends."""
+    budget = declaration.budget
+    if budget is None:
+        return [f"--trainer.max_steps={declaration.end}"]
+    ends = f"TokenBudget({budget.key}={budget.tokens}, evaluations={budget.evaluations})"
+    return ["--trainer.max_steps=-1", f"--trainer.callbacks+={ends}"]
+
+
+def build_fit_arguments(
+    spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path, *, ends: bool = True
+) -> list[str]:
     """Return the arguments of ``rlcredit fit`` for a run; later files win.
 
     Args:
@@ -77,6 +88,7 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
         declaration: Declaration of the campaign.
         threads: CPU threads of the run.
         settings: File that holds the campaign's own settings.
+        ends: Whether to say where the run ends.
 
     """
     files = [*declaration.configs, *declaration.conditions[spec.condition], settings]
@@ -85,7 +97,7 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
         f"--seed_everything={spec.seed}",
         f"--condition={spec.condition}",
         f"--threads={threads}",
-        f"--trainer.max_steps={declaration.steps}",
+        *(list_end_arguments(declaration) if ends else ()),
         f"--trainer.default_root_dir={spec.folder}",
     ]
 

@@ -139,7 +139,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
-    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
+    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.end][declaration.primary])
     seeds = tuple(run.seed for run, _ in pairs)
     return ConditionComparison(
         family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
@@ -153,9 +153,9 @@ def _summarise_pairs(
     numbers: dict[str, Any] = {}
     if not pairs:
         return numbers
-    steps, primary = evidence.declaration.steps, evidence.declaration.primary
+    end, primary = evidence.declaration.end, evidence.declaration.primary
     own, base = ([pair[side] for pair in pairs] for side in (0, 1))
-    ends = [[run.metrics[steps][primary] for run in runs] for runs in (own, base)]
+    ends = [[run.metrics[end][primary] for run in runs] for runs in (own, base)]
     numbers["improves"] = probability_of_improvement(*ends)
     if len(pairs) >= 2:
         area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))

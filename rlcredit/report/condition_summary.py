@@ -34,7 +34,7 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
         return {}
     steps = list(grid[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in runs] for runs in grid] for step in steps])
-    named = {"all evaluations": table, f"after step {declaration.steps}": table[-1:]}
+    named = {"all evaluations": table, f"after {declaration.end_label}": table[-1:]}
     return {name: _decompose_table(part) for name, part in named.items()}
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.campaign_record import CampaignRecord, is_campaign_running
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
+from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
 from rlcredit.campaign.record_schema import read_evaluation_file, restore_declaration
 from rlcredit.campaign.run_spec import RunSpec, list_run_specs
@@ -27,9 +28,12 @@ class FinishedRun:
         condition: Name of the condition in the campaign.
         seed: Seed of the run.
         questions: Hash and numbers of the held-out questions, P of them.
-        right: Verdicts, 0 or 1, by step, each of shape ``(P, S)`` for S samples a question.
-        metrics: Metrics logged at each evaluation, by step.
+        right: Verdicts, 0 or 1, by place, each of shape ``(P, S)`` for S samples a question. A place is a step, or in
+            a campaign with a budget of tokens the mark of the budget at which the run was evaluated.
+        metrics: Metrics logged at each evaluation, by place.
         entry: Entry of the run in the campaign's ledger.
+        steps: Steps of the evaluations, by place.
+        tokens: Tokens counted by each evaluation, by kind and place; empty if the run has not counted them.
 
     """
 
@@ -39,19 +43,26 @@ class FinishedRun:
     right: Mapping[int, Verdicts]
     metrics: Mapping[int, Mapping[str, float]]
     entry: Mapping[str, Any]
+    steps: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    tokens: Mapping[int, Mapping[str, int]] = dataclasses.field(default_factory=dict)
 
     @property
     def question_key(self) -> tuple[Any, ...]:
-        """Key that two runs must share to be compared: their questions, and the steps at which they were asked."""
+        """Key that two runs must share to be compared: their questions, and the places at which they were asked."""
         return (*self.questions, *self.right)
 
     def curve(self, name: str) -> dict[int, float]:
-        """Return the values of a held-out metric by step."""
+        """Return the values of a held-out metric by place."""
         return {step: metrics[name] for step, metrics in self.metrics.items()}
 
     def final_value(self, name: str) -> float:
         """Return the value of a held-out metric after the last step."""
         return self.metrics[max(self.metrics)][name]
+
+    def value_at_tokens(self, name: str, kind: str, tokens: float) -> float:
+        """Return a held-out metric at so many tokens of a kind, on a straight line between two evaluations."""
+        counted = [counts[kind] for counts in self.tokens.values()]
+        return float(np.interp(tokens, counted, [self.metrics[place][name] for place in self.tokens]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +121,7 @@ class CampaignEvidence:
             Shape ``(R, P, S)``; S is 1 for pass@k.
 
         """
-        right = np.stack([run.right[self.declaration.steps] for run in runs])
+        right = np.stack([run.right[self.declaration.end] for run in runs])
         if metric == "val/pass_at_1":
             return right
         return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k(runs[0].condition))[..., None]
@@ -146,7 +157,7 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
         elif reasons := [*entry["differences"], *_find_altered_files(spec, entry)]:
             evidence.refused[spec.name] = reasons
         else:
-            run = _read_finished_run(spec, entry)
+            run = _read_finished_run(spec, entry, declaration.budget)
             if reasons := list(_find_inconsistencies(run, evidence)):
                 evidence.refused[spec.name] = reasons
             else:
@@ -162,31 +173,37 @@ def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str
             yield f"{path.relative_to(spec.folder).as_posix()} is not the file that the ledger has recorded"
 
 
-def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any]) -> FinishedRun:
+def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any], budget: DeclaredBudget | None) -> FinishedRun:
     evaluations = {
         int(step): read_evaluation_file(spec.run_folder.evaluation_file(int(step))) for step in entry["metrics"]
     }
+    steps = locate_evaluations({step: each.get("tokens") for step, each in evaluations.items()}, budget)
+    placed = {place: evaluations[step] for place, step in steps.items()}
+    tokens = {place: evaluation["tokens"] for place, evaluation in placed.items() if "tokens" in evaluation}
     last = evaluations[max(evaluations)]
     return FinishedRun(
         spec.condition,
         spec.seed,
         (last["questions_sha256"], tuple(last["numbers"])),
-        {step: np.asarray(evaluation["right"], dtype=np.float64) for step, evaluation in evaluations.items()},
-        {step: evaluation["metrics"] for step, evaluation in evaluations.items()},
+        {place: np.asarray(evaluation["right"], dtype=np.float64) for place, evaluation in placed.items()},
+        {place: evaluation["metrics"] for place, evaluation in placed.items()},
         entry,
+        steps,
+        tokens if len(tokens) == len(placed) else {},
     )
 
 
 def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Iterator[str]:
     """Return how the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
-    for step, right in run.right.items():
-        if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):
+    for place, right in run.right.items():
+        step = run.steps[place]
+        if set(run.metrics[place]) != set(run.entry["metrics"][str(step)]):
             yield f"step {step}: its metrics are not those that the ledger has recorded"
             continue
         k = evidence.pass_k(run.condition)
         counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
         for name, value in counted.items():
-            logged = run.metrics[step][name]
+            logged = run.metrics[place][name]
             if not abs(logged - value) <= 1e-6:  # also where it is not a number
                 yield f"step {step}: {name} is {logged:.6f} in the metrics, {value:.6f} in the verdicts"
     for first in evidence.runs_of(run.condition)[:1]:

@@ -84,7 +84,7 @@ def declare_tuned_comparison(
         raise ValueError(f"seeds {sorted(overlap)} had a part in the choice of rates. Take others.")
     chosen = {name: [*factors[choose_best_factor(factors, name, ended)]] for name, factors in conditions.items()}
     decayed = {f"{name}_decayed": [*chosen[name], DECAY] for name in DECAYED}
-    baseline, quarter = tuned.baseline.rpartition("_x")[0], tuned.steps // 4
+    baseline, quarter = tuned.baseline.rpartition("_x")[0], tuned.end // 4
     others = [name for name in chosen if name != baseline]
     return {
         "name": tuned.name.removesuffix("_rates") + "_best",
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=8)
     args = parser.parse_args()
     tuned = read_declaration(args.campaign)
-    conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.steps)
+    conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.end)
     print(render_rate_table(conditions, ended))
     if args.out is not None:
         plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))

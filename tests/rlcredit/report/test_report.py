@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from rlcredit.campaign.campaign_record import lock_campaign
-from rlcredit.campaign.declaration import ComparisonFamily
+from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
 from rlcredit.report.condition_comparison import compare_conditions
@@ -21,9 +21,11 @@ from rlcredit.report.condition_summary import decompose_variance, summarise_cond
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
 from rlcredit.report.report_command import run_report_command
-from rlcredit.report.report_tables import make_config_table
+from rlcredit.report.report_page import write_report
+from rlcredit.report.report_tables import make_config_table, make_token_table
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 from rlcredit.statistics.paired_comparison import seeds_to_decide
+from tests.rlcredit.report.conftest import WORTH
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
 FLAGS = """
@@ -543,3 +545,67 @@ def test_the_page_fits_a_desk_and_a_phone(left, two_families, tmp_path, width):
     scrolls, inner, drawn, strips = re.search(r"<title>([^<]*)</title>", dom)[1].split(",")
     assert int(scrolls) <= int(inner)
     assert (drawn, strips) == ("true", "3")
+
+
+COST = {"base": 100, "same": 100, "good": 200, "bad": 100}
+"""Tokens that a step decodes; a seed adds its own number."""
+
+
+def test_runs_that_count_their_tokens_are_shown_against_them(left, tmp_path):
+    campaign = left(cost=COST)
+    evidence = read_campaign_evidence(campaign.write())
+    table = make_token_table(evidence)
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    # Eight runs of 100 steps: 10,000 tokens and the mean of the seeds 0 to 7, 3.5.
+    assert {rows["base"][name] for name in ("steps", "decoded a step", "decoded")} == {"100", "10,004"}
+    assert (rows["good"]["decoded a step"], rows["good"]["backward"]) == ("200", "10,000")
+    # The least that any run has decoded is 10,000 of base's first; good has that many after step 50, but for its seed.
+    at_equal = np.mean([run.value_at_tokens("val/pass_at_1", "decoded", 10_000) for run in evidence.runs_of("good")])
+    halfway = np.mean([run.metrics[50]["val/pass_at_1"] for run in evidence.runs_of("good")])
+    assert rows["good"]["pass@1 at 10,000 decoded"] == f"{at_equal:.3f}"
+    assert at_equal == pytest.approx(halfway, abs=1e-3)
+    out = tmp_path / "out"
+    write_report(evidence, {}, out)
+    page = (out / "report.md").read_text()
+    assert "## Tokens" in page
+    assert "learning curves by decoded tokens" in page
+    with (out / "tokens.csv").open() as file:
+        first, *_ = csv.DictReader(file)
+    assert first == {
+        **{"condition": "base", "seed": "0", "step": "0", "decoded": "0", "prefill": "0", "forward": "0"},
+        **{"backward": "0", "decoded_by_probes": "0"},
+    }
+
+
+def test_runs_without_counts_leave_no_trace_of_them(left, tmp_path):
+    evidence = read_campaign_evidence(left().write())
+    write_report(evidence, {}, tmp_path / "out")
+    assert make_token_table(evidence).rows == []
+    assert not (tmp_path / "out" / "tokens.csv").exists()
+    assert "okens" not in (tmp_path / "out" / "report.md").read_text().replace("tokens per held-out sample", "")
+
+
+def test_a_campaign_with_a_budget_is_compared_at_its_marks(left, tmp_path):
+    budget = DeclaredBudget(decoded_tokens=9_000, evaluations=2)
+    campaign = left(cost=dict.fromkeys(WORTH, 100), steps=None, budget=budget)
+    evidence = read_campaign_evidence(campaign.write())
+    run = evidence.runs["good", 3]
+    # 4,500 and 9,000 tokens are reached by steps 50 and 100, which had decoded 5,003 and 10,003.
+    assert run.steps == {0: 0, 4_500: 50, 9_000: 100}
+    assert list(run.curve("val/pass_at_1")) == [0, 4_500, 9_000]
+    good = compare_conditions(evidence)[1]
+    assert good.verdict == "better"
+    assert good.differences == pytest.approx(campaign.values("good") - campaign.values("base"))
+    write_report(evidence, {}, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "9,000 decoded tokens a run" in page
+    assert "of 256 held-out questions after 9,000 decoded tokens" in page
+    with (tmp_path / "out" / "runs.csv").open() as file:
+        rows = [(row["step"], row["budget"]) for row in csv.DictReader(file)][:3]
+    assert rows == [("0", "0"), ("50", "4500"), ("100", "9000")]
+
+
+def test_a_run_that_has_not_spent_its_budget_is_damaged(left):
+    campaign = left(cost=COST, steps=None, budget=DeclaredBudget(decoded_tokens=10_001, evaluations=2))
+    with pytest.raises(ValueError, match=r"base/seed0 lacks 10,001 decoded tokens"):
+        read_campaign_evidence(campaign.write())
