@@ -142,6 +142,62 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
     assert "report/report.html" in {file.path for file in client.list_artifacts(parent.info.run_id, "report")}
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("mlflow_database")
+def test_runs_of_a_killed_campaign_with_a_budget_end_where_they_would_have_ended(campaign, tmp_path, capsys):
+    root, budget = tmp_path / "campaigns" / "tiny_smoke", {"decoded_tokens": 2400, "evaluations": 3}
+    del campaign["steps"]
+    (tmp_path / "campaign.yaml").write_text(yaml.safe_dump({**campaign, "budget": budget}))
+    status, out, err = command("campaign", "campaign.yaml", "--slots=1", "--threads=1", MAY_KILL="1")
+    assert status == -signal.SIGKILL, err
+    assert "runs       2 conditions x 2 seeds = 4 runs of 2,400 decoded tokens, 1 at a time\n" in out
+    assert " steps, a step " in out
+    status, out, err = command("campaign", "campaign.yaml", "--slots=2")
+    assert status == 0, out + err
+    assert "1 of 4 runs are finished." in out
+    assert "continues  maxrl_sepa/seed0\n" in out
+    specs = json.loads((root / "ledger.json").read_text())["cells"]
+    assert {(spec["state"], *spec["differences"]) for spec in specs.values()} == {("finished",)}
+    for spec in specs.values():
+        counted = [tokens["decoded"] for tokens in spec["tokens"].values()]
+        assert [tokens * 3 // 2400 for tokens in counted] == [0, 1, 2, 3]
+        assert spec["primary"] == list(spec["metrics"].values())[-1]["val/pass_at_1"]
+
+    declared = root / "maxrl_sepa" / "seed0" / "declared.yaml"
+    words = ("--trainer.default_root_dir=whole", "--trainer.logger=false")
+    status, _, err = command("fit", f"--config={declared}", *words)
+    assert status == 0, err
+    folders = (tmp_path / "whole", declared.parent)
+    ours, theirs = (load_file(folder / "adapter" / "adapter_model.safetensors") for folder in folders)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours.keys() | theirs.keys())
+    assert held_out(folders[0]) == held_out(folders[1])
+    ours, theirs = (counted_tokens(folder) for folder in folders)
+    assert ours == theirs
+
+    before = files(root / "grpo" / "seed1")
+    assert run_campaign_command(["campaign.yaml", "--plan"]) == 0
+    assert report(["campaign.yaml"]) == 0
+    assert "## Tokens" in (root / "report" / "report.md").read_text()
+    (root / "ledger.json").unlink()  # what is finished is taken over from its checkpoints
+    assert command("campaign", "campaign.yaml", "--slots=2")[0] == 0
+    assert json.loads((root / "ledger.json").read_text())["cells"]["grpo/seed1"]["metrics"] == (
+        specs["grpo/seed1"]["metrics"]
+    )
+    held = [path for path in before if path.parent.name == "held_out"]
+    assert {path: before[path] for path in held} == {path: path.stat().st_mtime_ns for path in held}
+
+
+def counted_tokens(folder):
+    """Return the counts of every step of a run's record."""
+    entries = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    return [
+        (entry["step"], name, value)
+        for entry in entries
+        for name, value in entry.get("metrics", {}).items()
+        if name.startswith("tokens/")
+    ]
+
+
 def held_out(folder):
     return [path.read_text() for path in sorted(folder.glob("held_out/*.json"))]
 
