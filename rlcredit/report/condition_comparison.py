@@ -11,8 +11,8 @@ from rlcredit.campaign.declaration import ALPHA
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
-from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.paired_comparison import (
     PairedConclusion,
     PairedTest,
@@ -41,7 +41,8 @@ class ConditionComparison:
         seeds: Seeds of the pairs, n of them.
         differences: Differences of the primary metric, condition minus baseline, shape ``(n,)``.
         verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
-        test: Paired t test, None below two pairs.
+        test: Paired t test, None below two pairs; where runs collapsed, its interval is no narrower than that of the
+            sign-flip test.
         sign_flip: Two-sided p-value of the sign-flip test, None where there is no conclusion: an earlier look would be
             no test.
         p: P-value of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
@@ -157,15 +158,17 @@ def _summarise_pairs(
     own, base = ([pair[side] for pair in pairs] for side in (0, 1))
     ends = [[run.metrics[end][primary] for run in runs] for runs in (own, base)]
     numbers["improves"] = probability_of_improvement(*ends)
+    collapses = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
+    numbers["collapses"] = collapses
     if len(pairs) >= 2:
         area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
-        numbers |= {"test": paired_t_test(differences), "area": paired_t_test(area)}
-    numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
+        test = sign_flip_paired_test(differences).test if any(collapses) else paired_t_test(differences)
+        numbers |= {"test": test, "area": paired_t_test(area)}
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
     outcomes = evidence.question_outcomes(own, primary) - evidence.question_outcomes(base, primary)
     if min(outcomes.shape[:2]) >= FEWEST:
-        numbers["general"] = hierarchical_interval(outcomes)
+        numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)
     return numbers
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from rlcredit.report.condition_comparison import FEWEST, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
-from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.run_aggregates import interquartile_mean
 from rlcredit.statistics.t_test import t_test
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
@@ -113,7 +113,7 @@ def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun]
         return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
     if min(outcomes.shape[:2]) < FEWEST:
         return estimate_over_runs(outcomes.mean((1, 2)).tolist())
-    return MeanEstimate(float(outcomes.mean()), hierarchical_interval(outcomes))
+    return MeanEstimate(float(outcomes.mean()), new_question_interval(outcomes))
 
 
 def unanimous_interval(share: float, questions: int) -> Interval:

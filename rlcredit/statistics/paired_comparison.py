@@ -12,7 +12,7 @@ from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.finite_sample import finite_sample
 from rlcredit.statistics.intervals import Interval
-from rlcredit.statistics.sign_flip import sign_flip_p
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_interval, sign_flip_p
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
 
@@ -60,13 +60,25 @@ def student_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
 def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
     """Test paired differences by the exact sign-flip test, which shows no equivalence.
 
-    For runs some of which collapsed: Student's t does not hold there.
+    For runs some of which collapsed: Student's t does not hold there. Its interval reaches at each end as far as
+    Student's and as that of the sign-flip test, so that it leaves out nothing that the test would not reject.
 
     Args:
         differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
 
+    Example:
+        >>> fell = sign_flip_paired_test([-0.62, -0.05, -0.06, -0.05, -0.04, -0.05, -0.06, -0.05]).test.interval
+        >>> round(fell.low, 3), round(fell.high, 3)  # Student's begins at -0.291
+        (-0.335, 0.046)
+
     """
-    return PairedTest(paired_t_test(differences), sign_flip_p(differences), 1.0)
+    test = paired_t_test(differences)
+    row = finite_sample(differences, fewest=2, purpose="A sign-flip test")
+    if len(row) >= fewest_sign_flip_pairs(1 - test.interval.level):
+        flipped = sign_flip_interval(row, test.interval.level)
+        ends = min(test.interval.low, flipped.low), max(test.interval.high, flipped.high)
+        test = replace(test, interval=Interval(*ends, test.interval.level))
+    return PairedTest(test, sign_flip_p(row), 1.0)
 
 
 def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:

@@ -180,8 +180,9 @@ def test_runs_of_a_killed_campaign_with_a_budget_end_where_they_would_have_ended
     assert "## Tokens" in (root / "report" / "report.md").read_text()
     (root / "ledger.json").unlink()  # what is finished is taken over from its checkpoints
     assert command("campaign", "campaign.yaml", "--slots=2")[0] == 0
-    assert json.loads((root / "ledger.json").read_text())["cells"]["grpo/seed1"]["metrics"] == (
-        specs["grpo/seed1"]["metrics"]
+    assert (
+        json.loads((root / "ledger.json").read_text())["cells"]["grpo/seed1"]["metrics"]
+        == (specs["grpo/seed1"]["metrics"])
     )
     held = [path for path in before if path.parent.name == "held_out"]
     assert {path: before[path] for path in held} == {path: path.stat().st_mtime_ns for path in held}

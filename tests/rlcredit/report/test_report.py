@@ -25,6 +25,8 @@ from rlcredit.report.report_page import write_report
 from rlcredit.report.report_tables import make_config_table, make_token_table
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 from rlcredit.statistics.paired_comparison import seeds_to_decide
+from rlcredit.statistics.sign_flip import sign_flip_interval
+from rlcredit.statistics.t_test import paired_t_test
 from tests.rlcredit.report.conftest import WORTH
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
@@ -70,6 +72,23 @@ def test_the_interval_for_new_questions_is_the_wider_one(left):
     good = compare_conditions(read_campaign_evidence(left().write()))[1]
     assert good.general.high - good.general.low > good.test.interval.high - good.test.interval.low
     assert good.general.low < 0.0925 < good.general.high, "the true difference: 0.1, less what is cut at one"
+
+
+def test_where_a_run_collapsed_both_intervals_are_as_wide_as_that_of_the_deciding_test(left):
+    campaign = left()
+    right = np.zeros((256, 4))
+    right[:80] = 1
+    found = {"val/pass_at_1": right.mean(), "val/pass_at_k": right.mean(), "val/entropy": 0.1}
+    campaign.change(
+        "same/seed2", 100, right=right.astype(int).tolist(), metrics=found | {"val/completion_length": 30.0}
+    )
+    campaign.ledger["cells"]["same/seed2"]["metrics"]["100"] = found | {"val/completion_length": 30.0}
+    same = compare_conditions(read_campaign_evidence(campaign.write()))[0]
+    assert same.collapses == (1, 0)
+    flipped, students = sign_flip_interval(same.differences), paired_t_test(same.differences).interval
+    assert same.test.interval[:2] == (min(flipped.low, students.low), max(flipped.high, students.high))
+    assert same.general.low <= same.test.interval.low < students.low
+    assert same.general.high >= same.test.interval.high
 
 
 def test_all_families_of_a_campaign_are_corrected_together(left, two_families):
