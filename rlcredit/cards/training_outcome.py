@@ -65,6 +65,7 @@ class TrainingOutcome:
         sentence = f"Over the whole run it is {where} on average."
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=sentence)
         yield self._find_speed()
+        yield from self._find_token_cost()
         yield self._find_collapses()
         sentence = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=sentence)
@@ -89,6 +90,23 @@ class TrainingOutcome:
         return Finding(
             "collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=sentence
         )
+
+    def _find_token_cost(self) -> Iterator[Finding]:
+        """Yield the tokens decoded per step, and the gain at equal numbers of them, where all runs have counted."""
+        if not all(run.tokens for runs in self._paired_runs for run in runs):
+            return
+        own, base = ([run.tokens[max(run.tokens)]["decoded"] for run in runs] for runs in self._paired_runs)
+        per_step, other = float(np.mean(own)) / self.steps, float(np.mean(base)) / self.steps
+        sentence = f"A step decodes {per_step:,.0f} tokens for training, the baseline's {other:,.0f}."
+        yield Finding("tokens", "tokens decoded per step", per_step, "tokens", baseline=other, sentence=sentence)
+        least = min(*own, *base)
+        ends = [
+            np.array([run.value_at_tokens(PRIMARY, "decoded", least) for run in runs]) for runs in self._paired_runs
+        ]
+        gain = paired_t_test(ends[0] - ends[1])
+        sentence = f"After {least:,} decoded tokens, the least of any run: {format_paired_difference(gain)}."
+        title = "gain at equal tokens, paired"
+        yield Finding("token_gain", title, *_convert_to_points(gain), sentence=sentence)
 
     def _find_speed(self) -> Finding:
         """Return the number of steps needed for half of the baseline's gain."""
