@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
@@ -94,6 +94,24 @@ class DeclaredBudget:
     def marks(self) -> list[int]:
         """Tokens at which runs are evaluated, from zero to the whole budget; each by the first step at or over it."""
         return [-(-self.tokens * share // self.evaluations) for share in range(self.evaluations + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReachedLevel:
+    """Summary of a run: how soon its held-out curve first reaches a level, between evaluations on a straight line.
+
+    It is the share of the run that is left then, so that more is better, and zero where the level is never reached. A
+    run is as long as its steps, or as its budget of tokens.
+
+    Args:
+        level: Value of the primary metric that must be reached, between 0 and 1.
+
+    """
+
+    level: float
+
+
+Summary = Literal["end", "area"] | ReachedLevel
 
 
 def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,6 +205,15 @@ def _parse_primary(key: str, value: Any) -> str:
     return value
 
 
+def _parse_summary(key: str, value: Any) -> Summary:
+    if value in ("end", "area"):
+        return value
+    level = value.get("level") if isinstance(value, dict) and set(value) == {"level"} else None
+    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
+        raise ValueError(f"{key}: expected end, area, or {{level: SHARE}} with a share between 0 and 1, got {value!r}.")
+    return ReachedLevel(float(level))
+
+
 def _parse_positive_number(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
         raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
@@ -222,6 +249,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "steps": _parse_steps,
     "budget": _parse_budget,
     "primary": _parse_primary,
+    "summary": _parse_summary,
     "effect": _parse_positive_number,
     "deviation": _parse_optional_number,
     "exploratory": _parse_bool,
@@ -232,7 +260,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 ALPHA = 0.05
 """Chance that a campaign finds a difference where there is none."""
 
-LATER: dict[str, Any] = {"steps": None, "budget": None}
+LATER: dict[str, Any] = {"steps": None, "budget": None, "summary": "end"}
 """Keys that earlier declarations lacked, or could not leave out: at these values they are not written, so that hashes
 of declarations stay as they were."""
 
@@ -251,12 +279,14 @@ class CampaignDeclaration:
         families: Groups of comparisons, by the question each answers.
         seeds: Seeds, for each of which every condition runs once; the runs of a seed are pairs.
         steps: Optimizer steps of every run; None if a budget ends them.
-        primary: Held-out metric that is compared, taken from the evaluation after the last step.
+        primary: Held-out metric that is compared.
         effect: Smallest difference of the primary metric that would matter, in its unit.
         deviation: Expected standard deviation of the paired differences of that metric, if known.
         exploratory: Whether the campaign may have too few seeds to reach a conclusion.
         settings: Settings applied on top of all files, by dotted keys.
         budget: Tokens after which every run ends, in place of ``steps``.
+        summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
+            the mean height, or how soon it reaches a level.
 
     """
 
@@ -273,6 +303,7 @@ class CampaignDeclaration:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
     budget: DeclaredBudget | None = None
+    summary: Summary = "end"
 
     @property
     def end(self) -> int:
@@ -286,6 +317,18 @@ class CampaignDeclaration:
     def end_label(self) -> str:
         """Where every run ends, in words that follow "after"."""
         return f"{self.end:,} {self.budget.unit}" if self.budget else f"step {self.end}"
+
+    @property
+    def summary_label(self) -> str:
+        """What is compared in words, in which ``{}`` stands for the primary metric."""
+        if isinstance(self.summary, ReachedLevel):
+            return f"the share of the run left once {{}} has reached {self.summary.level:g}"
+        return {"end": "{}", "area": "the area under {}"}[self.summary]
+
+    @property
+    def span_label(self) -> str:
+        """Part of the run that what is compared depends on, in words."""
+        return f"after {self.end_label}" if self.summary == "end" else f"up to {self.end_label}"
 
     @property
     def length_label(self) -> str:

@@ -47,7 +47,7 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     drawn = ("validation", "pass_k", "validation_seed")  # earlier versions had no such seed: it was zero
     settings["model"] = {"validation_seed": 0, **{key: config["model"][key] for key in drawn if key in config["model"]}}
     return MetricDefinition(
-        declaration.primary, f"held-out questions after {declaration.end_label}", flatten_config(settings)
+        declaration.primary, f"held-out questions {declaration.span_label}", flatten_config(settings)
     )
 
 

@@ -51,7 +51,8 @@ def describe_campaign(
     yield f"where      {launcher.description}"
     yield f"samples    {trained}, {held_out} held out ({evaluations} evaluations a run)"
     yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
-    yield f"primary    {declaration.primary} after {declaration.end_label}, effect {declaration.effect:g}"
+    compared = declaration.summary_label.format(declaration.primary)
+    yield f"primary    {compared} {declaration.span_label}, effect {declaration.effect:g}"
     for name, family in declaration.comparison_families.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))

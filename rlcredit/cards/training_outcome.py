@@ -1,6 +1,6 @@
 """The results of training under a condition, compared with its baseline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.run_aggregates import steps_to_threshold
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
 PRIMARY = "val/pass_at_1"
@@ -147,24 +148,6 @@ def describe_equivalence(test: TTest) -> str:
 
 def _format_signed_number(number: float) -> str:
     return f"{round(number, 1) + 0.0:+.1f}"
-
-
-def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
-    """Return the step at which a held-out curve first reaches a value, interpolating between evaluations.
-
-    Example:
-        >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
-        (15.0, inf)
-
-    """
-    before: tuple[int, float] | None = None
-    for step, value in sorted(curve.items()):
-        if value >= threshold:
-            if before is None:
-                return float(step)
-            return before[0] + (step - before[0]) * (threshold - before[1]) / (value - before[1])
-        before = (step, value)
-    return float("inf")
 
 
 def _convert_to_points(test: TTest) -> tuple[float, str, float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.campaign.declaration import ALPHA
+from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration, ReachedLevel
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
@@ -20,7 +20,7 @@ from rlcredit.statistics.paired_comparison import (
     sign_flip_paired_test,
     student_paired_test,
 )
-from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement
+from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement, steps_to_threshold
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
@@ -32,14 +32,14 @@ FEWEST = fewest_sign_flip_pairs(ALPHA)
 
 @dataclasses.dataclass(frozen=True)
 class ConditionComparison:
-    """Comparison of the paired runs of a condition and its baseline, after the last step.
+    """Comparison of the paired runs of a condition and its baseline.
 
     Args:
         family: Question that the comparison belongs to.
         baseline: Name of the baseline.
         condition: Name of the condition compared.
         seeds: Seeds of the pairs, n of them.
-        differences: Differences of the primary metric, condition minus baseline, shape ``(n,)``.
+        differences: Differences of what is compared of the primary metric, condition minus baseline, shape ``(n,)``.
         verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
         test: Paired t test, None below two pairs; where runs collapsed, its interval is no narrower than that of the
             sign-flip test.
@@ -140,7 +140,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
-    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.end][declaration.primary])
+    differences = _subtract_paired_runs(pairs, lambda run: summarise_run(run, declaration))
     seeds = tuple(run.seed for run, _ in pairs)
     return ConditionComparison(
         family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
@@ -157,7 +157,9 @@ def _summarise_pairs(
     end, primary = evidence.declaration.end, evidence.declaration.primary
     own, base = ([pair[side] for pair in pairs] for side in (0, 1))
     ends = [[run.metrics[end][primary] for run in runs] for runs in (own, base)]
-    numbers["improves"] = probability_of_improvement(*ends)
+    numbers["improves"] = probability_of_improvement(
+        *([summarise_run(run, evidence.declaration) for run in runs] for runs in (own, base))
+    )
     collapses = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
     numbers["collapses"] = collapses
     if len(pairs) >= 2:
@@ -166,10 +168,22 @@ def _summarise_pairs(
         numbers |= {"test": test, "area": paired_t_test(area)}
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    outcomes = evidence.question_outcomes(own, primary) - evidence.question_outcomes(base, primary)
+    if isinstance(evidence.declaration.summary, ReachedLevel):
+        return numbers  # the level is one of all questions together
+    outcomes = evidence.summarised_outcomes(own) - evidence.summarised_outcomes(base)
     if min(outcomes.shape[:2]) >= FEWEST:
         numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)
     return numbers
+
+
+def summarise_run(run: FinishedRun, declaration: CampaignDeclaration) -> float:
+    """Return what the campaign compares of a run: the end, the area or the speed of its primary metric."""
+    primary, summary = declaration.primary, declaration.summary
+    if summary == "end":
+        return run.metrics[declaration.end][primary]
+    if summary == "area":
+        return measure_curve_area(run, primary)
+    return max(0.0, 1 - steps_to_threshold(run.curve(primary), summary.level) / declaration.end)
 
 
 def measure_curve_area(run: FinishedRun, metric: str) -> float:

@@ -16,6 +16,7 @@ from rlcredit.campaign.metric_definition import MetricDefinition, define_held_ou
 from rlcredit.campaign.record_schema import read_evaluation_file, restore_declaration
 from rlcredit.campaign.run_spec import RunSpec, list_run_specs
 from rlcredit.statistics.accuracy_at_k import pass_at_k
+from rlcredit.statistics.run_aggregates import learning_curve_area
 
 Verdicts = NDArray[np.float64]
 
@@ -110,18 +111,28 @@ class CampaignEvidence:
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
 
-    def question_outcomes(self, runs: Sequence[FinishedRun], metric: str) -> Verdicts:
-        """Return pass@1 by sample, or pass@k, of every question after the last step.
+    def summarised_outcomes(self, runs: Sequence[FinishedRun]) -> Verdicts:
+        """Return the primary metric of every question at the end of the runs, or the area under its curve."""
+        primary = self.declaration.primary
+        if self.declaration.summary != "area":
+            return self.question_outcomes(runs, primary)
+        places = list(runs[0].right)
+        curves = [self.question_outcomes(runs, primary, place) for place in places]
+        return learning_curve_area(places, np.stack(curves, -1))
+
+    def question_outcomes(self, runs: Sequence[FinishedRun], metric: str, place: int | None = None) -> Verdicts:
+        """Return pass@1 by sample, or pass@k, of every question.
 
         Args:
             runs: Runs of one condition, R of them.
             metric: Metric, ``val/pass_at_1`` or ``val/pass_at_k``.
+            place: Place of the evaluation; the last one if None.
 
         Returns:
             Shape ``(R, P, S)``; S is 1 for pass@k.
 
         """
-        right = np.stack([run.right[self.declaration.end] for run in runs])
+        right = np.stack([run.right[self.declaration.end if place is None else place] for run in runs])
         if metric == "val/pass_at_1":
             return right
         return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k(runs[0].condition))[..., None]

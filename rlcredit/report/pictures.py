@@ -124,7 +124,7 @@ def draw_family_pictures(
     alike = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
     members = {name: runs for name in alike if (runs := evidence.runs_of(name))}
     if any(len(comparison.seeds) for comparison in compared):
-        draw_forest_plot(compared, declaration.effect, picture(f"differences after {declaration.end_label}"))
+        draw_forest_plot(compared, declaration.effect, picture(f"differences {declaration.span_label}"))
     if members:
         held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}
         draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True, course=course)

@@ -105,6 +105,9 @@ def write_report(
         "definitions": _group_metric_definitions(evidence),
         "comparison_count": len(compared),
         "metric_label": report_tables.label_metric(evidence.declaration.primary),
+        "compared_label": evidence.declaration.summary_label.format(
+            report_tables.label_metric(evidence.declaration.primary)
+        ),
         "reach": REACH * evidence.declaration.effect,
         "finished_count": len(evidence.runs),
         "declared_count": evidence.declared_count,

@@ -13,7 +13,7 @@ from rlcredit.pages.number_formats import (
     format_with_interval,
 )
 from rlcredit.pages.tables import Table
-from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.condition_comparison import ConditionComparison, summarise_run
 from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.statistics.collapse import clopper_pearson_limit
@@ -119,13 +119,13 @@ def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Tab
 
 
 def make_seed_table(evidence: CampaignEvidence) -> Table:
-    """Return the table of every run's primary metric after the last step, or the reason why there is none."""
+    """Return the table of what is compared of every run, or the reason why there is none."""
     declaration = evidence.declaration
 
     def value(condition: str, seed: int) -> str:
         name = name_run(condition, seed)
         if run := evidence.runs.get((condition, seed)):
-            return f"{run.metrics[declaration.end][declaration.primary]:.4f}"
+            return f"{summarise_run(run, declaration):.4f}"
         return "refused" if name in evidence.refused else evidence.absent[name]
 
     rows = [(name, *(value(name, seed) for seed in declaration.seeds)) for name in declaration.conditions]

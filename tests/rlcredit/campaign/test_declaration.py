@@ -155,6 +155,11 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             {"conditions": {"report": "configs/tiny.yaml"}},
             "conditions: report is the name of a file of the campaign itself. Give th",
         ),
+        (
+            {"summary": "slope"},
+            "summary: expected end, area, or {level: SHARE} with a share between 0 and 1, got 'slope'.",
+        ),
+        ({"summary": {"level": 1.5}}, "summary: expected end, area, or {level: SHARE} with a share between 0 and 1"),
         ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
@@ -199,6 +204,13 @@ def test_a_condition_cannot_silently_replace_another(tmp_path):
     path.write_text("name: x\nconditions:\n  grpo: a.yaml\n  grpo: b.yaml\n")
     with pytest.raises(ValueError, match="grpo occurs twice; the second would replace the first"):
         read_declaration(path)
+
+
+@pytest.mark.parametrize("summary", ["area", {"level": 0.7}])
+def test_another_summary_of_the_primary_metric_is_another_declaration(summary):
+    declared = parse_declaration({**SMOKE, "summary": summary})
+    assert CampaignDeclaration.from_json(declared.to_json()).summary == declared.summary
+    assert declared.sha256 != parse_declaration(SMOKE).sha256 == parse_declaration({**SMOKE, "summary": "end"}).sha256
 
 
 def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_they_were():

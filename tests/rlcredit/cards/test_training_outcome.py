@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlcredit.cards.card import NONE, conclude_card
-from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, steps_to_threshold
+from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
@@ -35,12 +35,6 @@ def learnt(ends, base):
         1e-3,
         5e-4,
     )
-
-
-def test_a_threshold_is_reached_between_evaluations():
-    assert steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75) == 15
-    assert steps_to_threshold({0: 0.7, 10: 0.1}, 0.6) == 0
-    assert steps_to_threshold({0: 0.2, 10: 0.4}, 0.6) == float("inf")
 
 
 def test_findings_are_those_of_the_pairs():

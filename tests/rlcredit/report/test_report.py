@@ -13,10 +13,10 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from rlcredit.campaign.campaign_record import lock_campaign
-from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget
+from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, ReachedLevel
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
-from rlcredit.report.condition_comparison import compare_conditions
+from rlcredit.report.condition_comparison import compare_conditions, summarise_run
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
@@ -628,3 +628,36 @@ def test_a_run_that_has_not_spent_its_budget_is_damaged(left):
     campaign = left(cost=COST, steps=None, budget=DeclaredBudget(decoded_tokens=10_001, evaluations=2))
     with pytest.raises(ValueError, match=r"base/seed0 lacks 10,001 decoded tokens"):
         read_campaign_evidence(campaign.write())
+
+
+def test_the_area_is_compared_if_it_was_declared(left, tmp_path):
+    campaign = left(summary="area")
+    evidence = read_campaign_evidence(campaign.write())
+    same, good, bad = compare_conditions(evidence)
+    plain = compare_conditions(read_campaign_evidence(left("plain").write()))[1]
+    assert good.differences.mean() == pytest.approx(plain.area.difference, abs=1e-9)
+    assert (good.test.interval, good.verdict) == (good.area.interval, "better")
+    assert (bad.verdict, same.verdict[:10]) == ("worse", "equivalent")
+    # Questions' areas make the interval for new questions; its middle is that of the areas of runs.
+    assert sum(good.general[:2]) / 2 == pytest.approx(good.differences.mean(), abs=1e-6)
+    assert good.general.low < good.test.interval.low
+    write_report(evidence, {}, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "Compared is the area under pass@1 of 256 held-out questions up to step 100" in page
+
+
+def test_how_soon_a_level_is_reached_is_compared_if_it_was_declared(left):
+    evidence = read_campaign_evidence(left(summary=ReachedLevel(0.65)).write())
+    _, good, bad = compare_conditions(evidence)
+    run = evidence.runs["good", 0]
+    start, half = run.metrics[0]["val/pass_at_1"], run.metrics[50]["val/pass_at_1"]
+    assert summarise_run(run, evidence.declaration) == pytest.approx(1 - (0.65 - start) / (half - start) * 50 / 100)
+    # From 0.5 to 0.9 in 100 steps, 0.65 comes after 37.5; from 0.5 to 0.8 after 50.
+    assert good.differences.mean() == pytest.approx(0.125, abs=0.03)
+    assert (good.verdict, bad.verdict) == ("better", "worse")
+    assert good.general is None
+    assert "the share of the run left once pass@1 has reached 0.65" in evidence.declaration.summary_label.format(
+        "pass@1"
+    )
+    never = read_campaign_evidence(left("never", summary=ReachedLevel(0.99)).write())
+    assert summarise_run(never.runs["good", 0], never.declaration) == 0
