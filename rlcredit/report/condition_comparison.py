@@ -87,33 +87,40 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
         for condition in family.conditions
     ]
     margin = evidence.declaration.effect
-    conclusions = conclude_paired_family([_test_comparison(each, margin) for each in compared], margin, ALPHA)
+    tests = [None if each.verdict else choose_paired_test(each, margin) for each in compared]
+    conclusions = conclude_paired_family(tests, margin, ALPHA)
     waits = any(comparison.verdict.startswith("open") for comparison in compared)
     return [
-        _conclude_comparison(comparison, conclusion, waits) if conclusion else comparison
+        conclude_comparison(comparison, conclusion, waits, "campaign") if conclusion else comparison
         for comparison, conclusion in zip(compared, conclusions, strict=True)
     ]
 
 
-def _test_comparison(comparison: ConditionComparison, margin: float) -> PairedTest | None:
-    """Test the differences of a comparison; None if it has its verdict already."""
-    if comparison.verdict:
-        return None
+def choose_paired_test(comparison: ConditionComparison, margin: float) -> PairedTest:
+    """Return the test of a comparison's differences: Student's t, or that of signs where runs collapsed."""
     if any(comparison.collapses):
         return sign_flip_paired_test(comparison.differences)
     return student_paired_test(comparison.differences, margin)
 
 
-def _conclude_comparison(
-    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool
+def conclude_comparison(
+    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool, scope: str
 ) -> ConditionComparison:
-    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs."""
+    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs.
+
+    Args:
+        comparison: Comparison with all its pairs.
+        conclusion: Conclusion from its differences.
+        waits: Whether others that are corrected with it lack pairs.
+        scope: Name of what is corrected together.
+
+    """
     words = conclusion.words
     if words.startswith("undecided") and any(comparison.collapses):
         pairs, (runs, baseline_runs) = len(comparison.seeds), comparison.collapses
         words = f"undecided: {runs} of {pairs} runs collapsed, {baseline_runs} of the baseline's"
     if words.startswith("undecided") and waits:
-        words = "open: other comparisons of the campaign lack pairs"
+        words = f"open: other comparisons of the {scope} lack pairs"
     return dataclasses.replace(
         comparison,
         verdict=words,

@@ -125,7 +125,7 @@ class PairedConclusion:
 
 def conclude_paired_family(
     family: Sequence[PairedTest | None],
-    margin: float,
+    margin: float | Sequence[float],
     alpha: float = 0.05,
     remedy: str = "a new campaign needs {} seeds",
 ) -> list[PairedConclusion | None]:
@@ -144,7 +144,8 @@ def conclude_paired_family(
 
     Args:
         family: Tests of the members; None for one that cannot be tested, which counts as if both of its p were one.
-        margin: Largest difference that would not matter, in proportions (0.01 is one pp), above zero.
+        margin: Largest difference that would not matter, in proportions (0.01 is one pp), above zero; one for all, or
+            one for each member.
         alpha: Significance level of each statement.
         remedy: Advice about n where a difference stays undecided.
 
@@ -162,17 +163,18 @@ def conclude_paired_family(
     """
     ps = holm_adjusted_p([each.p if each else 1.0 for each in family]).tolist()
     p_equivalences = holm_adjusted_p([each.p_equivalence if each else 1.0 for each in family]).tolist()
+    margins = [margin] * len(family) if isinstance(margin, (int, float)) else margin
     conclusions: list[PairedConclusion | None] = []
-    for each, p, p_equivalence in zip(family, ps, p_equivalences, strict=True):
+    for each, p, p_equivalence, least in zip(family, ps, p_equivalences, margins, strict=True):
         if each is None:
             conclusions.append(None)
             continue
         if p_equivalence <= alpha:
-            words = f"equivalent within {100 * margin:g} pp"
+            words = f"equivalent within {100 * least:g} pp"
         elif p <= alpha:
             words = "better" if each.test.difference > 0 else "worse"
         else:
-            words = f"undecided: {remedy.format(each.pairs_to_decide(margin, alpha / len(family)))}"
+            words = f"undecided: {remedy.format(each.pairs_to_decide(least, alpha / len(family)))}"
         conclusions.append(PairedConclusion(p, p_equivalence, words))
     return conclusions
 
