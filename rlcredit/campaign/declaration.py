@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
@@ -53,6 +53,9 @@ class ComparisonFamily:
 BUDGETS = {"decoded_tokens": "decoded", "backward_tokens": "backward"}
 """Exact counts that a budget may be declared in, and their names in :class:`rlcredit.credit.token_counts.TokenCounts`;
 floating-point operations could only be estimated."""
+
+
+Sharing = Literal["shared", "by_seed"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +112,21 @@ class ReachedLevel:
     """
 
     level: float
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOutChoice:
+    """What seeds share of the held-out evaluation; the runs of one seed share all of it.
+
+    Args:
+        questions: ``shared`` by all seeds, or ``by_seed``: generated anew for each, as are the training questions.
+        draws: Sampling noise of held-out answers: the same for all seeds as ``model.validation_seed`` says
+            (``shared``), or ``by_seed``.
+
+    """
+
+    questions: Sharing = "shared"
+    draws: Sharing = "shared"
 
 
 Summary = Literal["end", "area"] | ReachedLevel
@@ -214,6 +232,14 @@ def _parse_summary(key: str, value: Any) -> Summary:
     return ReachedLevel(float(level))
 
 
+def _parse_held_out(key: str, value: Any) -> HeldOutChoice:
+    choices = get_args(Sharing)
+    known = isinstance(value, dict) and set(value) <= {"questions", "draws"}
+    if not known or any(choice not in choices for choice in value.values()):
+        raise ValueError(f"{key}: expected {{questions: by_seed, draws: by_seed}}, or shared, got {value!r}.")
+    return HeldOutChoice(**value)
+
+
 def _parse_positive_number(key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
         raise ValueError(f"{key}: expected a number above 0 in the unit of the primary metric, got {value!r}.")
@@ -250,6 +276,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "budget": _parse_budget,
     "primary": _parse_primary,
     "summary": _parse_summary,
+    "held_out": _parse_held_out,
     "effect": _parse_positive_number,
     "deviation": _parse_optional_number,
     "exploratory": _parse_bool,
@@ -260,7 +287,12 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 ALPHA = 0.05
 """Chance that a campaign finds a difference where there is none."""
 
-LATER: dict[str, Any] = {"steps": None, "budget": None, "summary": "end"}
+LATER: dict[str, Any] = {
+    "steps": None,
+    "budget": None,
+    "summary": "end",
+    "held_out": {"questions": "shared", "draws": "shared"},
+}
 """Keys that earlier declarations lacked, or could not leave out: at these values they are not written, so that hashes
 of declarations stay as they were."""
 
@@ -287,6 +319,7 @@ class CampaignDeclaration:
         budget: Tokens after which every run ends, in place of ``steps``.
         summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
             the mean height, or how soon it reaches a level.
+        held_out: What seeds share of the held-out evaluation.
 
     """
 
@@ -304,6 +337,7 @@ class CampaignDeclaration:
     families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
     budget: DeclaredBudget | None = None
     summary: Summary = "end"
+    held_out: HeldOutChoice = HeldOutChoice()
 
     @property
     def end(self) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
 from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
-from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget, HeldOutChoice
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, fingerprint_own_code, resolve_condition
-from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_run_specs
+from rlcredit.campaign.run_spec import QUESTIONS, RunSpec, build_fit_arguments, list_run_specs
 from rlcredit.campaign.run_state import can_continue_run, read_run_status
 from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.campaign.step_timing import measure_conditions
@@ -59,9 +59,16 @@ def plan_campaign(
 
     """
     firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
+    shared = dataclasses.replace(declaration, held_out=HeldOutChoice())  # before it is known what the tasks accept
     resolutions = {
-        name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings)) for name, spec in firsts.items()
+        name: resolve_condition(build_fit_arguments(spec, shared, 1, settings)) for name, spec in firsts.items()
     }
+    if declaration.held_out != HeldOutChoice():
+        refuse_fixed_questions(declaration, resolutions)
+        resolutions = {
+            name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings))
+            for name, spec in firsts.items()
+        }
     refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
     for name, resolution in resolutions.items() if declaration.budget else ():
@@ -86,6 +93,22 @@ def plan_campaign(
     if short := plan_text.explain_seed_shortfall(declaration):
         text += f"\nshort      {short}"
     return CampaignPlan(resolutions, evaluations[0], launcher, text)
+
+
+def refuse_fixed_questions(declaration: CampaignDeclaration, resolutions: Mapping[str, ResolvedCondition]) -> None:
+    """Refuse questions by seed where the task does not generate its questions.
+
+    Raises:
+        ValueError: with the condition and the repair.
+
+    """
+    leaf = QUESTIONS.rpartition(".")[2]
+    for name, resolution in resolutions.items() if declaration.held_out.questions == "by_seed" else ():
+        if leaf not in resolution.leaves["data"]["init_args"]:
+            raise ValueError(
+                f"held_out.questions: by_seed needs a task that generates its questions, but {name} asks "
+                f"{type(resolution.task).__name__}, whose held-out questions are fixed. Set questions: shared."
+            )
 
 
 def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
 from rlcredit.campaign.run_process import POLLED
-from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_seed_settings
 from rlcredit.campaign.run_state import summarise_finished_run
 from rlcredit.campaign.run_view import RunEventLines
 
@@ -92,7 +92,8 @@ class RunScheduler:
 
     def declared_config(self, spec: RunSpec) -> dict[str, object]:
         """Return the declared configuration of a run."""
-        return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
+        settings = list_seed_settings(spec, self.declaration)
+        return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads, settings)
 
     def _start_attempt(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
         """Continue a run if possible, otherwise restart it."""

@@ -177,6 +177,10 @@ def _summarise_pairs(
         numbers["effect"] = paired_hedges_g(differences)
     if isinstance(evidence.declaration.summary, ReachedLevel):
         return numbers  # the level is one of all questions together
+    if evidence.has_own_questions:
+        if len(pairs) >= FEWEST:
+            numbers["general"] = numbers["test"].interval  # every pair is of new questions already
+        return numbers
     outcomes = evidence.summarised_outcomes(own) - evidence.summarised_outcomes(base)
     if min(outcomes.shape[:2]) >= FEWEST:
         numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)

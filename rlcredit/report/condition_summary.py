@@ -94,7 +94,9 @@ def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
 
 
 def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
-    right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
+    right = np.array([run.metrics[evidence.declaration.end]["val/pass_at_1"] for run in runs])
+    if not evidence.has_own_questions:
+        right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
     return ConditionSummary(
         condition,
         len(runs),
@@ -108,6 +110,8 @@ def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[
 
 
 def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun], metric: str) -> MeanEstimate:
+    if evidence.has_own_questions:
+        return estimate_over_runs([run.metrics[evidence.declaration.end][metric] for run in runs])
     outcomes = evidence.question_outcomes(runs, metric)
     if outcomes.min() == outcomes.max():
         return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))

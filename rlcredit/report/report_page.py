@@ -120,6 +120,7 @@ def write_report(
         "refused": evidence.refused,
         "has_training_curves": bool(curves),
         "versions": _collect_run_versions(evidence),
+        "has_own_questions": evidence.has_own_questions,
         "has_shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
         "question_count": next((len(run.questions[1]) for run in evidence.runs.values()), None),
     }

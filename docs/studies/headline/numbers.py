@@ -47,9 +47,8 @@ def render_grid(name: str) -> str:
     doubts = choose_rates.describe_rate_doubts(conditions, choose_rates.read_final_values(RESULTS / name, PASS, 100))
     listed = "\n".join(f"- {sentence}" for sentence in doubts)
     table = choose_rates.render_rate_table(conditions, read_grid(name))
-    return (
-        f"{table}\n\nTied means within one standard error of the paired differences:\n\n{listed}" if doubts else table
-    )
+    head = "Doubts about what was chosen, where tied is within one standard error of the paired differences:"
+    return f"{table}\n\n{head}\n\n{listed}" if doubts else table
 
 
 def collect_grid() -> dict[str, Any]:

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from lightning.pytorch import Callback
 from safetensors.torch import load_file
 
 from rlcredit.campaign.campaign_command import run_campaign_command
+from rlcredit.campaign.declaration import CampaignDeclaration, HeldOutChoice
+from rlcredit.campaign.execution import refuse_fixed_questions
 from rlcredit.campaign.process_identity import read_start_time
 from rlcredit.report.report_command import run_report_command as report
 from tests.forks import CommandFork
@@ -186,6 +189,44 @@ def test_runs_of_a_killed_campaign_with_a_budget_end_where_they_would_have_ended
     )
     held = [path for path in before if path.parent.name == "held_out"]
     assert {path: before[path] for path in held} == {path: path.stat().st_mtime_ns for path in held}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mlflow_database")
+def test_every_seed_may_have_held_out_questions_of_its_own_that_its_pairs_share(campaign, tmp_path):
+    own = {"questions": "by_seed", "draws": "by_seed"}
+    small = {**SMALL, "trainer.val_check_interval": 2, "checkpoint.every_n_train_steps": 2}
+    (tmp_path / "campaign.yaml").write_text(
+        yaml.safe_dump({**campaign, "steps": 2, "held_out": own, "settings": small})
+    )
+    status, out, err = command("campaign", "campaign.yaml", "--slots=2", "--threads=1")
+    assert status == 0, out + err
+    root = tmp_path / "campaigns" / "tiny_smoke"
+    asked = {
+        (name, seed): json.loads((root / name / f"seed{seed}" / "held_out" / "step_000002.json").read_text())
+        for name in ("grpo", "maxrl_sepa")
+        for seed in (0, 1)
+    }
+    hashes = {key: content["questions_sha256"] for key, content in asked.items()}
+    assert hashes["grpo", 0] == hashes["maxrl_sepa", 0] != hashes["grpo", 1] == hashes["maxrl_sepa", 1]
+    first, second = (
+        json.loads((root / name / "seed1" / "held_out" / "step_000000.json").read_text())
+        for name in ("grpo", "maxrl_sepa")
+    )
+    assert first["right"] == second["right"]
+    cells = json.loads((root / "ledger.json").read_text())["cells"].values()
+    assert [cell["differences"] for cell in cells] == [[]] * 4
+    assert report(["campaign.yaml"]) == 0
+
+
+def test_questions_of_a_task_that_does_not_generate_them_cannot_differ_by_seed():
+    made = {"baseline": "grpo", "seeds": (0,), "steps": 1, "primary": "val/pass_at_1", "effect": 0.1}
+    declaration = CampaignDeclaration("x", (), {"grpo": ()}, **made, held_out=HeldOutChoice("by_seed"))
+    fixed = SimpleNamespace(leaves={"data": {"init_args": {}}}, task=SimpleNamespace())
+    with pytest.raises(ValueError, match="by_seed needs a task that generates its questions, but grpo asks"):
+        refuse_fixed_questions(declaration, {"grpo": fixed})
+    generated = SimpleNamespace(leaves={"data": {"init_args": {"generator_seed": 0}}})
+    refuse_fixed_questions(declaration, {"grpo": generated})
 
 
 def counted_tokens(folder):

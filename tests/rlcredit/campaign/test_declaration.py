@@ -7,7 +7,7 @@ import yaml
 
 from rlcredit.campaign.campaign_command import run_campaign_command
 from rlcredit.campaign.declaration import CampaignDeclaration, parse_declaration, read_declaration
-from rlcredit.campaign.run_spec import build_fit_arguments, list_run_specs, render_settings
+from rlcredit.campaign.run_spec import build_fit_arguments, derive_question_seed, list_run_specs, render_settings
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
@@ -160,6 +160,11 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             "summary: expected end, area, or {level: SHARE} with a share between 0 and 1, got 'slope'.",
         ),
         ({"summary": {"level": 1.5}}, "summary: expected end, area, or {level: SHARE} with a share between 0 and 1"),
+        (
+            {"held_out": {"questions": "mine"}},
+            "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got",
+        ),
+        ({"held_out": "by_seed"}, "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got 'by_seed'."),
         ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
@@ -211,6 +216,20 @@ def test_another_summary_of_the_primary_metric_is_another_declaration(summary):
     declared = parse_declaration({**SMOKE, "summary": summary})
     assert CampaignDeclaration.from_json(declared.to_json()).summary == declared.summary
     assert declared.sha256 != parse_declaration(SMOKE).sha256 == parse_declaration({**SMOKE, "summary": "end"}).sha256
+
+
+def test_questions_and_draws_by_seed_are_settings_of_every_run():
+    declared = parse_declaration({**SMOKE, "held_out": {"questions": "by_seed", "draws": "by_seed"}})
+    assert CampaignDeclaration.from_json(declared.to_json()).held_out == declared.held_out
+    spec = list_run_specs(declared, Path("campaigns"))[-1]
+    words = build_fit_arguments(spec, declared, 2, Path("settings.yaml"))
+    assert {
+        f"--data.init_args.generator_seed={derive_question_seed(1)}",
+        "--model.validation_seed=null",
+        "--seed_everything=1",
+    } <= set(words)
+    plain = parse_declaration({**SMOKE, "held_out": {}})
+    assert plain.sha256 == parse_declaration(SMOKE).sha256 != declared.sha256
 
 
 def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_they_were():

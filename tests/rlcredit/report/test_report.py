@@ -13,7 +13,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from rlcredit.campaign.campaign_record import lock_campaign
-from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, ReachedLevel
+from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, HeldOutChoice, ReachedLevel
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
 from rlcredit.report.condition_comparison import compare_conditions, summarise_run
@@ -661,3 +661,24 @@ def test_how_soon_a_level_is_reached_is_compared_if_it_was_declared(left):
     )
     never = read_campaign_evidence(left("never", summary=ReachedLevel(0.99)).write())
     assert summarise_run(never.runs["good", 0], never.declaration) == 0
+
+
+def test_where_every_seed_has_questions_of_its_own_pairs_share_them_and_one_interval_holds_for_all(left, tmp_path):
+    own = left(held_out=HeldOutChoice("by_seed", "by_seed"))
+    for cell in own.ledger["cells"]:
+        for step in (0, 50, 100):
+            own.change(cell, step, questions_sha256=cell.rpartition("seed")[2] * 64)
+    evidence = read_campaign_evidence(own.write())
+    assert (len(evidence.runs), evidence.refused) == (32, {})
+    good = compare_conditions(evidence)[1]
+    assert (good.verdict, good.general) == ("better", good.test.interval)
+    summary = summarise_conditions(evidence)[0]
+    students = paired_t_test(own.values("base"))
+    assert summary.pass_at_1.interval == pytest.approx(students.interval)
+    write_report(evidence, {}, tmp_path / "out")
+    assert "where every seed has held-out questions of its own" in (tmp_path / "out" / "report.html").read_text()
+
+    shared = left("shared")
+    shared.change("good/seed3", 100, questions_sha256="3" * 64)
+    refused = read_campaign_evidence(shared.write()).refused
+    assert refused["good/seed3"] == ["its questions or evaluations are not those of seed 0"]
