@@ -79,7 +79,9 @@ class CounterfactualProbe(PeriodicMeasurement, CreditOperator, reads="advantages
 
     def assign(self, rollout: Rollout) -> dict[str, float]:
         """Let every other stack assign its own credit."""
-        self.others = {name: CreditStack(stack).assign(rollout).credit for name, stack in self.stacks.items()}
+        assigned = {name: CreditStack(stack).assign(rollout) for name, stack in self.stacks.items()}
+        self.others = {name: other.credit for name, other in assigned.items()}
+        rollout.token_counts.add(decoded_by_probes=sum(other.token_counts.decoded for other in assigned.values()))
         return PeriodicMeasurement.assign(self, rollout)
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:

@@ -17,7 +17,7 @@ from rlcredit.campaign.run_spec import RunSpec
 FINISHED, FAILED = "finished", "failed"
 LEDGER = "ledger.json"
 
-REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "effect", "deviation", "exploratory"}
+REUSABLE = {"seeds", "conditions", "families", "baseline", "primary", "summary", "effect", "deviation", "exploratory"}
 """Keys of a declaration that change nothing in the runs that it already had."""
 
 

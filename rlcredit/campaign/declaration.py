@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from rlcredit.base.files import is_existing_file
 from rlcredit.config import strict_yaml
@@ -48,6 +48,88 @@ class ComparisonFamily:
 
     baseline: str
     conditions: tuple[str, ...]
+
+
+BUDGETS = {"decoded_tokens": "decoded", "backward_tokens": "backward"}
+"""Exact counts that a budget may be declared in, and their names in :class:`rlcredit.credit.token_counts.TokenCounts`;
+floating-point operations could only be estimated."""
+
+
+Sharing = Literal["shared", "by_seed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeclaredBudget:
+    """Tokens after which every run ends, in place of a number of steps.
+
+    Args:
+        decoded_tokens: Tokens decoded for training; this or ``backward_tokens`` is given.
+        backward_tokens: Tokens of updates.
+        evaluations: Number of evaluations after the first step, at equal shares of the budget.
+
+    """
+
+    decoded_tokens: int | None = None
+    backward_tokens: int | None = None
+    evaluations: int = 4
+
+    @property
+    def key(self) -> str:
+        """Key under which the budget is declared."""
+        return "decoded_tokens" if self.decoded_tokens is not None else "backward_tokens"
+
+    @property
+    def counter(self) -> str:
+        """Name of the count that must reach the budget."""
+        return BUDGETS[self.key]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens after which every run ends."""
+        return getattr(self, self.key)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the budget in words."""
+        return f"{self.key.removesuffix('_tokens')} tokens"
+
+    @property
+    def marks(self) -> list[int]:
+        """Tokens at which runs are evaluated, from zero to the whole budget; each by the first step at or over it."""
+        return [-(-self.tokens * share // self.evaluations) for share in range(self.evaluations + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReachedLevel:
+    """Summary of a run: how soon its held-out curve first reaches a level, between evaluations on a straight line.
+
+    It is the share of the run that is left then, so that more is better, and zero where the level is never reached. A
+    run is as long as its steps, or as its budget of tokens.
+
+    Args:
+        level: Value of the primary metric that must be reached, between 0 and 1.
+
+    """
+
+    level: float
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOutChoice:
+    """What seeds share of the held-out evaluation; the runs of one seed share all of it.
+
+    Args:
+        questions: ``shared`` by all seeds, or ``by_seed``: generated anew for each, as are the training questions.
+        draws: Sampling noise of held-out answers: the same for all seeds as ``model.validation_seed`` says
+            (``shared``), or ``by_seed``.
+
+    """
+
+    questions: Sharing = "shared"
+    draws: Sharing = "shared"
+
+
+Summary = Literal["end", "area"] | ReachedLevel
 
 
 def parse_declared_values(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,10 +199,45 @@ def _parse_steps(key: str, value: Any) -> int:
     return value
 
 
+def _parse_budget(key: str, value: Any) -> DeclaredBudget | None:
+    if value is None:
+        return None
+    allowed = [*BUDGETS, "evaluations"]
+    given = {name: tokens for name, tokens in value.items() if tokens is not None} if isinstance(value, dict) else {}
+    counted = [name for name in given if name in BUDGETS]
+    if not set(given) <= set(allowed) or len(counted) != 1:
+        raise ValueError(
+            f"{key}: expected {{{' | '.join(BUDGETS)}: NUMBER, evaluations: NUMBER}} with one of the first, got "
+            f"{value!r}. Only exact counts can be a budget."
+        )
+    if odd := [name for name, number in given.items() if type(number) is not int or number < 1]:
+        raise ValueError(f"{key}.{odd[0]}: expected a whole number, at least 1, got {given[odd[0]]!r}.")
+    if given.get("evaluations", 1) > given[counted[0]]:
+        raise ValueError(f"{key}.evaluations: expected at most one per token, got {given['evaluations']}.")
+    return DeclaredBudget(**given)
+
+
 def _parse_primary(key: str, value: Any) -> str:
     if value not in PRIMARY:
         raise ValueError(f"{key}: expected a held-out metric, one of {', '.join(PRIMARY)}, got {value!r}.")
     return value
+
+
+def _parse_summary(key: str, value: Any) -> Summary:
+    if value in ("end", "area"):
+        return value
+    level = value.get("level") if isinstance(value, dict) and set(value) == {"level"} else None
+    if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
+        raise ValueError(f"{key}: expected end, area, or {{level: SHARE}} with a share between 0 and 1, got {value!r}.")
+    return ReachedLevel(float(level))
+
+
+def _parse_held_out(key: str, value: Any) -> HeldOutChoice:
+    choices = get_args(Sharing)
+    known = isinstance(value, dict) and set(value) <= {"questions", "draws"}
+    if not known or any(choice not in choices for choice in value.values()):
+        raise ValueError(f"{key}: expected {{questions: by_seed, draws: by_seed}}, or shared, got {value!r}.")
+    return HeldOutChoice(**value)
 
 
 def _parse_positive_number(key: str, value: Any) -> float:
@@ -156,7 +273,10 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "families": _parse_families,
     "seeds": _parse_seeds,
     "steps": _parse_steps,
+    "budget": _parse_budget,
     "primary": _parse_primary,
+    "summary": _parse_summary,
+    "held_out": _parse_held_out,
     "effect": _parse_positive_number,
     "deviation": _parse_optional_number,
     "exploratory": _parse_bool,
@@ -166,6 +286,15 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 ALPHA = 0.05
 """Chance that a campaign finds a difference where there is none."""
+
+LATER: dict[str, Any] = {
+    "steps": None,
+    "budget": None,
+    "summary": "end",
+    "held_out": {"questions": "shared", "draws": "shared"},
+}
+"""Keys that earlier declarations lacked, or could not leave out: at these values they are not written, so that hashes
+of declarations stay as they were."""
 
 FOLDER_OF_CONDITION = re.compile(r"(?<![^/])(configs/conditions/)[^/]+/(?=[^/]+$)")
 
@@ -181,12 +310,16 @@ class CampaignDeclaration:
         baseline: Condition compared with all others if no families are given; the plan counts its samples.
         families: Groups of comparisons, by the question each answers.
         seeds: Seeds, for each of which every condition runs once; the runs of a seed are pairs.
-        steps: Optimizer steps of every run.
-        primary: Held-out metric that is compared, taken from the evaluation after the last step.
+        steps: Optimizer steps of every run; None if a budget ends them.
+        primary: Held-out metric that is compared.
         effect: Smallest difference of the primary metric that would matter, in its unit.
         deviation: Expected standard deviation of the paired differences of that metric, if known.
         exploratory: Whether the campaign may have too few seeds to reach a conclusion.
         settings: Settings applied on top of all files, by dotted keys.
+        budget: Tokens after which every run ends, in place of ``steps``.
+        summary: What of the primary metric is compared: its value at the end of the run, the area under its curve as
+            the mean height, or how soon it reaches a level.
+        held_out: What seeds share of the held-out evaluation.
 
     """
 
@@ -195,13 +328,51 @@ class CampaignDeclaration:
     conditions: dict[str, tuple[str, ...]]
     baseline: str
     seeds: tuple[int, ...]
-    steps: int
+    steps: int | None
     primary: str
     effect: float
     deviation: float | None = None
     exploratory: bool = False
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     families: dict[str, ComparisonFamily] = dataclasses.field(default_factory=dict)
+    budget: DeclaredBudget | None = None
+    summary: Summary = "end"
+    held_out: HeldOutChoice = HeldOutChoice()
+
+    @property
+    def end(self) -> int:
+        """Where every run ends: its number of steps, or the tokens of its budget."""
+        if self.budget:
+            return self.budget.tokens
+        assert self.steps is not None
+        return self.steps
+
+    @property
+    def end_label(self) -> str:
+        """Where every run ends, in words that follow "after"."""
+        return f"{self.end:,} {self.budget.unit}" if self.budget else f"step {self.end}"
+
+    @property
+    def summary_label(self) -> str:
+        """What is compared in words, in which ``{}`` stands for the primary metric."""
+        if isinstance(self.summary, ReachedLevel):
+            return f"the share of the run left once {{}} has reached {self.summary.level:g}"
+        return {"end": "{}", "area": "the area under {}"}[self.summary]
+
+    @property
+    def span_label(self) -> str:
+        """Part of the run that what is compared depends on, in words."""
+        return f"after {self.end_label}" if self.summary == "end" else f"up to {self.end_label}"
+
+    @property
+    def length_label(self) -> str:
+        """Length of every run in words."""
+        return f"{self.end:,} {self.budget.unit} a run" if self.budget else f"{self.end} steps"
+
+    @property
+    def axis_label(self) -> str:
+        """Unit in which the course of a run is measured, in words."""
+        return self.budget.unit if self.budget else "optimizer step"
 
     @property
     def comparison_families(self) -> dict[str, ComparisonFamily]:
@@ -217,7 +388,9 @@ class CampaignDeclaration:
     def to_json(self) -> dict[str, Any]:
         """Return the declaration as JSON restores it; a shipped condition becomes its name, wherever its file lies."""
         conditions = {name: [drop_condition_folder(file) for file in files] for name, files in self.conditions.items()}
-        return json.loads(json.dumps({**dataclasses.asdict(self), "conditions": conditions}))
+        plain = {**dataclasses.asdict(self), "conditions": conditions}
+        absent = [name for name, neutral in LATER.items() if plain[name] == neutral]
+        return json.loads(json.dumps({name: value for name, value in plain.items() if name not in absent}))
 
     @classmethod
     def from_json(cls, content: Any) -> "CampaignDeclaration":
@@ -235,12 +408,16 @@ class CampaignDeclaration:
                 close = difflib.get_close_matches(str(key), fields, n=1)
                 meant = f" Did you mean `{close[0]}`?" if close else ""
                 raise ValueError(f"{key}: no such key.{meant} There are {', '.join(fields)}.")
-        needed = [name for name, field in fields.items() if field.default is field.default_factory]
+        if content.get("steps") is not None and content.get("budget") is not None:
+            raise ValueError("budget: a run ends after so many steps or so many tokens. Keep `steps` or `budget`.")
+        ends = {"steps": None} if content.get("budget") is not None else {}
+        content = {name: value for name, value in content.items() if name not in ends}
+        needed = [name for name, field in fields.items() if field.default is field.default_factory and name not in ends]
         if missing := [name for name in needed if name not in content]:
             raise ValueError(
                 f"{', '.join(missing)}: missing from the declaration. They must be fixed before the first run."
             )
-        return cls(**parse_declared_values(content))
+        return cls(**ends, **parse_declared_values(content))
 
 
 def drop_condition_folder(file: str) -> str:

@@ -8,15 +8,16 @@ from typing import Any
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
 from rlcredit.campaign.campaign_record import FAILED, CampaignRecord
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget, HeldOutChoice
 from rlcredit.campaign.launchers.run_launcher import RunLauncher, Share
 from rlcredit.campaign.metric_definition import define_held_out_metric, list_metric_differences
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, fingerprint_own_code, resolve_condition
-from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_run_specs
+from rlcredit.campaign.run_spec import QUESTIONS, RunSpec, build_fit_arguments, list_run_specs
 from rlcredit.campaign.run_state import can_continue_run, read_run_status
 from rlcredit.campaign.scheduler import RunScheduler
 from rlcredit.campaign.step_timing import measure_conditions
+from rlcredit.supervision.token_budget import refuse_step_schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,7 @@ class CampaignPlan:
 
     Args:
         resolutions: Resolved configurations of all conditions, by name.
-        evaluations: Steps after which a run is evaluated.
+        evaluations: Steps after which a run is evaluated, or tokens of the budget.
         launcher: Launcher that starts the runs.
         text: Plan in words, for people.
 
@@ -58,12 +59,24 @@ def plan_campaign(
 
     """
     firsts = {name: RunSpec(name, declaration.seeds[0], root) for name in declaration.conditions}
+    shared = dataclasses.replace(declaration, held_out=HeldOutChoice())  # before it is known what the tasks accept
     resolutions = {
-        name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings)) for name, spec in firsts.items()
+        name: resolve_condition(build_fit_arguments(spec, shared, 1, settings)) for name, spec in firsts.items()
     }
+    if declaration.held_out != HeldOutChoice():
+        refuse_fixed_questions(declaration, resolutions)
+        resolutions = {
+            name: resolve_condition(build_fit_arguments(spec, declaration, 1, settings))
+            for name, spec in firsts.items()
+        }
     refuse_unlike_metrics(declaration, {name: resolution.leaves for name, resolution in resolutions.items()})
     baseline = resolutions[declaration.baseline]
-    evaluations = [plan_text.list_evaluation_steps(resolution) for resolution in resolutions.values()]
+    for name, resolution in resolutions.items() if declaration.budget else ():
+        try:
+            refuse_step_schedule(resolution.module)
+        except ValueError as error:
+            raise ValueError(f"conditions.{name}: {error}") from None
+    evaluations = [plan_text.list_evaluations(declaration, resolution) for resolution in resolutions.values()]
     if any(steps != evaluations[0] for steps in evaluations):
         raise ValueError(
             "trainer.val_check_interval differs between conditions. Give all of them the same value, so that their "
@@ -71,13 +84,31 @@ def plan_campaign(
         )
     launcher = share(baseline, threads or CampaignRecord(root).content.get("threads"))
     run_arguments = {
-        name: build_fit_arguments(spec, declaration, launcher.threads, settings) for name, spec in firsts.items()
+        name: build_fit_arguments(spec, declaration, launcher.threads, settings, ends=False)
+        for name, spec in firsts.items()
     }
-    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure)
+    counts = declaration.budget is not None
+    timings = measure_conditions(run_arguments, resolutions, launcher, root, measure=measure, counts=counts)
     text = "\n".join(plan_text.describe_campaign(declaration, baseline, launcher, timings))
     if short := plan_text.explain_seed_shortfall(declaration):
         text += f"\nshort      {short}"
     return CampaignPlan(resolutions, evaluations[0], launcher, text)
+
+
+def refuse_fixed_questions(declaration: CampaignDeclaration, resolutions: Mapping[str, ResolvedCondition]) -> None:
+    """Refuse questions by seed where the task does not generate its questions.
+
+    Raises:
+        ValueError: with the condition and the repair.
+
+    """
+    leaf = QUESTIONS.rpartition(".")[2]
+    for name, resolution in resolutions.items() if declaration.held_out.questions == "by_seed" else ():
+        if leaf not in resolution.leaves["data"]["init_args"]:
+            raise ValueError(
+                f"held_out.questions: by_seed needs a task that generates its questions, but {name} asks "
+                f"{type(resolution.task).__name__}, whose held-out questions are fixed. Set questions: shared."
+            )
 
 
 def refuse_unlike_metrics(declaration: CampaignDeclaration, configs: Mapping[str, Any]) -> None:
@@ -120,7 +151,7 @@ def run_campaign(
     print(ready.text, flush=True)
     if short:
         raise ValueError(short)
-    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations)
+    _refuse_unknown_runs(list_run_specs(declaration, root), ledger, ready.evaluations, declaration.budget)
     if added:
         print(
             f"seeds      {', '.join(map(str, added))} are added to an exploratory campaign; no verdict will come of it."
@@ -167,7 +198,9 @@ def run_campaign(
     return _conclude_campaign(ledger, runs, parent)
 
 
-def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int]) -> None:
+def _refuse_unknown_runs(
+    runs: Sequence[RunSpec], ledger: CampaignRecord, evaluations: Sequence[int], budget: DeclaredBudget | None
+) -> None:
     """Refuse to restart a run in a folder whose run is not in the ledger and cannot be continued.
 
     Raises:
@@ -175,7 +208,7 @@ def _refuse_unknown_runs(runs: Sequence[RunSpec], ledger: CampaignRecord, evalua
 
     """
     for spec in runs:
-        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations)
+        known = ledger.run_entry(spec) or can_continue_run(spec, evaluations, budget)
         if not known and (results := spec.run_folder.describe_results()):
             raise ValueError(
                 f"{spec.folder} holds a run that {ledger.path} does not know: {'; '.join(results)}. Restore the ledger "

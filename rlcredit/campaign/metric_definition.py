@@ -43,11 +43,13 @@ def define_held_out_metric(declaration: CampaignDeclaration, config: Mapping[str
     """
     task = {key: value for key, value in config["data"]["init_args"].items() if key not in OF_TRAINING}
     task = {key: value for key, value in task.items() if value or key not in NEW}
+    if declaration.held_out.questions == "by_seed":
+        task["generator_seed"] = "by_seed"
     settings = {"data": {**config["data"], "init_args": task}}
     drawn = ("validation", "pass_k", "validation_seed")  # earlier versions had no such seed: it was zero
     settings["model"] = {"validation_seed": 0, **{key: config["model"][key] for key in drawn if key in config["model"]}}
     return MetricDefinition(
-        declaration.primary, f"held-out questions after step {declaration.steps}", flatten_config(settings)
+        declaration.primary, f"held-out questions {declaration.span_label}", flatten_config(settings)
     )
 
 

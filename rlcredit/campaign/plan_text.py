@@ -33,21 +33,26 @@ def describe_campaign(
 
     """
     slots = launcher.slots
-    conditions, seeds, steps = len(declaration.conditions), len(declaration.seeds), declaration.steps
+    conditions, seeds = len(declaration.conditions), len(declaration.seeds)
     runs, module, task = conditions * seeds, resolution.module, resolution.task
-    rollouts = steps // module.updates_per_rollout
-    trained = runs * rollouts * task.prompts_per_step * module.sampling.completions
-    most = f" kept of up to {trained * module.rounds:,}" if module.rounds > 1 else ""
-    evaluations = len(list_evaluation_steps(resolution))
+    trained = "training completions as the budget allows"
+    if declaration.steps:
+        rollouts = declaration.steps // module.updates_per_rollout
+        completions = runs * rollouts * task.prompts_per_step * module.sampling.completions
+        most = f" kept of up to {completions * module.rounds:,}" if module.rounds > 1 else ""
+        trained = f"{completions:,} training completions{most}"
+    evaluations = len(list_evaluations(declaration, resolution))
     answers = [asked.count_answers(module.validation.completions) for asked in task.held_out_sets]
     known = [number for number in answers if number is not None]
     held_out = f"{runs * evaluations * sum(known):,}" if len(known) == len(answers) else "all questions'"
+    length = f"{declaration.end:,} {declaration.budget.unit}" if declaration.budget else f"{declaration.end} steps"
     yield f"campaign   {declaration.name}, declaration {declaration.sha256[:12]}"
-    yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {steps} steps, {slots} at a time"
+    yield f"runs       {conditions} conditions x {seeds} seeds = {runs} runs of {length}, {slots} at a time"
     yield f"where      {launcher.description}"
-    yield f"samples    {trained:,} training completions{most}, {held_out} held out ({evaluations} evaluations a run)"
+    yield f"samples    {trained}, {held_out} held out ({evaluations} evaluations a run)"
     yield from (f"time       {sentence}" for sentence in describe_durations(declaration, evaluations, slots, timings))
-    yield f"primary    {declaration.primary} after step {steps}, effect {declaration.effect:g}"
+    compared = declaration.summary_label.format(declaration.primary)
+    yield f"primary    {compared} {declaration.span_label}, effect {declaration.effect:g}"
     for name, family in declaration.comparison_families.items():
         yield f"family     {name}: {', '.join(family.conditions)} against {family.baseline}"
     yield from (f"pairs      {sentence}" for sentence in describe_power(declaration))
@@ -59,9 +64,10 @@ def describe_durations(
     """Yield the time that all runs take in the available slots, and that of one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
-    busy, shown, steps = [0.0] * slots, list[Seconds](), declaration.steps
+    busy, shown = [0.0] * slots, list[Seconds]()
+    steps = {name: estimate_steps(declaration, timing) for name, timing in timings.items()}
     run = {
-        name: timing["start"] + steps * timing["step"] + evaluations * timing["validation"]
+        name: timing["start"] + steps[name] * timing["step"] + evaluations * timing["validation"]
         for name, timing in timings.items()
     }
     for spec in list_run_specs(declaration, Path()):
@@ -71,10 +77,32 @@ def describe_durations(
     for name, timing in timings.items():
         if timing not in shown:
             shown.append(timing)
+            about = f" in about {steps[name]} steps" if declaration.budget else ""
             yield (
-                f"a run of {name} takes {format_duration(run[name])}, a step {timing['step']:.2f} s, "
+                f"a run of {name} takes {format_duration(run[name])}{about}, a step {timing['step']:.2f} s, "
                 f"an evaluation {format_duration(timing['validation'])}"
             )
+
+
+def estimate_steps(declaration: CampaignDeclaration, timing: Seconds) -> int:
+    """Return the number of steps of a run, estimated from the tokens of a short one if a budget ends it."""
+    if declaration.steps:
+        return declaration.steps
+    assert declaration.budget is not None
+    return math.ceil(declaration.end / max(timing[declaration.budget.counter], 1.0))
+
+
+def list_evaluations(declaration: CampaignDeclaration, resolution: ResolvedCondition) -> list[int]:
+    """Return the steps after which a run is evaluated, or the tokens of its budget.
+
+    Raises:
+        ValueError: the last step is not among them, or there are no held-out questions.
+
+    """
+    if declaration.budget is None:
+        return list_evaluation_steps(resolution)
+    _refuse_missing_questions(resolution)
+    return declaration.budget.marks
 
 
 def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
@@ -84,11 +112,7 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
         ValueError: it is not.
 
     """
-    if resolution.task.validation_size == 0:
-        raise ValueError(
-            "data.init_args.validation_size is 0, but a campaign compares answers to the task's own held-out "
-            "questions. Set it above 0."
-        )
+    _refuse_missing_questions(resolution)
     steps, every = resolution.leaves["trainer"]["max_steps"], resolution.leaves["trainer"]["val_check_interval"]
     if not every or steps % every:
         raise ValueError(
@@ -96,6 +120,14 @@ def list_evaluation_steps(resolution: ResolvedCondition) -> list[int]:
             f"shorter. Add settings: {{trainer.val_check_interval: {math.gcd(steps, every or steps)}}}."
         )
     return list(range(0, steps + 1, every))
+
+
+def _refuse_missing_questions(resolution: ResolvedCondition) -> None:
+    if resolution.task.validation_size == 0:
+        raise ValueError(
+            "data.init_args.validation_size is 0, but a campaign compares answers to the task's own held-out "
+            "questions. Set it above 0."
+        )
 
 
 def describe_power(declaration: CampaignDeclaration) -> Iterator[str]:

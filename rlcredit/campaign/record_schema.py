@@ -5,8 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from rlcredit.campaign.declaration import PRIMARY, CampaignDeclaration
+from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch, read_stored_json
 from rlcredit.config.passwords import refuse_passwords
+
+COUNTED = ("decoded", "prefill", "forward", "backward")
+"""Counts of tokens that reports read."""
 
 NUMBER_OR_NULL = (float, type(None))
 CELL: Shape = {
@@ -16,6 +20,7 @@ CELL: Shape = {
     "status?": int,
     "primary?": float,
     "metrics?": {str: {str: float}},
+    "tokens?": {str: {str: int}},
     "held_out_sha256?": {str: str},
     "differences?": [str],
     "versions?": {str: str},
@@ -44,6 +49,7 @@ LOGGERS: dict[bool, Shape] = {
 FINISHED: Shape = {
     "seconds": float,
     "metrics": {str: dict.fromkeys(PRIMARY, float)},
+    "tokens?": {str: dict.fromkeys(COUNTED, int)},
     "held_out_sha256": {str: str},
     "differences": [str],
     "executed_sha256?": TEXT_OR_NULL,
@@ -51,6 +57,7 @@ FINISHED: Shape = {
 }
 OUTCOME: Shape = {
     "step": int,
+    "tokens?": dict.fromkeys(COUNTED, int),
     "metrics": {str: float},
     "numbers": [int],
     "questions_sha256": str,
@@ -106,8 +113,7 @@ def _find_faults(
     yield from filter(None, problems)
     for name, config in configs.items():
         yield from _find_logger_faults(name, config)
-    steps = str(declaration.steps)
-    yield from filter(None, (_find_evaluation_fault(name, entry, steps) for name, entry in finished.items()))
+    yield from filter(None, (_find_evaluation_fault(name, entry, declaration) for name, entry in finished.items()))
 
 
 def _list_loggers(config: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -126,13 +132,16 @@ def _find_logger_faults(name: str, config: Mapping[str, Any]) -> Iterator[str]:
         yield from filter(None, [find_shape_mismatch(logger, shape, f"configs.{name}.trainer.logger")])
 
 
-def _find_evaluation_fault(name: str, entry: Mapping[str, Any], last: str) -> str | None:
-    """Return which evaluations a finished run lacks, where ``last`` is the last step."""
+def _find_evaluation_fault(name: str, entry: Mapping[str, Any], declaration: CampaignDeclaration) -> str | None:
+    """Return which evaluations a finished run lacks."""
     steps = entry["metrics"]
     if odd := [step for step in steps if not (step.isascii() and step.isdigit() and len(step) < 12)]:
         return f"cells.{name}.metrics: {odd[0]!r} is no step"
-    if last not in steps or set(steps) != set(entry["held_out_sha256"]):
-        return f"cells.{name} lacks step {last}, or its metrics and held_out_sha256 have different steps"
+    counts = {int(step): entry.get("tokens", {}).get(step) for step in steps}
+    if declaration.end not in locate_evaluations(counts, declaration.budget) or set(steps) != set(
+        entry["held_out_sha256"]
+    ):
+        return f"cells.{name} lacks {declaration.end_label}, or its metrics and held_out_sha256 have different steps"
     return None
 
 

@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -96,9 +98,22 @@ def fingerprint_own_code(resolutions: Iterable[ResolvedCondition]) -> dict[str, 
     )
 
 
-def configure_run(leaves: dict[str, Any], spec: RunSpec, threads: int) -> dict[str, Any]:
-    """Return the configuration of one run of a condition: its own seed, folder and threads, all else the same."""
+def configure_run(
+    leaves: dict[str, Any], spec: RunSpec, threads: int, settings: Iterable[tuple[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the configuration of one run of a condition: its own seed, folder and threads, all else the same.
+
+    Args:
+        leaves: Resolved configuration of the condition.
+        spec: Run to configure.
+        threads: CPU threads of the run.
+        settings: Further settings that depend on its seed, by dotted keys.
+
+    """
     config = copy.deepcopy(leaves)
     config["seed_everything"], config["threads"] = spec.seed, threads
     config["trainer"]["default_root_dir"] = str(spec.folder)
+    for name, value in settings:
+        *path, leaf = name.split(".")
+        functools.reduce(operator.getitem, path, config)[leaf] = value
     return config

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from rlcredit.campaign.declaration import CampaignDeclaration
@@ -69,7 +70,43 @@ def list_run_specs(declaration: CampaignDeclaration, root: Path) -> list[RunSpec
     return [RunSpec(condition, seed, root) for condition, seed in dict.fromkeys(wanted)]
 
 
-def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path) -> list[str]:
+QUESTIONS = "data.init_args.generator_seed"
+"""Setting that questions of a generated task depend on."""
+
+
+def derive_question_seed(seed: int) -> int:
+    """Return the generator's seed for the questions of a run's seed, far from those of the seeds beside it.
+
+    reasoning-gym makes question i of seed s from s + i, so that neighbouring seeds would share all questions but one.
+
+    Example:
+        >>> derive_question_seed(0), derive_question_seed(1)
+        (1484405855, 917752063)
+
+    """
+    return int(np.random.SeedSequence(seed).generate_state(1)[0]) >> 1
+
+
+def list_seed_settings(spec: RunSpec, declaration: CampaignDeclaration) -> list[tuple[str, int | None]]:
+    """Return the settings by which a seed gets held-out questions and samples of its own."""
+    questions: list[tuple[str, int | None]] = [(QUESTIONS, derive_question_seed(spec.seed))]
+    draws: list[tuple[str, int | None]] = [("model.validation_seed", None)]
+    chosen = declaration.held_out
+    return [*(questions if chosen.questions == "by_seed" else ()), *(draws if chosen.draws == "by_seed" else ())]
+
+
+def list_end_arguments(declaration: CampaignDeclaration) -> list[str]:
+    """Return the arguments of ``rlcredit fit`` that say where a run ends."""
+    budget = declaration.budget
+    if budget is None:
+        return [f"--trainer.max_steps={declaration.end}"]
+    ends = f"TokenBudget({budget.key}={budget.tokens}, evaluations={budget.evaluations})"
+    return ["--trainer.max_steps=-1", f"--trainer.callbacks+={ends}"]
+
+
+def build_fit_arguments(
+    spec: RunSpec, declaration: CampaignDeclaration, threads: int, settings: Path, *, ends: bool = True
+) -> list[str]:
     """Return the arguments of ``rlcredit fit`` for a run; later files win.
 
     Args:
@@ -77,15 +114,17 @@ def build_fit_arguments(spec: RunSpec, declaration: CampaignDeclaration, threads
         declaration: Declaration of the campaign.
         threads: CPU threads of the run.
         settings: File that holds the campaign's own settings.
+        ends: Whether to say where the run ends.
 
     """
     files = [*declaration.configs, *declaration.conditions[spec.condition], settings]
     return [
         *(f"--config={file}" for file in files),
         f"--seed_everything={spec.seed}",
+        *(f"--{name}={'null' if value is None else value}" for name, value in list_seed_settings(spec, declaration)),
         f"--condition={spec.condition}",
         f"--threads={threads}",
-        f"--trainer.max_steps={declaration.steps}",
+        *(list_end_arguments(declaration) if ends else ()),
         f"--trainer.default_root_dir={spec.folder}",
     ]
 

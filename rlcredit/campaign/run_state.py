@@ -7,7 +7,8 @@ from typing import Any
 
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.config_differences import hash_config, list_run_differences
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
+from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.campaign.record_schema import NUMBER_OR_NULL, read_evaluation_file
 from rlcredit.campaign.run_spec import RunSpec
 from rlcredit.config import strict_yaml
@@ -19,12 +20,13 @@ from rlcredit.run_folder.layout import RunFolder
 STATUS = ("step?", "step_seconds?", "validation_seconds?", "solve_rate?", "held_out?")
 
 
-def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
+def can_continue_run(spec: RunSpec, evaluations: Sequence[int], budget: DeclaredBudget | None = None) -> bool:
     """Whether a run can continue from its newest intact checkpoint, with no part of its record missing.
 
     Args:
         spec: Run that has been interrupted.
-        evaluations: Steps after which it is evaluated.
+        evaluations: Steps after which it is evaluated, or tokens of the budget.
+        budget: Budget of the campaign; None if it counts steps.
 
     """
     path, _ = find_newest_checkpoint(spec.run_folder.checkpoints)
@@ -35,8 +37,22 @@ def can_continue_run(spec: RunSpec, evaluations: Sequence[int]) -> bool:
     except ValueError:
         return False
     step = checkpoint["global_step"]
-    owed = [step] if checkpoint.get("evaluation_owed") else []
-    return all(read_run_evaluation(spec, due) is not None for due in evaluations if due <= step and due not in owed)
+    counts = checkpoint.get("token_counts") or {}
+    reached = counts.get(budget.counter, -1) if budget else step
+    if reached < 0:
+        return False
+    made = locate_run_evaluations(spec, budget)
+    due = [mark for mark in evaluations if mark <= reached]
+    missing = [mark for mark in due if made.get(mark, step + 1) > step]
+    if checkpoint.get("evaluation_owed"):  # of the last step, which may be the first at several marks of a budget
+        return missing == due[len(due) - len(missing) :] and (budget is not None or len(missing) <= 1)
+    return not missing
+
+
+def locate_run_evaluations(spec: RunSpec, budget: DeclaredBudget | None) -> dict[int, int]:
+    """Return the steps of the evaluations that a run has made, by step or by mark of the budget."""
+    made = {step: read_run_evaluation(spec, step) or {} for step in spec.run_folder.evaluated_steps()}
+    return locate_evaluations({step: evaluation.get("tokens") for step, evaluation in made.items()}, budget)
 
 
 def read_run_evaluation(spec: RunSpec, step: int) -> dict[str, Any] | None:
@@ -73,12 +89,15 @@ def summarise_finished_run(
 
     """
     steps = spec.run_folder.evaluated_steps()
-    outcomes = {step: read_run_evaluation(spec, step) for step in steps}
-    metrics = {str(step): evaluation["metrics"] for step, evaluation in outcomes.items() if evaluation}
+    last = locate_run_evaluations(spec, declaration.budget)[declaration.end]
+    outcomes = {step: evaluation for step in steps if (evaluation := read_run_evaluation(spec, step))}
+    metrics = {str(step): evaluation["metrics"] for step, evaluation in outcomes.items()}
+    tokens = {str(step): evaluation["tokens"] for step, evaluation in outcomes.items() if "tokens" in evaluation}
     config = spec.run_folder.config
     return {
-        "primary": metrics[str(declaration.steps)][declaration.primary],
+        "primary": metrics[str(last)][declaration.primary],
         "metrics": metrics,
+        **({"tokens": tokens} if tokens else {}),
         "held_out_sha256": {str(step): file_sha256(spec.run_folder.evaluation_file(step)) for step in steps},
         "declared_sha256": hash_config(declared),
         "executed_sha256": hash_config(strict_yaml.read_yaml(config)) if config.is_file() else None,

@@ -21,7 +21,7 @@ Row = tuple[str, ...]
 
 
 def describe_run_row(
-    name: str, entry: dict[str, Any], status: dict[str, Any], steps: int, evaluations: Sequence[int]
+    name: str, entry: dict[str, Any], status: dict[str, Any], steps: int | None, evaluations: Sequence[int]
 ) -> Row:
     """Return the row of a run in the live table.
 
@@ -29,7 +29,7 @@ def describe_run_row(
         name: Name of the run.
         entry: Entry of the run in the campaign's ledger.
         status: Status that the run last wrote, empty if it wrote none.
-        steps: Optimizer steps that the run has to take.
+        steps: Optimizer steps that the run has to take; None if a budget of tokens ends it.
         evaluations: Steps after which it is evaluated.
 
     Example:
@@ -39,11 +39,12 @@ def describe_run_row(
     """
     state, step = entry.get("state", "waiting"), status.get("step", 0)
     eta = ""
-    if state == "running" and (seconds := status.get("step_seconds")):
+    if steps and state == "running" and (seconds := status.get("step_seconds")):
         ahead = sum(due > step for due in evaluations)
         eta = format_duration((steps - step) * seconds + ahead * (status.get("validation_seconds") or 0.0))
+    taken = f"{step}/{steps}" if steps else f"{step}"
     shares = (status.get(key) for key in ("solve_rate", "held_out"))
-    return (name, state, f"{step}/{steps}", *("" if share is None else f"{share:.3f}" for share in shares), eta)
+    return (name, state, taken, *("" if share is None else f"{share:.3f}" for share in shares), eta)
 
 
 class RunEventLines(AbstractContextManager["RunEventLines"]):

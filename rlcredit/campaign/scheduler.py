@@ -17,7 +17,7 @@ from rlcredit.campaign.launchers.run_launcher import RunLauncher, RunProcess
 from rlcredit.campaign.mlflow_parent import MLflowParentRun
 from rlcredit.campaign.resolved_condition import ResolvedCondition, configure_run, fingerprint_own_code
 from rlcredit.campaign.run_process import POLLED
-from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments
+from rlcredit.campaign.run_spec import RunSpec, build_fit_arguments, list_seed_settings
 from rlcredit.campaign.run_state import summarise_finished_run
 from rlcredit.campaign.run_view import RunEventLines
 
@@ -40,7 +40,7 @@ class RunScheduler:
     Args:
         declaration: Declaration of the campaign.
         resolutions: Resolved configurations of the campaign's conditions, by name.
-        evaluations: Steps after which a run is evaluated.
+        evaluations: Steps after which a run is evaluated, or tokens of the budget.
         launcher: Launcher that starts the runs.
         settings: Overlay file applied on top of all files.
         ledger: Record of what is done.
@@ -92,13 +92,14 @@ class RunScheduler:
 
     def declared_config(self, spec: RunSpec) -> dict[str, object]:
         """Return the declared configuration of a run."""
-        return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads)
+        settings = list_seed_settings(spec, self.declaration)
+        return configure_run(self.resolutions[spec.condition].leaves, spec, self.launcher.threads, settings)
 
     def _start_attempt(self, spec: RunSpec, view: RunEventLines) -> RunAttempt:
         """Continue a run if possible, otherwise restart it."""
         self.launcher.end_leftover_run(spec.run_folder.process)
         args = build_fit_arguments(spec, self.declaration, self.launcher.threads, self.settings)
-        if continued := run_state.can_continue_run(spec, self.evaluations):
+        if continued := run_state.can_continue_run(spec, self.evaluations, self.declaration.budget):
             args.append("--ckpt_path=last")
         else:
             self.parent.kill_open_attempts(spec)
@@ -115,7 +116,8 @@ class RunScheduler:
         """Record in the ledger how an attempt ended; return whether the run is tried again."""
         spec, elapsed = attempt.spec, time.monotonic() - attempt.began
         seconds = self.ledger.run_entry(spec).get("seconds", 0.0) + elapsed
-        if status == 0 and all(run_state.read_run_evaluation(spec, step) is not None for step in self.evaluations):
+        made = run_state.locate_run_evaluations(spec, self.declaration.budget)
+        if status == 0 and set(self.evaluations) <= made.keys():
             outcome = summarise_finished_run(
                 spec, self.declaration, self.declared_config(spec), self.resolutions[spec.condition].parameters
             )

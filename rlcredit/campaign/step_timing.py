@@ -24,7 +24,7 @@ EVALUATIONS = 2
 """Before the first step and after the last."""
 
 Seconds = dict[str, float]
-MEASUREMENTS = {str: {"start": float, "step": float, "validation": float}}
+MEASUREMENTS = {str: {"start": float, "step": float, "validation": float, "decoded?": float, "backward?": float}}
 
 
 def measure_conditions(
@@ -34,6 +34,7 @@ def measure_conditions(
     root: Path,
     *,
     measure: bool = True,
+    counts: bool = False,
 ) -> dict[str, Seconds]:
     """Return the times of every condition by :func:`measure_run_seconds`; conditions of equal cost are measured once.
 
@@ -43,6 +44,7 @@ def measure_conditions(
         launcher: Launcher that will start the runs.
         root: Folder of the campaign, which keeps the measurements.
         measure: Whether to measure conditions that have not been measured before; if not, they are left out.
+        counts: Whether tokens per step are needed, which earlier versions did not measure.
 
     """
     file, place = root / TIMINGS, (launcher.label, launcher.threads)
@@ -50,7 +52,8 @@ def measure_conditions(
     remembered: dict[str, Seconds] = read_stored_json(file, MEASUREMENTS, "Remove it.") if file.is_file() else {}
     for name, resolution in resolutions.items():
         key = hash_config({"cost": resolution.cost_sha256, "place": place})
-        if key not in remembered and measure:
+        known = key in remembered and not (counts and "decoded" not in remembered[key])
+        if not known and measure:
             print(f"measuring a step of {name} ...", flush=True)
             remembered[key] = measure_run_seconds(arguments[name], resolution, launcher, root)
             write_atomically(file, json.dumps(remembered))
@@ -62,7 +65,7 @@ def measure_conditions(
 def measure_run_seconds(
     args: Sequence[str], resolution: ResolvedCondition, launcher: RunLauncher, root: Path
 ) -> Seconds:
-    """Return the seconds that a start, a step, and an evaluation of all held-out questions take.
+    """Return the seconds that a start, a step, and an evaluation of all held-out questions take, and tokens per step.
 
     Args:
         args: Arguments of ``rlcredit fit``.
@@ -99,12 +102,14 @@ def measure_run_seconds(
             condition = resolution.leaves["condition"]
             raise ValueError(f"a short run of {condition} failed: {' '.join(read_log_tail(folder))}")
         status = json.loads(RunFolder(folder).status.read_text(encoding="utf-8"))
+        tokens = json.loads(RunFolder(folder).evaluation_file(steps).read_text(encoding="utf-8"))["tokens"]
     training, evaluations = steps * status["step_seconds"], EVALUATIONS * status["validation_seconds"]
     start = max(0.0, elapsed - training - evaluations)
     return {
         "start": start,
         "step": status["step_seconds"],
         "validation": status["validation_seconds"] * mean_validation_batches(resolution),
+        **{kind: tokens[kind] / steps for kind in ("decoded", "backward")},
     }
 
 

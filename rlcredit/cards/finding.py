@@ -17,7 +17,8 @@ class Finding:
         name: Key by which the finding is looked up, letters and ``_``.
         title: Title for people.
         estimate: Measured value; NaN where there is none.
-        unit: Unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``number`` or ``seconds``.
+        unit: Unit: ``share``, ``points`` (of per cent), ``degrees``, ``times``, ``steps``, ``tokens``, ``number`` or
+            ``seconds``.
         low: Lower end of its 95 % interval; NaN without one.
         high: Upper end of its 95 % interval; NaN without one.
         baseline: Same quantity of the baseline; NaN where that has none.

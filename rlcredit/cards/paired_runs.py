@@ -21,7 +21,8 @@ from rlcredit.cards.cache_key import fingerprint_configs, hash_json_content
 from rlcredit.cards.training_outcome import EFFECT, PRIMARY, TrainingOutcome
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.report.condition_comparison import compare_conditions, measure_curve_area
-from rlcredit.report.evidence import CampaignEvidence, FinishedRun, read_campaign_evidence
+from rlcredit.report.evidence import CampaignEvidence, read_campaign_evidence
+from rlcredit.statistics.grid_choice import choose_grid_value
 
 RATE = "model.optimizer.init_args.lr"
 """The setting that is tuned."""
@@ -119,14 +120,16 @@ def _tune_learning_rate(
     if not budget.factors:
         return condition.rate
 
-    def ends(factor: float) -> tuple[float, float]:
-        found = _collect_run_evidence(
-            condition, budget, budget.tuning_seeds, condition.rate * factor, root, slots, threads
-        ).runs_of(condition.name)
-        ended, areas = ([of(run, PRIMARY) for run in found] for of in (FinishedRun.final_value, measure_curve_area))
-        return float(np.mean(ended)), float(np.mean(areas))
-
-    return condition.rate * max(budget.factors, key=ends)
+    ended, areas = {}, {}
+    for factor in budget.factors:
+        rate = condition.rate * factor
+        evidence = _collect_run_evidence(condition, budget, budget.tuning_seeds, rate, root, slots, threads)
+        found = evidence.runs_of(condition.name)
+        ended[factor] = [run.final_value(PRIMARY) for run in found]
+        areas[factor] = [measure_curve_area(run, PRIMARY) for run in found]
+    for sentence in choose_grid_value(ended).describe_doubts(f"learning rates of {condition.name}"):
+        print_message(f"note       {sentence}")
+    return condition.rate * max(budget.factors, key=lambda factor: (np.mean(ended[factor]), np.mean(areas[factor])))
 
 
 def _collect_run_evidence(

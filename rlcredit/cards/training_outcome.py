@@ -1,6 +1,6 @@
 """The results of training under a condition, compared with its baseline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.equivalence import equivalence_test
+from rlcredit.statistics.run_aggregates import steps_to_threshold
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
 PRIMARY = "val/pass_at_1"
@@ -65,6 +66,7 @@ class TrainingOutcome:
         sentence = f"Over the whole run it is {where} on average."
         yield Finding("area_gain", "gain on the way, paired", *_convert_to_points(on_the_way), sentence=sentence)
         yield self._find_speed()
+        yield from self._find_token_cost()
         yield self._find_collapses()
         sentence = f"The policy ends with {entropy:.3f} nats per token, under the baseline with {other:.3f}."
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=sentence)
@@ -89,6 +91,23 @@ class TrainingOutcome:
         return Finding(
             "collapses", "runs that collapsed", float(falls), "number", baseline=float(base), sentence=sentence
         )
+
+    def _find_token_cost(self) -> Iterator[Finding]:
+        """Yield the tokens decoded per step, and the gain at equal numbers of them, where all runs have counted."""
+        if not all(run.tokens for runs in self._paired_runs for run in runs):
+            return
+        own, base = ([run.tokens[max(run.tokens)]["decoded"] for run in runs] for runs in self._paired_runs)
+        per_step, other = float(np.mean(own)) / self.steps, float(np.mean(base)) / self.steps
+        sentence = f"A step decodes {per_step:,.0f} tokens for training, the baseline's {other:,.0f}."
+        yield Finding("tokens", "tokens decoded per step", per_step, "tokens", baseline=other, sentence=sentence)
+        least = min(*own, *base)
+        ends = [
+            np.array([run.value_at_tokens(PRIMARY, "decoded", least) for run in runs]) for runs in self._paired_runs
+        ]
+        gain = paired_t_test(ends[0] - ends[1])
+        sentence = f"After {least:,} decoded tokens, the least of any run: {format_paired_difference(gain)}."
+        title = "gain at equal tokens, paired"
+        yield Finding("token_gain", title, *_convert_to_points(gain), sentence=sentence)
 
     def _find_speed(self) -> Finding:
         """Return the number of steps needed for half of the baseline's gain."""
@@ -129,24 +148,6 @@ def describe_equivalence(test: TTest) -> str:
 
 def _format_signed_number(number: float) -> str:
     return f"{round(number, 1) + 0.0:+.1f}"
-
-
-def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
-    """Return the step at which a held-out curve first reaches a value, interpolating between evaluations.
-
-    Example:
-        >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
-        (15.0, inf)
-
-    """
-    before: tuple[int, float] | None = None
-    for step, value in sorted(curve.items()):
-        if value >= threshold:
-            if before is None:
-                return float(step)
-            return before[0] + (step - before[0]) * (threshold - before[1]) / (value - before[1])
-        before = (step, value)
-    return float("inf")
 
 
 def _convert_to_points(test: TTest) -> tuple[float, str, float, float]:

@@ -13,7 +13,8 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
-import rlcredit.decoding.vllm_server  # noqa: F401  (likewise)
+import rlcredit.decoding.vllm_server
+import rlcredit.supervision.token_budget  # noqa: F401  (so that a configuration may say `TokenBudget`)
 from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message

@@ -143,6 +143,8 @@ def _describe_updates(module: PolicyModule) -> str:
 
 
 def _describe_schedule(trainer: Trainer, module: PolicyModule, task: Task) -> str:
+    if trainer.max_steps < 0:
+        return "no limit of steps; a callback ends the run"
     generations = trainer.max_steps // module.updates_per_rollout * task.prompts_per_step * module.sampling.completions
     sampled = f" kept of up to {generations * module.rounds:,}" if module.rounds > 1 else ""
     asked = ", ".join(

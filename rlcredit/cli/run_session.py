@@ -150,7 +150,7 @@ class RunSession:
         if self.folder.former_run.exists():
             results.append(f"a run that was to be replaced, in {self.folder.former_run}")
         if results and not self.replaces:
-            run = f"a run of {taken} of {steps} steps" if steps else "a run"
+            run = f"a run of {taken} of {steps} steps" if steps > 0 else "a run"
             own = "--condition NAME" if path == Path("runs") / self.name else "--trainer.default_root_dir FOLDER"
             longer = " and more --trainer.max_steps" if finished else ""
             on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""

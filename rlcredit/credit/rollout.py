@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.credit.alternatives import Alternatives, Credit, WeightedTokens
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
 
@@ -132,6 +133,7 @@ class Rollout:
         sources: Number and example of each group's prompt, for oracles and probes that sample it again.
         trail: Label of each operator that wrote advantages, and the advantages after it.
         truth: True credit of some completions, as a probe has measured it.
+        token_counts: Tokens that this rollout and its updates cost, not yet added to the run's.
         unwritten: Fields of the ledger that are still neutral.
 
     """
@@ -170,6 +172,7 @@ class Rollout:
     sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
     trail: tuple[tuple[str, Tensor], ...] = field(init=False, default=())
     truth: Any = field(init=False, default=None)
+    token_counts: TokenCounts = field(init=False, default_factory=TokenCounts)
     unwritten: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
@@ -247,8 +250,9 @@ class Rollout:
         return part
 
     def copy_with_neutral_ledger(self) -> "Rollout":
-        """Return the same facts with a neutral ledger."""
+        """Return the same facts with a neutral ledger; its tokens are counted apart."""
         fresh = copy.copy(self)
+        fresh.token_counts = TokenCounts()
         fresh._open()
         return fresh
 
@@ -393,7 +397,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 }
 """Neutral fields made from a field, directly or not, in the order in which they are made."""
 
-NOTES = frozenset(["update", "sources", "trail", "truth"])
+NOTES = frozenset(["update", "sources", "trail", "truth", "token_counts"])
 """What the run records about a rollout; no operator may name it."""
 
 FIELDS = FACTS | frozenset(NEUTRAL)

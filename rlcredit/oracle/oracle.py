@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.decoding_loop import ROW_MULTIPLE
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.noise import continuation_uniforms, inverse_cdf
@@ -48,7 +49,8 @@ class Oracle:
     Continuation m of every prefix of a prompt uses the m-th noise of that prompt, from the prefix's length on
     (common random numbers). As long as the noise draws the tokens of a known completion, the continuation *is* that
     completion; it is decoded only from the first token on at which it leaves them all. Tokens of which the policy was
-    certain cost nothing and have a credit of exactly zero. Prefixes that completions share are continued once.
+    certain cost nothing and have a credit of exactly zero. Prefixes that completions share are continued once. What is
+    read and decoded is added to the counts of the rollout.
 
     Args:
         policy: Policy, which must not have changed since the rollout; ask before the first update.
@@ -163,6 +165,7 @@ class Oracle:
     def _draw_next_tokens(self, rollout: Rollout, rows: Sequence[int], samples: int) -> dict[int, Tensor]:
         """Return the token that each noise draws behind each prefix of some completions, shapes ``(length, M)``."""
         lengths, tokens = rollout.mask.sum(-1).tolist(), {}
+        rollout.token_counts.add(forward=count_sequence_tokens(rollout.prompt_ids[rows], rollout.mask[rows]))
         by_length = sorted(rows, key=lambda row: lengths[row])
         for start in range(0, len(rows), ROW_MULTIPLE):
             part = by_length[start : start + ROW_MULTIPLE]
@@ -211,10 +214,11 @@ class Oracle:
             noise = torch.stack([self._noise(rollout, rows[node], samples)[m] for node, m in open_branches])
             places = torch.arange(self.max_tokens - int(prefix_lengths.min())) + prefix_lengths[:, None]
             context_of = {node: number for number, node in enumerate(dict.fromkeys(node for node, _ in open_branches))}
+            contexts = self._build_contexts(rollout, [(rows[node], prefixes[node]) for node in context_of])
             with self.precision():
                 decoded = self.engine.decode(
                     self.policy,
-                    self._build_contexts(rollout, [(rows[node], prefixes[node]) for node in context_of]),
+                    contexts,
                     noise.gather(1, places.clamp(max=self.max_tokens - 1)),
                     torch.tensor([context_of[node] for node, _ in open_branches], device=rollout.prompt_ids.device),
                     self.temperature,
@@ -222,6 +226,7 @@ class Oracle:
                 )
             lengths = decoded.mask.sum(-1).tolist()
             self.decoded += sum(lengths)
+            rollout.token_counts.add(decoded=sum(lengths), prefill=count_distinct_prompt_tokens(contexts))
             rows_decoded = zip(open_branches, decoded.completion_ids.tolist(), lengths, strict=True)
             continuations = {branch: tokens[:length] for branch, tokens, length in rows_decoded}
         completions = [torch.tensor(prefixes[branch[0]] + continuations.get(branch, [])) for branch in branches]

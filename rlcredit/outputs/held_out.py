@@ -6,7 +6,8 @@ Every verdict goes into a file, and the result stands on top of MLflow's page.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, cast
 
 import torch.distributed as dist
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -18,6 +19,7 @@ from rlcredit.pages.tables import Table
 from rlcredit.record.artifacts import find_run_folder, publish_tags, publish_text
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.held_out_sets import HeldOutSet
+from rlcredit.training.module import PolicyModule
 
 
 def _hash_questions(examples: Sequence[Example]) -> str:
@@ -30,7 +32,7 @@ class HeldOutVerdicts(Callback):
 
     ``right[i][j]`` is 1 if sample j of question ``numbers[i]`` was right. The mean of all rows is ``val/pass_at_1``.
     ``questions_sha256`` identifies questions and answers. Of further held-out sets the same three stand under ``sets``,
-    by name.
+    by name. ``tokens`` is what training had cost by then; see :class:`rlcredit.credit.token_counts.TokenCounts`.
     """
 
     def __init__(self) -> None:
@@ -64,8 +66,10 @@ class HeldOutVerdicts(Callback):
             each.name: _collect_set_verdicts(each, of)
             for each, of in zip(_list_held_out_sets(trainer), rows, strict=True)
         }
+        counted = cast("PolicyModule", pl_module).state.token_counts
         outcome = {
             "step": trainer.global_step,
+            **({"tokens": asdict(counted)} if counted else {}),
             "metrics": {name: float(value) for name, value in logged if name.startswith("val/")},
             **verdicts.pop("", {"numbers": [], "questions_sha256": _hash_questions([]), "right": []}),
             **({"sets": verdicts} if verdicts else {}),

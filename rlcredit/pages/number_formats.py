@@ -77,6 +77,7 @@ def format_unit_value(number: float, unit: str) -> str:
         "points": f"{number:+.2f}",
         "times": f"x {number:.2f}",
         "steps": f"{number:.1f}",
+        "tokens": f"{number:,.0f}",
         "nats": f"{number:.3f}",
     }
     return texts.get(unit) or f"{round(number, 4) + 0.0:.3g}"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlcredit.campaign.declaration import ALPHA
+from rlcredit.campaign.declaration import ALPHA, CampaignDeclaration, ReachedLevel
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.hedges_g import StandardizedEffect, paired_hedges_g
-from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.paired_comparison import (
     PairedConclusion,
     PairedTest,
@@ -20,7 +20,7 @@ from rlcredit.statistics.paired_comparison import (
     sign_flip_paired_test,
     student_paired_test,
 )
-from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement
+from rlcredit.statistics.run_aggregates import learning_curve_area, probability_of_improvement, steps_to_threshold
 from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
@@ -32,16 +32,17 @@ FEWEST = fewest_sign_flip_pairs(ALPHA)
 
 @dataclasses.dataclass(frozen=True)
 class ConditionComparison:
-    """Comparison of the paired runs of a condition and its baseline, after the last step.
+    """Comparison of the paired runs of a condition and its baseline.
 
     Args:
         family: Question that the comparison belongs to.
         baseline: Name of the baseline.
         condition: Name of the condition compared.
         seeds: Seeds of the pairs, n of them.
-        differences: Differences of the primary metric, condition minus baseline, shape ``(n,)``.
+        differences: Differences of what is compared of the primary metric, condition minus baseline, shape ``(n,)``.
         verdict: Conclusion in words; "open" or "not compared" with the reason where there is none.
-        test: Paired t test, None below two pairs.
+        test: Paired t test, None below two pairs; where runs collapsed, its interval is no narrower than that of the
+            sign-flip test.
         sign_flip: Two-sided p-value of the sign-flip test, None where there is no conclusion: an earlier look would be
             no test.
         p: P-value of the paired t, or of the sign flip where runs collapsed, adjusted by Holm for all that the campaign
@@ -86,33 +87,40 @@ def compare_conditions(evidence: CampaignEvidence) -> list[ConditionComparison]:
         for condition in family.conditions
     ]
     margin = evidence.declaration.effect
-    conclusions = conclude_paired_family([_test_comparison(each, margin) for each in compared], margin, ALPHA)
+    tests = [None if each.verdict else choose_paired_test(each, margin) for each in compared]
+    conclusions = conclude_paired_family(tests, margin, ALPHA)
     waits = any(comparison.verdict.startswith("open") for comparison in compared)
     return [
-        _conclude_comparison(comparison, conclusion, waits) if conclusion else comparison
+        conclude_comparison(comparison, conclusion, waits, "campaign") if conclusion else comparison
         for comparison, conclusion in zip(compared, conclusions, strict=True)
     ]
 
 
-def _test_comparison(comparison: ConditionComparison, margin: float) -> PairedTest | None:
-    """Test the differences of a comparison; None if it has its verdict already."""
-    if comparison.verdict:
-        return None
+def choose_paired_test(comparison: ConditionComparison, margin: float) -> PairedTest:
+    """Return the test of a comparison's differences: Student's t, or that of signs where runs collapsed."""
     if any(comparison.collapses):
         return sign_flip_paired_test(comparison.differences)
     return student_paired_test(comparison.differences, margin)
 
 
-def _conclude_comparison(
-    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool
+def conclude_comparison(
+    comparison: ConditionComparison, conclusion: PairedConclusion, waits: bool, scope: str
 ) -> ConditionComparison:
-    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs."""
+    """Return the comparison with its conclusion, in words that know of collapses and of missing pairs.
+
+    Args:
+        comparison: Comparison with all its pairs.
+        conclusion: Conclusion from its differences.
+        waits: Whether others that are corrected with it lack pairs.
+        scope: Name of what is corrected together.
+
+    """
     words = conclusion.words
     if words.startswith("undecided") and any(comparison.collapses):
         pairs, (runs, baseline_runs) = len(comparison.seeds), comparison.collapses
         words = f"undecided: {runs} of {pairs} runs collapsed, {baseline_runs} of the baseline's"
     if words.startswith("undecided") and waits:
-        words = "open: other comparisons of the campaign lack pairs"
+        words = f"open: other comparisons of the {scope} lack pairs"
     return dataclasses.replace(
         comparison,
         verdict=words,
@@ -139,7 +147,7 @@ def _compare_condition(evidence: CampaignEvidence, family: str, baseline: str, c
         words = f"undecided: {wanted} {'pair' if wanted == 1 else 'pairs'} cannot reach a verdict"
     elif evidence.ledger.content.get("seeds_added"):
         words = "undecided: seeds were added to an exploratory campaign, which is no test"
-    differences = _subtract_paired_runs(pairs, lambda run: run.metrics[declaration.steps][declaration.primary])
+    differences = _subtract_paired_runs(pairs, lambda run: summarise_run(run, declaration))
     seeds = tuple(run.seed for run, _ in pairs)
     return ConditionComparison(
         family, baseline, condition, seeds, differences, words, **_summarise_pairs(evidence, pairs, differences)
@@ -153,20 +161,40 @@ def _summarise_pairs(
     numbers: dict[str, Any] = {}
     if not pairs:
         return numbers
-    steps, primary = evidence.declaration.steps, evidence.declaration.primary
+    end, primary = evidence.declaration.end, evidence.declaration.primary
     own, base = ([pair[side] for pair in pairs] for side in (0, 1))
-    ends = [[run.metrics[steps][primary] for run in runs] for runs in (own, base)]
-    numbers["improves"] = probability_of_improvement(*ends)
+    ends = [[run.metrics[end][primary] for run in runs] for runs in (own, base)]
+    numbers["improves"] = probability_of_improvement(
+        *([summarise_run(run, evidence.declaration) for run in runs] for runs in (own, base))
+    )
+    collapses = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
+    numbers["collapses"] = collapses
     if len(pairs) >= 2:
         area = _subtract_paired_runs(pairs, lambda run: measure_curve_area(run, primary))
-        numbers |= {"test": paired_t_test(differences), "area": paired_t_test(area)}
-    numbers["collapses"] = (int(collapsed_run_mask(ends[0]).sum()), int(collapsed_run_mask(ends[1]).sum()))
+        test = sign_flip_paired_test(differences).test if any(collapses) else paired_t_test(differences)
+        numbers |= {"test": test, "area": paired_t_test(area)}
     if len(pairs) >= 3 and np.ptp(differences) > 0:
         numbers["effect"] = paired_hedges_g(differences)
-    outcomes = evidence.question_outcomes(own, primary) - evidence.question_outcomes(base, primary)
+    if isinstance(evidence.declaration.summary, ReachedLevel):
+        return numbers  # the level is one of all questions together
+    if evidence.has_own_questions:
+        if len(pairs) >= FEWEST:
+            numbers["general"] = numbers["test"].interval  # every pair is of new questions already
+        return numbers
+    outcomes = evidence.summarised_outcomes(own) - evidence.summarised_outcomes(base)
     if min(outcomes.shape[:2]) >= FEWEST:
-        numbers["general"] = hierarchical_interval(outcomes)
+        numbers["general"] = new_question_interval(outcomes, numbers["test"].interval)
     return numbers
+
+
+def summarise_run(run: FinishedRun, declaration: CampaignDeclaration) -> float:
+    """Return what the campaign compares of a run: the end, the area or the speed of its primary metric."""
+    primary, summary = declaration.primary, declaration.summary
+    if summary == "end":
+        return run.metrics[declaration.end][primary]
+    if summary == "area":
+        return measure_curve_area(run, primary)
+    return max(0.0, 1 - steps_to_threshold(run.curve(primary), summary.level) / declaration.end)
 
 
 def measure_curve_area(run: FinishedRun, metric: str) -> float:

@@ -7,8 +7,8 @@ import numpy as np
 from rlcredit.report.condition_comparison import FEWEST, measure_curve_area
 from rlcredit.report.evidence import CampaignEvidence, FinishedRun
 from rlcredit.statistics.collapse import clopper_pearson_limit, collapsed_run_mask
-from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
 from rlcredit.statistics.intervals import Interval
+from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.run_aggregates import interquartile_mean
 from rlcredit.statistics.t_test import t_test
 from rlcredit.statistics.variance_components import VarianceComponents, variance_components
@@ -34,7 +34,7 @@ def decompose_variance(evidence: CampaignEvidence) -> dict[str, VarianceComponen
         return {}
     steps = list(grid[0][0].right)
     table = np.stack([[[run.right[step].mean(-1) for run in runs] for runs in grid] for step in steps])
-    named = {"all evaluations": table, f"after step {declaration.steps}": table[-1:]}
+    named = {"all evaluations": table, f"after {declaration.end_label}": table[-1:]}
     return {name: _decompose_table(part) for name, part in named.items()}
 
 
@@ -94,7 +94,9 @@ def summarise_conditions(evidence: CampaignEvidence) -> list[ConditionSummary]:
 
 
 def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[FinishedRun]) -> ConditionSummary:
-    right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
+    right = np.array([run.metrics[evidence.declaration.end]["val/pass_at_1"] for run in runs])
+    if not evidence.has_own_questions:
+        right = evidence.question_outcomes(runs, "val/pass_at_1").mean((1, 2))
     return ConditionSummary(
         condition,
         len(runs),
@@ -108,12 +110,14 @@ def _summarise_condition(evidence: CampaignEvidence, condition: str, runs: list[
 
 
 def _estimate_over_questions(evidence: CampaignEvidence, runs: list[FinishedRun], metric: str) -> MeanEstimate:
+    if evidence.has_own_questions:
+        return estimate_over_runs([run.metrics[evidence.declaration.end][metric] for run in runs])
     outcomes = evidence.question_outcomes(runs, metric)
     if outcomes.min() == outcomes.max():
         return MeanEstimate(float(outcomes.mean()), unanimous_interval(float(outcomes.max()), outcomes.shape[1]))
     if min(outcomes.shape[:2]) < FEWEST:
         return estimate_over_runs(outcomes.mean((1, 2)).tolist())
-    return MeanEstimate(float(outcomes.mean()), hierarchical_interval(outcomes))
+    return MeanEstimate(float(outcomes.mean()), new_question_interval(outcomes))
 
 
 def unanimous_interval(share: float, questions: int) -> Interval:

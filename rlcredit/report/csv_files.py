@@ -21,9 +21,18 @@ def render_csv_files(
 ) -> dict[str, str]:
     """Return the CSV files of a report, by file name."""
     runs = [
-        {"condition": run.condition, "seed": run.seed, "step": step, **metrics}
+        {
+            **{"condition": run.condition, "seed": run.seed, "step": run.steps[place]},
+            **({"budget": place} if evidence.declaration.budget else {}),
+            **metrics,
+        }
         for run in evidence.runs.values()
-        for step, metrics in run.metrics.items()
+        for place, metrics in run.metrics.items()
+    ]
+    tokens = [
+        {"condition": run.condition, "seed": run.seed, "step": run.steps[place], **counts}
+        for run in evidence.runs.values()
+        for place, counts in run.tokens.items()
     ]
     training = [
         {"condition": condition, "seed": seed, "step": step, "metric": metric, "value": value}
@@ -38,6 +47,7 @@ def render_csv_files(
     ]
     tables = {
         "runs.csv": runs,
+        "tokens.csv": tokens,
         "comparisons.csv": [_flatten_comparison(comparison) for comparison in compared],
         "conditions.csv": [_flatten_summary(summary) for summary in summarised],
         "variance.csv": shares,

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from rlcredit.base.files import file_sha256
 from rlcredit.campaign.campaign_record import CampaignRecord, is_campaign_running
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
+from rlcredit.campaign.evaluation_marks import locate_evaluations
 from rlcredit.campaign.metric_definition import MetricDefinition, define_held_out_metric, list_metric_differences
 from rlcredit.campaign.record_schema import read_evaluation_file, restore_declaration
 from rlcredit.campaign.run_spec import RunSpec, list_run_specs
 from rlcredit.statistics.accuracy_at_k import pass_at_k
+from rlcredit.statistics.run_aggregates import learning_curve_area
 
 Verdicts = NDArray[np.float64]
 
@@ -27,9 +29,12 @@ class FinishedRun:
         condition: Name of the condition in the campaign.
         seed: Seed of the run.
         questions: Hash and numbers of the held-out questions, P of them.
-        right: Verdicts, 0 or 1, by step, each of shape ``(P, S)`` for S samples a question.
-        metrics: Metrics logged at each evaluation, by step.
+        right: Verdicts, 0 or 1, by place, each of shape ``(P, S)`` for S samples a question. A place is a step, or in
+            a campaign with a budget of tokens the mark of the budget at which the run was evaluated.
+        metrics: Metrics logged at each evaluation, by place.
         entry: Entry of the run in the campaign's ledger.
+        steps: Steps of the evaluations, by place.
+        tokens: Tokens counted by each evaluation, by kind and place; empty if the run has not counted them.
 
     """
 
@@ -39,19 +44,26 @@ class FinishedRun:
     right: Mapping[int, Verdicts]
     metrics: Mapping[int, Mapping[str, float]]
     entry: Mapping[str, Any]
+    steps: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    tokens: Mapping[int, Mapping[str, int]] = dataclasses.field(default_factory=dict)
 
     @property
     def question_key(self) -> tuple[Any, ...]:
-        """Key that two runs must share to be compared: their questions, and the steps at which they were asked."""
+        """Key that two runs must share to be compared: their questions, and the places at which they were asked."""
         return (*self.questions, *self.right)
 
     def curve(self, name: str) -> dict[int, float]:
-        """Return the values of a held-out metric by step."""
+        """Return the values of a held-out metric by place."""
         return {step: metrics[name] for step, metrics in self.metrics.items()}
 
     def final_value(self, name: str) -> float:
         """Return the value of a held-out metric after the last step."""
         return self.metrics[max(self.metrics)][name]
+
+    def value_at_tokens(self, name: str, kind: str, tokens: float) -> float:
+        """Return a held-out metric at so many tokens of a kind, on a straight line between two evaluations."""
+        counted = [counts[kind] for counts in self.tokens.values()]
+        return float(np.interp(tokens, counted, [self.metrics[place][name] for place in self.tokens]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +92,11 @@ class CampaignEvidence:
         """Return the number of declared runs."""
         return len(self.declaration.conditions) * len(self.declaration.seeds)
 
+    @property
+    def has_own_questions(self) -> bool:
+        """Whether every seed has held-out questions of its own."""
+        return self.declaration.held_out.questions == "by_seed"
+
     def list_metric_differences(self, condition: str, baseline: str) -> list[str]:
         """Return how the primary metrics of two conditions differ; nothing if they can be compared."""
         return list_metric_differences(self.measures[condition], self.measures[baseline], (condition, baseline))
@@ -99,18 +116,28 @@ class CampaignEvidence:
             if (second, run.seed) in self.runs:
                 yield run, self.runs[second, run.seed]
 
-    def question_outcomes(self, runs: Sequence[FinishedRun], metric: str) -> Verdicts:
-        """Return pass@1 by sample, or pass@k, of every question after the last step.
+    def summarised_outcomes(self, runs: Sequence[FinishedRun]) -> Verdicts:
+        """Return the primary metric of every question at the end of the runs, or the area under its curve."""
+        primary = self.declaration.primary
+        if self.declaration.summary != "area":
+            return self.question_outcomes(runs, primary)
+        places = list(runs[0].right)
+        curves = [self.question_outcomes(runs, primary, place) for place in places]
+        return learning_curve_area(places, np.stack(curves, -1))
+
+    def question_outcomes(self, runs: Sequence[FinishedRun], metric: str, place: int | None = None) -> Verdicts:
+        """Return pass@1 by sample, or pass@k, of every question.
 
         Args:
             runs: Runs of one condition, R of them.
             metric: Metric, ``val/pass_at_1`` or ``val/pass_at_k``.
+            place: Place of the evaluation; the last one if None.
 
         Returns:
             Shape ``(R, P, S)``; S is 1 for pass@k.
 
         """
-        right = np.stack([run.right[self.declaration.steps] for run in runs])
+        right = np.stack([run.right[self.declaration.end if place is None else place] for run in runs])
         if metric == "val/pass_at_1":
             return right
         return pass_at_k(right.shape[-1], right.sum(-1), self.pass_k(runs[0].condition))[..., None]
@@ -146,7 +173,7 @@ def read_campaign_evidence(root: Path) -> CampaignEvidence:
         elif reasons := [*entry["differences"], *_find_altered_files(spec, entry)]:
             evidence.refused[spec.name] = reasons
         else:
-            run = _read_finished_run(spec, entry)
+            run = _read_finished_run(spec, entry, declaration.budget)
             if reasons := list(_find_inconsistencies(run, evidence)):
                 evidence.refused[spec.name] = reasons
             else:
@@ -162,33 +189,40 @@ def _find_altered_files(spec: RunSpec, entry: Mapping[str, Any]) -> Iterator[str
             yield f"{path.relative_to(spec.folder).as_posix()} is not the file that the ledger has recorded"
 
 
-def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any]) -> FinishedRun:
+def _read_finished_run(spec: RunSpec, entry: Mapping[str, Any], budget: DeclaredBudget | None) -> FinishedRun:
     evaluations = {
         int(step): read_evaluation_file(spec.run_folder.evaluation_file(int(step))) for step in entry["metrics"]
     }
+    steps = locate_evaluations({step: each.get("tokens") for step, each in evaluations.items()}, budget)
+    placed = {place: evaluations[step] for place, step in steps.items()}
+    tokens = {place: evaluation["tokens"] for place, evaluation in placed.items() if "tokens" in evaluation}
     last = evaluations[max(evaluations)]
     return FinishedRun(
         spec.condition,
         spec.seed,
         (last["questions_sha256"], tuple(last["numbers"])),
-        {step: np.asarray(evaluation["right"], dtype=np.float64) for step, evaluation in evaluations.items()},
-        {step: evaluation["metrics"] for step, evaluation in evaluations.items()},
+        {place: np.asarray(evaluation["right"], dtype=np.float64) for place, evaluation in placed.items()},
+        {place: evaluation["metrics"] for place, evaluation in placed.items()},
         entry,
+        steps,
+        tokens if len(tokens) == len(placed) else {},
     )
 
 
 def _find_inconsistencies(run: FinishedRun, evidence: CampaignEvidence) -> Iterator[str]:
     """Return how the verdicts of a run contradict its metrics, or its questions those of the other seeds."""
-    for step, right in run.right.items():
-        if set(run.metrics[step]) != set(run.entry["metrics"][str(step)]):
+    for place, right in run.right.items():
+        step = run.steps[place]
+        if set(run.metrics[place]) != set(run.entry["metrics"][str(step)]):
             yield f"step {step}: its metrics are not those that the ledger has recorded"
             continue
         k = evidence.pass_k(run.condition)
         counted = {"val/pass_at_1": right.mean(), "val/pass_at_k": pass_at_k(right.shape[1], right.sum(1), k).mean()}
         for name, value in counted.items():
-            logged = run.metrics[step][name]
+            logged = run.metrics[place][name]
             if not abs(logged - value) <= 1e-6:  # also where it is not a number
                 yield f"step {step}: {name} is {logged:.6f} in the metrics, {value:.6f} in the verdicts"
     for first in evidence.runs_of(run.condition)[:1]:
-        if first.question_key != run.question_key:
+        alike = [*first.right] == [*run.right] if evidence.has_own_questions else first.question_key == run.question_key
+        if not alike:
             yield f"its questions or evaluations are not those of seed {first.seed}"

@@ -10,7 +10,8 @@ from rlcredit.base.plot_style import ACCENT, GRID, INK, MUTED, SECOND, create_fi
 from rlcredit.campaign.declaration import ComparisonFamily
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.condition_summary import estimate_over_runs
-from rlcredit.report.evidence import CampaignEvidence
+from rlcredit.report.evidence import CampaignEvidence, FinishedRun
+from rlcredit.report.report_tables import label_metric
 from rlcredit.report.training_curves import SHARES, SHOWN, Curve
 
 LINES = (INK, ACCENT, SECOND, "#2b8a3e", "#9c36b5", "#e8890c", "#0b7285", "#c2255c")
@@ -49,7 +50,14 @@ def draw_forest_plot(compared: Sequence[ConditionComparison], margin: float, pat
     figure.savefig(path, dpi=DPI)
 
 
-def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *, share: bool = False) -> None:
+def draw_curves(
+    curves: Mapping[str, Sequence[Curve]],
+    label: str,
+    path: Path,
+    *,
+    share: bool = False,
+    course: str = "optimizer step",
+) -> None:
     """Draw the mean curve of every condition over its runs, and Student's 95 % interval as a band.
 
     Args:
@@ -57,6 +65,7 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
         label: Axis label of the values, which are at least zero.
         path: File that the picture is written to.
         share: Whether values are proportions.
+        course: Axis label of the steps, or of what is in their place.
 
     """
     figure = create_figure(WIDTH, 3.0)
@@ -72,7 +81,7 @@ def draw_curves(curves: Mapping[str, Sequence[Curve]], label: str, path: Path, *
             low, high = ends.clip(0, 1 if share else None).T
             axes.fill_between(steps, low, high, color=style["color"], alpha=0.12, linewidth=0)
     style_axes(axes, "")
-    axes.set(xlabel="optimizer step", ylabel=label)
+    axes.set(xlabel=course, ylabel=label)
     axes.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=DPI)
 
@@ -109,15 +118,21 @@ def draw_family_pictures(
         drawn[shows] = f"{prefix}_{len(drawn) + 1}.png"
         return out / drawn[shows]
 
-    primary, steps = evidence.declaration.primary, evidence.declaration.steps
+    declaration = evidence.declaration
+    primary, course = declaration.primary, declaration.axis_label
     names = (family.baseline, *family.conditions)
     alike = [name for name in names if not evidence.list_metric_differences(name, family.baseline)]
     members = {name: runs for name in alike if (runs := evidence.runs_of(name))}
     if any(len(comparison.seeds) for comparison in compared):
-        draw_forest_plot(compared, evidence.declaration.effect, picture(f"differences after step {steps}"))
+        draw_forest_plot(compared, declaration.effect, picture(f"differences {declaration.span_label}"))
     if members:
         held_out = {name: [run.curve(primary) for run in runs] for name, runs in members.items()}
-        draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True)
+        draw_curves(held_out, label_metric(primary), picture("learning curves"), share=True, course=course)
+    for kind in ("decoded", "backward"):
+        counted = {name: spread_curve_over_tokens(runs, primary, kind) for name, runs in members.items()}
+        if members and all(counted.values()) and course != f"{kind} tokens":
+            shows = picture(f"learning curves by {kind} tokens")
+            draw_curves(counted, label_metric(primary), shows, share=True, course=f"{kind} tokens, mean of the runs")
     for metric, shows in SHOWN.items():
         traced = {
             name: [curves.get((name, run.seed), {}).get(metric) for run in runs] for name, runs in members.items()
@@ -127,19 +142,19 @@ def draw_family_pictures(
             draw_curves(smooth, shows, picture(f"{shows}, training"), share=metric in SHARES)
     for metric, shows in HELD_OUT.items() if members and not curves else ():
         values = {name: [run.curve(metric) for run in runs] for name, runs in members.items()}
-        draw_curves(values, shows, picture(shows))
+        draw_curves(values, shows, picture(shows), course=course)
     return drawn
 
 
-def label_metric(metric: str) -> str:
-    """Return the axis label of a held-out metric.
+def spread_curve_over_tokens(runs: Sequence[FinishedRun], metric: str, kind: str) -> list[Curve]:
+    """Return the curves of a condition's runs over tokens; none unless all runs have counted them.
 
-    Example:
-        >>> label_metric("val/pass_at_1")
-        'pass@1'
-
+    Each evaluation lies at the mean number of tokens that its runs had used by then.
     """
-    return metric.removeprefix("val/").replace("_at_", "@")
+    if not all(run.tokens for run in runs):
+        return []
+    places = {place: round(np.mean([run.tokens[place][kind] for run in runs])) for place in runs[0].tokens}
+    return [{at: run.metrics[place][metric] for place, at in places.items()} for run in runs]
 
 
 def smoothed_curve(curve: Curve, window: int = 5) -> Curve:

@@ -1,4 +1,4 @@
-"""``rlcredit report CAMPAIGN``."""
+"""``rlcredit report CAMPAIGN ...``."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.report_page import refuse_foreign_files, write_report
+from rlcredit.report.study import compare_over_campaigns, write_study
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 
 
@@ -18,9 +19,12 @@ def make_report_parser() -> argparse.ArgumentParser:
     command = CommandParser(
         "rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG."
     )
-    command.add_argument("campaign", type=parse_path, help="its file, or its folder")
+    several = "of several, one table that corrects all their comparisons together"
+    command.add_argument("campaign", type=parse_path, nargs="+", help=f"its file, or its folder; {several}")
     command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
-    command.add_argument("--out", type=parse_path, help="where to write; `report` inside the folder if not given")
+    command.add_argument(
+        "--out", type=parse_path, help="where to write; `report` inside the folder, or `study` beside it"
+    )
     return command
 
 
@@ -33,12 +37,12 @@ def run_report_command(args: Sequence[str]) -> int:
     """
     options = make_report_parser().parse_args(args)
     try:
-        root = (
-            options.folder / read_declaration(options.campaign).name if options.campaign.is_file() else options.campaign
-        )
-        out = options.out or root / "report"
+        roots = [options.folder / read_declaration(path).name if path.is_file() else path for path in options.campaign]
+        if len(roots) > 1:
+            return report_study(roots, options.out or options.folder / "study")
+        out = options.out or roots[0] / "report"
         refuse_foreign_files(out)
-        evidence = read_campaign_evidence(root)
+        evidence = read_campaign_evidence(roots[0])
     except ValueError as error:
         print(f"error: {redact_passwords(str(error))}", file=sys.stderr)
         return 2
@@ -56,3 +60,16 @@ def run_report_command(args: Sequence[str]) -> int:
     print(out / "report.html")
     uncompared = any(comparison.verdict.startswith("not compared") for comparison in compared)
     return 1 if evidence.refused or evidence.absent or uncompared else 0
+
+
+def report_study(roots: Sequence[Path], out: Path) -> int:
+    """Write one table of all comparisons of several campaigns; return 0 if every one is complete, 1 if not."""
+    campaigns = [read_campaign_evidence(root) for root in roots]
+    compared = compare_over_campaigns(campaigns)
+    if not compared:
+        raise ValueError("these campaigns declare no comparison. Name campaigns with two conditions or more.")
+    for each in compared:
+        pair = f"{each.own.condition} against {each.own.baseline}"
+        print(f"{each.campaign}: {pair}: {each.own.verdict}; over the study: {each.overall.verdict}")
+    print(write_study(compared, out))
+    return int(any(evidence.refused or evidence.absent for evidence in campaigns))

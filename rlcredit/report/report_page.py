@@ -17,14 +17,16 @@ from rlcredit.report.condition_comparison import ConditionComparison, compare_co
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.csv_files import render_csv_files
 from rlcredit.report.evidence import CampaignEvidence
-from rlcredit.report.pictures import draw_family_pictures, label_metric
+from rlcredit.report.pictures import draw_family_pictures
 from rlcredit.report.training_curves import Curve
 
 REACH = 6
 """The strip beside a verdict shows differences up to this many margins."""
 
 
-_WRITTEN = re.compile(r"report\.(html|md)|(runs|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png")
+_WRITTEN = re.compile(
+    r"report\.(html|md)|(runs|tokens|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png"
+)
 """What the files of a report are called."""
 
 
@@ -102,18 +104,23 @@ def write_report(
         "metric": next(iter(evidence.measures.values())),
         "definitions": _group_metric_definitions(evidence),
         "comparison_count": len(compared),
-        "metric_label": label_metric(evidence.declaration.primary),
+        "metric_label": report_tables.label_metric(evidence.declaration.primary),
+        "compared_label": evidence.declaration.summary_label.format(
+            report_tables.label_metric(evidence.declaration.primary)
+        ),
         "reach": REACH * evidence.declaration.effect,
         "finished_count": len(evidence.runs),
         "declared_count": evidence.declared_count,
         "sections": sections,
         "summary_table": report_tables.make_summary_table(evidence, summarised),
         "variance_table": report_tables.make_variance_table(variances),
+        "token_table": report_tables.make_token_table(evidence),
         "seed_table": report_tables.make_seed_table(evidence),
         "config_table": report_tables.make_config_table(evidence),
         "refused": evidence.refused,
         "has_training_curves": bool(curves),
         "versions": _collect_run_versions(evidence),
+        "has_own_questions": evidence.has_own_questions,
         "has_shared_draws": all(m.settings["model.validation_seed"] is not None for m in evidence.measures.values()),
         "question_count": next((len(run.questions[1]) for run in evidence.runs.values()), None),
     }

@@ -1,6 +1,7 @@
 """The tables of a report for people: rounded, with differences in percentage points."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean as mean
 
 from rlcredit.campaign.config_differences import flatten_config, hash_config
 from rlcredit.campaign.run_spec import name_run
@@ -12,11 +13,25 @@ from rlcredit.pages.number_formats import (
     format_with_interval,
 )
 from rlcredit.pages.tables import Table
-from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.condition_comparison import ConditionComparison, summarise_run
 from rlcredit.report.condition_summary import ConditionSummary, MeanEstimate
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.variance_components import VarianceComponents
+
+TOKEN_KINDS = ("decoded", "prefill", "forward", "backward")
+"""Counts of tokens that are shown; those of probes are none of training."""
+
+
+def label_metric(metric: str) -> str:
+    """Return the axis label of a held-out metric.
+
+    Example:
+        >>> label_metric("val/pass_at_1")
+        'pass@1'
+
+    """
+    return metric.removeprefix("val/").replace("_at_", "@")
 
 
 def _format_estimate(estimate: MeanEstimate) -> str:
@@ -104,17 +119,45 @@ def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Tab
 
 
 def make_seed_table(evidence: CampaignEvidence) -> Table:
-    """Return the table of every run's primary metric after the last step, or the reason why there is none."""
+    """Return the table of what is compared of every run, or the reason why there is none."""
     declaration = evidence.declaration
 
     def value(condition: str, seed: int) -> str:
         name = name_run(condition, seed)
         if run := evidence.runs.get((condition, seed)):
-            return f"{run.metrics[declaration.steps][declaration.primary]:.4f}"
+            return f"{summarise_run(run, declaration):.4f}"
         return "refused" if name in evidence.refused else evidence.absent[name]
 
     rows = [(name, *(value(name, seed) for seed in declaration.seeds)) for name in declaration.conditions]
     return Table(("condition", *(f"seed {seed}" for seed in declaration.seeds)), rows)
+
+
+def make_token_table(evidence: CampaignEvidence) -> Table:
+    """Return the table of the tokens that runs of each condition took, and of their worth at equal numbers of tokens.
+
+    It has no rows where no run has counted them.
+    """
+    primary = evidence.declaration.primary
+    counted = {name: [run for run in evidence.runs_of(name) if run.tokens] for name in evidence.declaration.conditions}
+    ends = [run.tokens[max(run.tokens)] for runs in counted.values() for run in runs]
+    equal = {kind: min((end[kind] for end in ends), default=0) for kind in ("decoded", "backward")}
+    columns = (
+        *("condition", "runs", "steps", "decoded a step", *TOKEN_KINDS),
+        *(f"{label_metric(primary)} at {tokens:,} {kind}" for kind, tokens in equal.items()),
+    )
+    rows = []
+    for name, runs in counted.items():
+        if not runs:
+            continue
+        last = [run.tokens[max(run.tokens)] for run in runs]
+        steps = [run.steps[max(run.steps)] for run in runs]
+        per_step = mean(end["decoded"] / taken for end, taken in zip(last, steps, strict=True))
+        at_equal = (mean(run.value_at_tokens(primary, kind, equal[kind]) for run in runs) for kind in equal)
+        spent = (f"{mean(end[kind] for end in last):,.0f}" for kind in TOKEN_KINDS)
+        rows.append(
+            (name, str(len(runs)), f"{mean(steps):,.0f}", f"{per_step:,.0f}", *spent, *(f"{v:.3f}" for v in at_equal))
+        )
+    return Table(columns, rows)
 
 
 def make_config_table(evidence: CampaignEvidence) -> Table:

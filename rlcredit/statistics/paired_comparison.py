@@ -12,7 +12,7 @@ from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.finite_sample import finite_sample
 from rlcredit.statistics.intervals import Interval
-from rlcredit.statistics.sign_flip import sign_flip_p
+from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_interval, sign_flip_p
 from rlcredit.statistics.t_test import TTest, paired_t_test
 
 
@@ -60,13 +60,25 @@ def student_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
 def sign_flip_paired_test(differences: ArrayLike) -> PairedTest:
     """Test paired differences by the exact sign-flip test, which shows no equivalence.
 
-    For runs some of which collapsed: Student's t does not hold there.
+    For runs some of which collapsed: Student's t does not hold there. Its interval reaches at each end as far as
+    Student's and as that of the sign-flip test, so that it leaves out nothing that the test would not reject.
 
     Args:
         differences: Condition minus baseline for each pair, shape ``(n,)``, n at least two.
 
+    Example:
+        >>> fell = sign_flip_paired_test([-0.62, -0.05, -0.06, -0.05, -0.04, -0.05, -0.06, -0.05]).test.interval
+        >>> round(fell.low, 3), round(fell.high, 3)  # Student's begins at -0.291
+        (-0.335, 0.046)
+
     """
-    return PairedTest(paired_t_test(differences), sign_flip_p(differences), 1.0)
+    test = paired_t_test(differences)
+    row = finite_sample(differences, fewest=2, purpose="A sign-flip test")
+    if len(row) >= fewest_sign_flip_pairs(1 - test.interval.level):
+        flipped = sign_flip_interval(row, test.interval.level)
+        ends = min(test.interval.low, flipped.low), max(test.interval.high, flipped.high)
+        test = replace(test, interval=Interval(*ends, test.interval.level))
+    return PairedTest(test, sign_flip_p(row), 1.0)
 
 
 def bounded_paired_test(differences: ArrayLike, margin: float) -> PairedTest:
@@ -113,7 +125,7 @@ class PairedConclusion:
 
 def conclude_paired_family(
     family: Sequence[PairedTest | None],
-    margin: float,
+    margin: float | Sequence[float],
     alpha: float = 0.05,
     remedy: str = "a new campaign needs {} seeds",
 ) -> list[PairedConclusion | None]:
@@ -132,7 +144,8 @@ def conclude_paired_family(
 
     Args:
         family: Tests of the members; None for one that cannot be tested, which counts as if both of its p were one.
-        margin: Largest difference that would not matter, in proportions (0.01 is one pp), above zero.
+        margin: Largest difference that would not matter, in proportions (0.01 is one pp), above zero; one for all, or
+            one for each member.
         alpha: Significance level of each statement.
         remedy: Advice about n where a difference stays undecided.
 
@@ -150,17 +163,18 @@ def conclude_paired_family(
     """
     ps = holm_adjusted_p([each.p if each else 1.0 for each in family]).tolist()
     p_equivalences = holm_adjusted_p([each.p_equivalence if each else 1.0 for each in family]).tolist()
+    margins = [margin] * len(family) if isinstance(margin, (int, float)) else margin
     conclusions: list[PairedConclusion | None] = []
-    for each, p, p_equivalence in zip(family, ps, p_equivalences, strict=True):
+    for each, p, p_equivalence, least in zip(family, ps, p_equivalences, margins, strict=True):
         if each is None:
             conclusions.append(None)
             continue
         if p_equivalence <= alpha:
-            words = f"equivalent within {100 * margin:g} pp"
+            words = f"equivalent within {100 * least:g} pp"
         elif p <= alpha:
             words = "better" if each.test.difference > 0 else "worse"
         else:
-            words = f"undecided: {remedy.format(each.pairs_to_decide(margin, alpha / len(family)))}"
+            words = f"undecided: {remedy.format(each.pairs_to_decide(least, alpha / len(family)))}"
         conclusions.append(PairedConclusion(p, p_equivalence, words))
     return conclusions
 

@@ -1,5 +1,7 @@
 """One number from the values of many runs, or of one run over its steps (Agarwal et al., 2021, arXiv:2108.13264)."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
@@ -70,3 +72,21 @@ def learning_curve_area(steps: ArrayLike, values: ArrayLike) -> NDArray[np.float
     if len(at) < 2 or (np.diff(at) <= 0).any():
         raise ValueError(f"An area needs at least two increasing steps, got {at.tolist()}. Sort them, drop repeats.")
     return np.trapezoid(np.asarray(values, dtype=np.float64), at, axis=-1) / (at[-1] - at[0])
+
+
+def steps_to_threshold(curve: Mapping[int, float], threshold: float) -> float:
+    """Return the step at which a held-out curve first reaches a value, interpolating between evaluations.
+
+    Example:
+        >>> steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75), steps_to_threshold({0: 0.25, 10: 0.5}, 0.75)
+        (15.0, inf)
+
+    """
+    before: tuple[int, float] | None = None
+    for step, value in sorted(curve.items()):
+        if value >= threshold:
+            if before is None:
+                return float(step)
+            return before[0] + (step - before[0]) * (threshold - before[1]) / (value - before[1])
+        before = (step, value)
+    return float("inf")

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rlcredit.statistics.finite_sample import finite_sample
+from rlcredit.statistics.intervals import Interval
 
 ENUMERATED = 20
 """Most pairs whose 2^n sign patterns are all visited."""
@@ -40,6 +41,43 @@ def sign_flip_p(differences: ArrayLike, draws: int = 100_000, seed: int = 0) -> 
         return float((np.abs(_signed_sums(row)) >= reached).mean())
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (draws, len(row)))
     return float((1 + (np.abs(signs @ row) >= reached).sum()) / (1 + draws))
+
+
+def sign_flip_interval(differences: ArrayLike, level: float = 0.95, draws: int = 100_000, seed: int = 0) -> Interval:
+    r"""Return the means that the sign-flip test does not reject: an interval for differences that are symmetric.
+
+    A mean is rejected from below if at most :math:`\lfloor \alpha 2^{n-1} \rfloor - 1` of the means of subsets of the
+    differences lie at or below it, and so from above: the ends are means of subsets (Hartigan, 1969,
+    doi:10.1080/01621459.1969.10501057), and zero lies outside exactly if the test rejects it. One run that fell far
+    moves the near end of Student's interval away from itself; here the ends stay among the differences.
+
+    Args:
+        differences: Condition minus baseline for each common seed, shape ``(n,)``, any unit.
+        level: Confidence level; pairs must be able to reach it.
+        draws: Number of subsets drawn above twenty pairs.
+        seed: Seed of these draws.
+
+    Raises:
+        ValueError: fewer pairs than the level needs.
+
+    Example:
+        >>> sign_flip_interval([6.0, 1.0, 2.0, 3.0, 4.0, 5.0])  # of six pairs only the whole range has 95 %
+        Interval(low=1.0, high=6.0, level=0.95)
+
+    """
+    row = finite_sample(differences, fewest=1, purpose="A sign-flip interval")
+    if len(row) < fewest_sign_flip_pairs(1 - level):
+        raise ValueError(f"{len(row)} pairs have no sign-flip interval of level {level:g}. Run more seeds.")
+    if len(row) <= ENUMERATED:
+        sums, sizes = np.zeros(1), np.zeros(1)
+        for value in row:
+            sums, sizes = np.concatenate([sums, sums + value]), np.concatenate([sizes, sizes + 1])
+    else:
+        chosen = np.random.default_rng(seed).random((draws, len(row))) < 0.5
+        sums, sizes = chosen @ row, chosen.sum(1)
+    means = np.sort(sums[sizes > 0] / sizes[sizes > 0])
+    place = math.floor((1 - level) / 2 * (len(means) + 1) + 1e-9) - 1
+    return Interval(float(means[place]), float(means[-1 - place]), level)
 
 
 def smallest_sign_flip_p(pairs: int) -> float:

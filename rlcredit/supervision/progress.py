@@ -105,8 +105,9 @@ class StepLines(Callback):
         """Print the state of training."""
         if trainer.global_step % self.every_n_steps == 0:
             metrics = trainer.callback_metrics
+            of = f"/{trainer.max_steps}" if trainer.max_steps > 0 else ""
             print(
-                f"step {trainer.global_step:>4}/{trainer.max_steps}   solved {metrics['train/solve_rate']:.2f}   "
+                f"step {trainer.global_step:>4}{of}   solved {metrics['train/solve_rate']:.2f}   "
                 f"entropy {metrics['train/entropy']:.3f}   length {metrics['train/completion_length']:.0f}   "
                 f"{metrics.get('train/tokens_per_second', 0):,.0f} tok/s   {time.perf_counter() - self.started:.0f} s",
                 flush=True,

@@ -1,7 +1,7 @@
 """Turn prompts into a rollout: sample completions, judge them, and compute the trainer's own log-probabilities."""
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from lightning.pytorch import Trainer
@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 from rlcredit.base.exit_status import PolicyMismatch
 from rlcredit.base.lightning_private import read_datamodule
 from rlcredit.credit.rollout import Rollout, evenly_spaced_rows
+from rlcredit.credit.token_counts import TokenCounts, count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.engine import Decoder, Engine
 from rlcredit.decoding.sampling import Samples, Sampling
 from rlcredit.formulas.masked import masked_mean
@@ -51,6 +52,7 @@ class RolloutCollector:
         dynamic_sampling: How groups that teach nothing are replaced; they are not if None.
         needs: Optional facts of a rollout that operators or the loss read.
         tolerance: How far an engine's log-probabilities may lie from the trainer's, in nats, as a root mean square.
+        token_counts: Tokens that this collector has decoded and scored.
 
     """
 
@@ -63,6 +65,7 @@ class RolloutCollector:
     dynamic_sampling: DynamicSampling | None
     needs: Set[str]
     tolerance: float
+    token_counts: TokenCounts = field(default_factory=TokenCounts)
 
     @torch.no_grad()
     def collect(self, prompts: PromptBatch, step: int) -> tuple[Rollout, dict[str, float]]:
@@ -95,6 +98,7 @@ class RolloutCollector:
             metrics.update({f"train/{name}": value for name, value in counted.items()})
         else:
             rollout = next(sampled)
+        rollout.token_counts = self.token_counts
         right, judged, truncated, no_answer = torch.cat(outcomes, -1)
         metrics["train/solve_rate"] = masked_mean(right.float(), judged).item()
         metrics["train/unjudged"] = 1 - judged.float().mean().item()
@@ -187,6 +191,7 @@ class RolloutCollector:
         """
         with self.trainer.precision_plugin.forward_context():
             samples = self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
+        self.token_counts.add(decoded=int(samples.mask.sum()), prefill=count_distinct_prompt_tokens(prompt_ids))
         if self.engine.exact and samples.entropy is not None:
             return samples
         logprobs, entropy, squares = self.score(
@@ -203,6 +208,7 @@ class RolloutCollector:
     ) -> TokenScores:
         """Score completions without graph; see :meth:`rlcredit.training.scoring.RolloutScorer.score_without_graph`."""
         precision = self.trainer.precision_plugin.forward_context
+        self.token_counts.add(forward=count_sequence_tokens(prompt_ids, mask))
         return self.scorer.score_without_graph(prompt_ids, completion_ids, mask, temperature, precision, adapter)
 
     def compare_engine(

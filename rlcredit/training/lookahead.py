@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import BYTES, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
@@ -51,6 +52,7 @@ class PolicyLookahead:
             states = self.policy.predicting_states(context, completion_ids)
             return rows, pad(states, (0, 0, 0, width - completion_ids.shape[1]))
 
+        rollout.token_counts.add(forward=count_sequence_tokens(rollout.prompt_ids, rollout.mask))
         rows, states = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
         return states[rows.argsort()].where(rollout.mask[..., None], 0)
 
@@ -79,6 +81,8 @@ class PolicyLookahead:
             return Alternatives(rows[part], places, tokens, logprobs, hidden)
 
         found = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
+        read_again = count_sequence_tokens(rollout.prompt_ids, rollout.mask)
+        rollout.token_counts.add(forward=read_again + len(found.rows))
         order = (found.rows * rollout.mask.shape[1] + found.places).argsort(stable=True)
         return Alternatives(*(values[order] for values in found))
 
@@ -155,6 +159,8 @@ class PolicyLookahead:
             return rows[part], places, masked_mean(scores.logprobs, stated[source], dim=-1)
 
         rows, places, logprobs = map(torch.cat, zip(*self._read_parts(rollout, read), strict=True))
+        behind = int((ids[rows // rollout.group_size] != PADDING).sum())
+        rollout.token_counts.add(forward=count_sequence_tokens(rollout.prompt_ids, rollout.mask) + behind)
         read_at = torch.full(starts.shape, torch.nan, device=starts.device)
         read_at[rows, places] = logprobs
         return read_at
@@ -179,6 +185,8 @@ class PolicyLookahead:
         def read(rows: Tensor, context: PromptContext, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
             return rows, self.policy.predicting_states(context, completion_ids)
 
+        counted = count_sequence_tokens(rollout.prompt_ids, rollout.mask)
+        rollout.token_counts.add(**{"backward" if torch.is_grad_enabled() else "forward": counted})
         with self.policy.use_adapter(factors):
             yield from self._iterate_micro_batches(rollout, read)
 

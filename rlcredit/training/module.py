@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -16,11 +17,12 @@ from rlcredit.base.lightning_private import read_callbacks, read_datamodule
 from rlcredit.credit.alternatives import Credit, WeightedTokens
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
+from rlcredit.credit.token_counts import TokenCounts, count_sequence_tokens
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
-from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
+from rlcredit.formulas.distributed import is_set_anywhere, share_first_value, sum_over_processes
 from rlcredit.formulas.finite import find_non_finite_name
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.losses import ImportanceSampling, PolicyLoss
@@ -255,7 +257,9 @@ class PolicyModule(LightningModule):
         loss = self.loss(*arguments, **facts) + self.weigh_alternatives(part, scores, part.alternatives)
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
-        compared = policy_metrics(part, self.rows_to_score(part))
+        scored = self.rows_to_score(part)
+        part.token_counts.add(backward=count_sequence_tokens(part.prompt_ids[scored], part.mask[scored]))
+        compared = policy_metrics(part, scored)
         self.state.update = UpdateValues(
             step=self.global_step,
             rollout=part,
@@ -397,6 +401,19 @@ class PolicyModule(LightningModule):
             details = update.summarise_gradients(weights) if fault else {}
             stop_on_fault(self.trainer, fault, update.rollout, **details)
         self._log_metrics({"train/gradient_norm": update.gradient_norm}, 1)
+        self._count_tokens(update.rollout)
+
+    def _count_tokens(self, rollout: Rollout) -> None:
+        """Add the tokens of all processes since the last update to those of the run, and log the sums."""
+        taken, total = rollout.token_counts.take_counts(), self.state.token_counts
+        counted = sum_over_processes(torch.tensor(list(taken.values()), device=self.device)).tolist()
+        if total is not None:
+            total.add(**dict(zip(taken, counted, strict=True)))
+            # Float64 holds whole numbers up to 2^53; Lightning would turn an integer into float32, which ends at 2^24.
+            sums = {
+                f"tokens/{kind}": torch.tensor(tokens, dtype=torch.float64) for kind, tokens in asdict(total).items()
+            }
+            self.log_dict(sums, batch_size=1, add_dataloader_idx=False)
 
     def _skip_update(self, fault: RunStopped | None) -> bool:
         """Drop the gradients if this step may be skipped: an optimizer does not change weights without one."""
@@ -526,6 +543,7 @@ class PolicyModule(LightningModule):
         if self.skip_not_finite:
             checkpoint["skipped_in_a_row"] = self.state.skipped_in_a_row
         checkpoint["tokens_per_second"] = self.state.tokens_per_second
+        checkpoint["token_counts"] = self.state.token_counts and asdict(self.state.token_counts)
         checkpoint["micro_batch_tokens"] = self.micro_batches.limit
         checkpoint["state_dict"] = {name: value for name, value in checkpoint["state_dict"].items() if name in weights}
 
@@ -541,6 +559,8 @@ class PolicyModule(LightningModule):
             raise NotFinite(f"ckpt_path: {first} of the checkpoint is not finite. Continue from an earlier one.")
         self.state.skipped_in_a_row = checkpoint.get("skipped_in_a_row", 0)
         self.state.tokens_per_second = checkpoint.get("tokens_per_second")
+        counted = checkpoint.get("token_counts")
+        self.state.token_counts = TokenCounts(**counted) if counted else None
         self.micro_batches.limit = checkpoint.get("micro_batch_tokens")
         own = {name: weight.shape for name, weight in trainable_weights(self).items()}
         saved = {name: weight.shape for name, weight in checkpoint["state_dict"].items()}

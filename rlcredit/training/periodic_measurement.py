@@ -1,5 +1,6 @@
 """The base of costly probes: they store the ledger at their place and measure before the backward pass."""
 
+import copy
 from collections.abc import Mapping
 
 from lightning.pytorch import LightningModule, Trainer
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.record.artifacts import is_measurement_due, log_occasional_metrics
 from rlcredit.training.module import PolicyModule
 
@@ -40,9 +42,11 @@ class PeriodicMeasurement:
             return
         assert isinstance(pl_module, PolicyModule)
         rollout, credit = remembered
-        part = pl_module.select_minibatch(rollout)
+        part = copy.copy(pl_module.select_minibatch(rollout))
+        part.token_counts = TokenCounts()
         self.last = self.measure(trainer, pl_module, part, credit.first_rows(len(part.mask)))
         rollout.truth = part.truth
+        rollout.token_counts.add(decoded_by_probes=part.token_counts.decoded)
         log_occasional_metrics(trainer, {f"probe/{self.label}/{name}": value for name, value in self.last.items()})
 
     def measure(self, trainer: Trainer, module: PolicyModule, rollout: Rollout, credit: Credit) -> Mapping[str, float]:

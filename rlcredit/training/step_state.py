@@ -8,6 +8,7 @@ import torch
 
 from rlcredit.base.exit_status import RunStopped
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.training.nan_and_mismatch import UpdateValues
 
 
@@ -34,7 +35,7 @@ class Phase(Enum):
 
 @dataclass
 class StepState:
-    """The state of one step; only ``skipped_in_a_row`` and ``tokens_per_second`` outlive it, in checkpoints.
+    """The state of one step; only ``skipped_in_a_row``, ``tokens_per_second`` and ``token_counts`` outlive it, saved.
 
     Attributes:
         phase: Where the run stands.
@@ -42,6 +43,8 @@ class StepState:
         update: Values of the update in progress, from its loss to its optimizer step.
         metrics: What has been measured about the rollout and its updates, by metric name; times in seconds.
         tokens_per_second: Sampled tokens per second of the last whole rollout, all processes together.
+        token_counts: Tokens since the run began, all processes together; None if it continues from a checkpoint that
+            does not tell.
         skipped: Whether the last update was passed over because it was not finite.
         skipped_in_a_row: How many updates have been passed over, up to the last one.
         held_out_fault: The first fault of held-out answers, reported when all processes have finished theirs.
@@ -53,6 +56,7 @@ class StepState:
     update: UpdateValues | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     tokens_per_second: float | None = None
+    token_counts: TokenCounts | None = field(default_factory=TokenCounts)
     skipped: bool = False
     skipped_in_a_row: int = 0
     held_out_fault: RunStopped | None = None

@@ -45,6 +45,10 @@ def test_the_best_rate_of_every_condition_is_declared_with_seeds_of_its_own(resu
     text = capsys.readouterr().out
     assert "| condition | x 0.5 | x 1 | x 2 | x 4 |" in text
     assert "| measured | 0.450 | 0.450 | 0.450 | **0.750** |" in text
+    assert "- measured: x 4 is the highest of its grid; a higher one may be better.\n" in text
+    assert "- gtpo: x 0.5 is the lowest of its grid; a lower one may be better.\n" in text
+    assert "- hicra: x 1 and x 2 and x 4 are tied with x 0.5.\n" in text
+    assert "- flat:" not in text
 
 
 def test_of_equal_rates_the_lowest_is_chosen(results):

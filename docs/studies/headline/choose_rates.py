@@ -10,7 +10,7 @@ the last step, of equal ones the lower. What is declared has seeds of its own: t
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import csv_rows
@@ -20,6 +20,7 @@ import yaml
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
+from rlcredit.statistics.grid_choice import choose_grid_value
 
 DECAY = "configs/rates/linear_decay.yaml"
 DECAYED = ("flat", "measured")
@@ -51,13 +52,33 @@ def factor_value(factor: str) -> float:
     return float(f"0.{factor[1:]}" if factor.startswith("0") else factor)
 
 
-def read_final_means(folder: Path, metric: str, steps: int) -> dict[str, float]:
-    """Return the mean over seeds of a metric after the last step, by condition."""
-    found: dict[str, list[float]] = {}
+def read_final_values(folder: Path, metric: str, steps: int) -> dict[str, list[float]]:
+    """Return a metric of every run after the last step, by condition and in the order of the seeds."""
+    found: dict[str, dict[int, float]] = {}
     for row in csv_rows.read_csv_rows(folder / "runs.csv"):
         if int(row["step"]) == steps:
-            found.setdefault(row["condition"], []).append(float(row[metric]))
-    return {condition: float(np.mean(values)) for condition, values in found.items()}
+            found.setdefault(row["condition"], {})[int(row["seed"])] = float(row[metric])
+    return {condition: [values[seed] for seed in sorted(values)] for condition, values in found.items()}
+
+
+def read_final_means(folder: Path, metric: str, steps: int) -> dict[str, float]:
+    """Return the mean over seeds of a metric after the last step, by condition."""
+    return {name: float(np.mean(values)) for name, values in read_final_values(folder, metric, steps).items()}
+
+
+def describe_rate_doubts(conditions: Grid, ended: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return where the best rate lies at the end of its grid, or is tied with another.
+
+    Args:
+        conditions: Conditions of the grid.
+        ended: Metric of every run after the last step, by condition.
+
+    """
+    sentences = []
+    for name, factors in conditions.items():
+        results = {factor_value(factor): ended[f"{name}_x{factor}"] for factor in factors}
+        sentences += choose_grid_value(results).describe_doubts(name)
+    return sentences
 
 
 def choose_best_factor(factors: Mapping[str, tuple[str, ...]], name: str, ended: Ends) -> str:
@@ -84,7 +105,7 @@ def declare_tuned_comparison(
         raise ValueError(f"seeds {sorted(overlap)} had a part in the choice of rates. Take others.")
     chosen = {name: [*factors[choose_best_factor(factors, name, ended)]] for name, factors in conditions.items()}
     decayed = {f"{name}_decayed": [*chosen[name], DECAY] for name in DECAYED}
-    baseline, quarter = tuned.baseline.rpartition("_x")[0], tuned.steps // 4
+    baseline, quarter = tuned.baseline.rpartition("_x")[0], tuned.end // 4
     others = [name for name in chosen if name != baseline]
     return {
         "name": tuned.name.removesuffix("_rates") + "_best",
@@ -113,8 +134,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=8)
     args = parser.parse_args()
     tuned = read_declaration(args.campaign)
-    conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.steps)
+    conditions, ended = group_conditions_by_factor(tuned), read_final_means(args.results, tuned.primary, tuned.end)
     print(render_rate_table(conditions, ended))
+    for sentence in describe_rate_doubts(conditions, read_final_values(args.results, tuned.primary, tuned.end)):
+        print(f"- {sentence}")
     if args.out is not None:
         plan = declare_tuned_comparison(tuned, conditions, ended, range(args.first_seed, args.first_seed + args.pairs))
         head = f"# Every kind of credit at its own best rate.  rlcredit campaign {args.out}\n"

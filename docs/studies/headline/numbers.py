@@ -42,9 +42,13 @@ def read_grid(name: str) -> dict[str, float]:
 
 
 def render_grid(name: str) -> str:
-    """Return the table of a grid of learning rates."""
+    """Return the table of a grid of learning rates, and under it which choices are doubtful."""
     conditions = choose_rates.group_conditions_by_factor(read_declaration(CAMPAIGNS / f"{name}.yaml"))
-    return choose_rates.render_rate_table(conditions, read_grid(name))
+    doubts = choose_rates.describe_rate_doubts(conditions, choose_rates.read_final_values(RESULTS / name, PASS, 100))
+    listed = "\n".join(f"- {sentence}" for sentence in doubts)
+    table = choose_rates.render_rate_table(conditions, read_grid(name))
+    head = "Doubts about what was chosen, where tied is within one standard error of the paired differences:"
+    return f"{table}\n\n{head}\n\n{listed}" if doubts else table
 
 
 def collect_grid() -> dict[str, Any]:

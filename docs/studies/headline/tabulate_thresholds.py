@@ -15,9 +15,10 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
-from rlcredit.cards.training_outcome import PRIMARY, steps_to_threshold
+from rlcredit.cards.training_outcome import PRIMARY
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.ratio_of_means import ratio_of_means
+from rlcredit.statistics.run_aggregates import steps_to_threshold
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)
 

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from lightning.pytorch import Callback
 from safetensors.torch import load_file
 
 from rlcredit.campaign.campaign_command import run_campaign_command
+from rlcredit.campaign.declaration import CampaignDeclaration, HeldOutChoice
+from rlcredit.campaign.execution import refuse_fixed_questions
 from rlcredit.campaign.process_identity import read_start_time
 from rlcredit.report.report_command import run_report_command as report
 from tests.forks import CommandFork
@@ -140,6 +143,101 @@ def test_a_killed_campaign_ends_as_one_that_was_never_killed(campaign, tmp_path,
     assert said.startswith("all: maxrl_sepa against grpo: ")
     assert "groups without variance, training" in Path(page).read_text()
     assert "report/report.html" in {file.path for file in client.list_artifacts(parent.info.run_id, "report")}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mlflow_database")
+def test_runs_of_a_killed_campaign_with_a_budget_end_where_they_would_have_ended(campaign, tmp_path, capsys):
+    root, budget = tmp_path / "campaigns" / "tiny_smoke", {"decoded_tokens": 2400, "evaluations": 3}
+    del campaign["steps"]
+    (tmp_path / "campaign.yaml").write_text(yaml.safe_dump({**campaign, "budget": budget}))
+    status, out, err = command("campaign", "campaign.yaml", "--slots=1", "--threads=1", MAY_KILL="1")
+    assert status == -signal.SIGKILL, err
+    assert "runs       2 conditions x 2 seeds = 4 runs of 2,400 decoded tokens, 1 at a time\n" in out
+    assert " steps, a step " in out
+    status, out, err = command("campaign", "campaign.yaml", "--slots=2")
+    assert status == 0, out + err
+    assert "1 of 4 runs are finished." in out
+    assert "continues  maxrl_sepa/seed0\n" in out
+    specs = json.loads((root / "ledger.json").read_text())["cells"]
+    assert {(spec["state"], *spec["differences"]) for spec in specs.values()} == {("finished",)}
+    for spec in specs.values():
+        counted = [tokens["decoded"] for tokens in spec["tokens"].values()]
+        assert [tokens * 3 // 2400 for tokens in counted] == [0, 1, 2, 3]
+        assert spec["primary"] == list(spec["metrics"].values())[-1]["val/pass_at_1"]
+
+    declared = root / "maxrl_sepa" / "seed0" / "declared.yaml"
+    words = ("--trainer.default_root_dir=whole", "--trainer.logger=false")
+    status, _, err = command("fit", f"--config={declared}", *words)
+    assert status == 0, err
+    folders = (tmp_path / "whole", declared.parent)
+    ours, theirs = (load_file(folder / "adapter" / "adapter_model.safetensors") for folder in folders)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours.keys() | theirs.keys())
+    assert held_out(folders[0]) == held_out(folders[1])
+    ours, theirs = (counted_tokens(folder) for folder in folders)
+    assert ours == theirs
+
+    before = files(root / "grpo" / "seed1")
+    assert run_campaign_command(["campaign.yaml", "--plan"]) == 0
+    assert report(["campaign.yaml"]) == 0
+    assert "## Tokens" in (root / "report" / "report.md").read_text()
+    (root / "ledger.json").unlink()  # what is finished is taken over from its checkpoints
+    assert command("campaign", "campaign.yaml", "--slots=2")[0] == 0
+    assert (
+        json.loads((root / "ledger.json").read_text())["cells"]["grpo/seed1"]["metrics"]
+        == (specs["grpo/seed1"]["metrics"])
+    )
+    held = [path for path in before if path.parent.name == "held_out"]
+    assert {path: before[path] for path in held} == {path: path.stat().st_mtime_ns for path in held}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mlflow_database")
+def test_every_seed_may_have_held_out_questions_of_its_own_that_its_pairs_share(campaign, tmp_path):
+    own = {"questions": "by_seed", "draws": "by_seed"}
+    small = {**SMALL, "trainer.val_check_interval": 2, "checkpoint.every_n_train_steps": 2}
+    (tmp_path / "campaign.yaml").write_text(
+        yaml.safe_dump({**campaign, "steps": 2, "held_out": own, "settings": small})
+    )
+    status, out, err = command("campaign", "campaign.yaml", "--slots=2", "--threads=1")
+    assert status == 0, out + err
+    root = tmp_path / "campaigns" / "tiny_smoke"
+    asked = {
+        (name, seed): json.loads((root / name / f"seed{seed}" / "held_out" / "step_000002.json").read_text())
+        for name in ("grpo", "maxrl_sepa")
+        for seed in (0, 1)
+    }
+    hashes = {key: content["questions_sha256"] for key, content in asked.items()}
+    assert hashes["grpo", 0] == hashes["maxrl_sepa", 0] != hashes["grpo", 1] == hashes["maxrl_sepa", 1]
+    first, second = (
+        json.loads((root / name / "seed1" / "held_out" / "step_000000.json").read_text())
+        for name in ("grpo", "maxrl_sepa")
+    )
+    assert first["right"] == second["right"]
+    cells = json.loads((root / "ledger.json").read_text())["cells"].values()
+    assert [cell["differences"] for cell in cells] == [[]] * 4
+    assert report(["campaign.yaml"]) == 0
+
+
+def test_questions_of_a_task_that_does_not_generate_them_cannot_differ_by_seed():
+    made = {"baseline": "grpo", "seeds": (0,), "steps": 1, "primary": "val/pass_at_1", "effect": 0.1}
+    declaration = CampaignDeclaration("x", (), {"grpo": ()}, **made, held_out=HeldOutChoice("by_seed"))
+    fixed = SimpleNamespace(leaves={"data": {"init_args": {}}}, task=SimpleNamespace())
+    with pytest.raises(ValueError, match="by_seed needs a task that generates its questions, but grpo asks"):
+        refuse_fixed_questions(declaration, {"grpo": fixed})
+    generated = SimpleNamespace(leaves={"data": {"init_args": {"generator_seed": 0}}})
+    refuse_fixed_questions(declaration, {"grpo": generated})
+
+
+def counted_tokens(folder):
+    """Return the counts of every step of a run's record."""
+    entries = [json.loads(line) for line in (folder / "record.jsonl").read_text().splitlines()]
+    return [
+        (entry["step"], name, value)
+        for entry in entries
+        for name, value in entry.get("metrics", {}).items()
+        if name.startswith("tokens/")
+    ]
 
 
 def held_out(folder):

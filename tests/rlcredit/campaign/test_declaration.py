@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from rlcredit.campaign.campaign_command import run_campaign_command
-from rlcredit.campaign.declaration import parse_declaration, read_declaration
-from rlcredit.campaign.run_spec import build_fit_arguments, list_run_specs, render_settings
+from rlcredit.campaign.declaration import CampaignDeclaration, parse_declaration, read_declaration
+from rlcredit.campaign.run_spec import build_fit_arguments, derive_question_seed, list_run_specs, render_settings
 
 ROOT = Path(__file__).parents[3]
 SMOKE = yaml.safe_load((ROOT / "configs" / "campaigns" / "tiny_smoke.yaml").read_text())
@@ -127,6 +127,25 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
         ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),
         ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
         ({"steps": "ten"}, "steps: expected a number of optimizer steps, at least 1, got 'ten'."),
+        ({"steps": None}, "steps: expected a number of optimizer steps, at least 1, got None."),
+        (
+            {"budget": {"decoded_tokens": 100}},
+            "budget: a run ends after so many steps or so many tokens. Keep `steps` or",
+        ),
+        (
+            {"steps": None, "budget": {"update_flops": 100}},
+            "budget: expected {decoded_tokens | backward_tokens: NUMBER, evaluations: NUMBER} with one of the first,",
+        ),
+        ({"steps": None, "budget": {"evaluations": 2}}, "budget: expected {decoded_tokens | backward_tokens"),
+        ({"steps": None, "budget": 100}, "budget: expected {decoded_tokens | backward_tokens"),
+        (
+            {"steps": None, "budget": {"decoded_tokens": 1.5}},
+            "budget.decoded_tokens: expected a whole number, at least 1, got 1.5.",
+        ),
+        (
+            {"steps": None, "budget": {"decoded_tokens": 3, "evaluations": 4}},
+            "budget.evaluations: expected at most one per token, got 4.",
+        ),
         ({"primary": "train/solve_rate"}, "primary: expected a held-out metric, one of val/pass_at_1, val/pass_at_k"),
         (
             {"primary": "val/entropy"},
@@ -136,6 +155,16 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             {"conditions": {"report": "configs/tiny.yaml"}},
             "conditions: report is the name of a file of the campaign itself. Give th",
         ),
+        (
+            {"summary": "slope"},
+            "summary: expected end, area, or {level: SHARE} with a share between 0 and 1, got 'slope'.",
+        ),
+        ({"summary": {"level": 1.5}}, "summary: expected end, area, or {level: SHARE} with a share between 0 and 1"),
+        (
+            {"held_out": {"questions": "mine"}},
+            "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got",
+        ),
+        ({"held_out": "by_seed"}, "held_out: expected {questions: by_seed, draws: by_seed}, or shared, got 'by_seed'."),
         ({"families": {"# x": {}}}, "families: '# x' must be one line without < > | [ ] #, since it"),
         ({"effect": 0}, "effect: expected a number above 0 in the unit of the primary metric, got 0."),
         ({"exploratory": "yes"}, "exploratory: expected true or false, got 'yes'."),
@@ -180,3 +209,40 @@ def test_a_condition_cannot_silently_replace_another(tmp_path):
     path.write_text("name: x\nconditions:\n  grpo: a.yaml\n  grpo: b.yaml\n")
     with pytest.raises(ValueError, match="grpo occurs twice; the second would replace the first"):
         read_declaration(path)
+
+
+@pytest.mark.parametrize("summary", ["area", {"level": 0.7}])
+def test_another_summary_of_the_primary_metric_is_another_declaration(summary):
+    declared = parse_declaration({**SMOKE, "summary": summary})
+    assert CampaignDeclaration.from_json(declared.to_json()).summary == declared.summary
+    assert declared.sha256 != parse_declaration(SMOKE).sha256 == parse_declaration({**SMOKE, "summary": "end"}).sha256
+
+
+def test_questions_and_draws_by_seed_are_settings_of_every_run():
+    declared = parse_declaration({**SMOKE, "held_out": {"questions": "by_seed", "draws": "by_seed"}})
+    assert CampaignDeclaration.from_json(declared.to_json()).held_out == declared.held_out
+    spec = list_run_specs(declared, Path("campaigns"))[-1]
+    words = build_fit_arguments(spec, declared, 2, Path("settings.yaml"))
+    assert {
+        f"--data.init_args.generator_seed={derive_question_seed(1)}",
+        "--model.validation_seed=null",
+        "--seed_everything=1",
+    } <= set(words)
+    plain = parse_declaration({**SMOKE, "held_out": {}})
+    assert plain.sha256 == parse_declaration(SMOKE).sha256 != declared.sha256
+
+
+def test_a_budget_stands_in_the_place_of_steps_and_leaves_other_declarations_as_they_were():
+    plain = {name: value for name, value in SMOKE.items() if name != "steps"}
+    declared = parse_declaration({**plain, "budget": {"decoded_tokens": 1000, "evaluations": 3}})
+    assert declared.budget is not None
+    assert (declared.steps, declared.end, declared.budget.marks) == (None, 1000, [0, 334, 667, 1000])
+    assert CampaignDeclaration.from_json(declared.to_json()).budget == declared.budget
+    assert "steps" not in declared.to_json()
+    assert "budget" not in parse_declaration(SMOKE).to_json()
+    (spec, *_) = list_run_specs(declared, Path("campaigns"))
+    assert build_fit_arguments(spec, declared, 2, Path("settings.yaml"))[-3:-1] == [
+        "--trainer.max_steps=-1",
+        "--trainer.callbacks+=TokenBudget(decoded_tokens=1000, evaluations=3)",
+    ]
+    assert not any("max_steps" in word for word in build_fit_arguments(spec, declared, 2, Path("x"), ends=False))

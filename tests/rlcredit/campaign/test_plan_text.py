@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlcredit.campaign.declaration import CampaignDeclaration, ComparisonFamily
+from rlcredit.campaign.declaration import CampaignDeclaration, ComparisonFamily, DeclaredBudget
 from rlcredit.campaign.plan_text import describe_campaign, explain_seed_shortfall, list_evaluation_steps
 from rlcredit.tasks.held_out_sets import HeldOutSet
 
@@ -111,3 +111,15 @@ def test_the_last_policy_must_be_the_one_that_is_measured():
         ValueError, match=r"the last interval would be shorter. Add settings: {trainer.val_check_interval: 10}"
     ):
         list_evaluation_steps(baseline(steps=10))
+
+
+def test_a_budget_is_planned_by_the_tokens_of_a_short_run():
+    timing = {"start": 10.0, "step": 1.0, "validation": 5.0, "decoded": 300.0, "backward": 200.0}
+    declared = campaign(2, steps=None, budget=DeclaredBudget(decoded_tokens=29_900, evaluations=2))
+    text = "\n".join(describe_campaign(declared, baseline(), machine(1), {"c0": timing, "c1": timing}))
+    assert "= 4 runs of 29,900 decoded tokens, 1 at a time" in text
+    assert "samples    training completions as the budget allows, 24,576 held out (3 evaluations a run)" in text
+    # 29,900 / 300 is less than 100 steps: 10 + 100 x 1 + 3 x 5 = 125 s, four times
+    assert "time       about 9 min" in text
+    assert "a run of c0 takes 3 min in about 100 steps, a step 1.00 s" in text
+    assert "val/pass_at_1 after 29,900 decoded tokens, effect 0.02" in text

@@ -10,7 +10,7 @@ import pytest
 
 from rlcredit.campaign import run_process, run_state
 from rlcredit.campaign.campaign_record import CampaignRecord
-from rlcredit.campaign.declaration import CampaignDeclaration
+from rlcredit.campaign.declaration import CampaignDeclaration, DeclaredBudget
 from rlcredit.campaign.launchers.local_launcher import LocalLauncher
 from rlcredit.campaign.process_identity import identify_machine, kill_recorded_process, read_start_time
 from rlcredit.campaign.resolved_condition import fingerprint_own_code
@@ -131,6 +131,35 @@ def test_a_checkpoint_without_its_evaluation_is_not_continued(tmp_path):
     assert not run_state.can_continue_run(spec, [0, 2, 4])
     spec.run_folder.remove_contents()
     assert list(spec.folder.iterdir()) == []
+
+
+def test_a_run_with_a_budget_is_continued_if_every_mark_it_has_reached_was_evaluated(tmp_path):
+    spec, budget = RunSpec("grpo", 0, tmp_path), DeclaredBudget(decoded_tokens=100, evaluations=4)
+    last, held_out = spec.run_folder.last_checkpoint, spec.folder / "held_out"
+    for folder in (last.parent, held_out):
+        folder.mkdir(parents=True)
+    counted = dict.fromkeys(("prefill", "forward", "backward", "decoded_by_probes"), 0)
+    whole = {"metrics": {}, "numbers": [0], "questions_sha256": "0", "right": [[1]]}
+
+    def evaluated(step, tokens):
+        content = {**whole, "step": step, "tokens": {**counted, "decoded": tokens}}
+        (held_out / f"step_{step:06d}.json").write_text(json.dumps(content))
+
+    def continues(step, tokens, owed=False):
+        written(last, {"global_step": step, "token_counts": {"decoded": tokens}, "evaluation_owed": owed})
+        return run_state.can_continue_run(spec, budget.marks, budget)
+
+    evaluated(0, 0)
+    assert continues(2, 24)
+    assert not continues(3, 26)
+    assert continues(3, 26, owed=True)
+    evaluated(3, 55)  # the first step over two marks, 25 and 50
+    assert continues(4, 60)
+    assert not continues(5, 76)
+    assert not continues(2, 26), "an evaluation of a later step is of another policy"
+    assert run_state.locate_run_evaluations(spec, budget) == {0: 0, 25: 3, 50: 3}
+    written(last, {"global_step": 2})
+    assert not run_state.can_continue_run(spec, budget.marks, budget), "a checkpoint without counts"
 
 
 def test_an_orphan_is_ended_and_a_stranger_with_its_number_is_not(tmp_path):

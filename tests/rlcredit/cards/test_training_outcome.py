@@ -1,10 +1,12 @@
 """What runs have shown."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rlcredit.cards.card import NONE, conclude_card
-from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome, steps_to_threshold
+from rlcredit.cards.training_outcome import PRIMARY, TrainingOutcome
 from rlcredit.report.condition_comparison import ConditionComparison
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.t_test import paired_t_test
@@ -35,12 +37,6 @@ def learnt(ends, base):
     )
 
 
-def test_a_threshold_is_reached_between_evaluations():
-    assert steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75) == 15
-    assert steps_to_threshold({0: 0.7, 10: 0.1}, 0.6) == 0
-    assert steps_to_threshold({0: 0.2, 10: 0.4}, 0.6) == float("inf")
-
-
 def test_findings_are_those_of_the_pairs():
     found = {one.name: one for one in learnt((0.5, 0.55, 0.45), (0.8, 0.82, 0.78)).findings()}
     assert found["gain"].estimate == pytest.approx(-30)
@@ -50,6 +46,21 @@ def test_findings_are_those_of_the_pairs():
     assert found["steps"].baseline == pytest.approx(10, abs=1)
     assert found["steps"].estimate == 20
     assert "never get there" in found["steps"].sentence
+
+
+def test_tokens_are_found_where_all_runs_have_counted_them_and_gains_are_compared_at_equal_ones():
+    outcome = learnt((0.6, 0.7, 0.8), (0.5, 0.5, 0.5))
+    assert "tokens" not in {one.name for one in outcome.findings()}
+
+    def counting(runs, cost):
+        return [replace(run, tokens={step: {"decoded": cost * step} for step in STEPS}) for run in runs]
+
+    counted = replace(outcome, runs=counting(outcome.runs, 200), baseline=counting(outcome.baseline, 100))
+    found = {one.name: one for one in counted.findings()}
+    assert (found["tokens"].estimate, found["tokens"].baseline) == (200, 100)
+    # 2,000 tokens are ten steps of the condition, which is halfway to 0.7 by then, and all twenty of the baseline.
+    assert found["token_gain"].estimate == pytest.approx(100 * ((0.4 + 0.7) / 2 - 0.5))
+    assert "After 2,000 decoded tokens" in found["token_gain"].sentence
 
 
 def test_the_verdict_is_that_of_the_pairs():

@@ -22,7 +22,9 @@ CONFIG = {
 class Left:
     """The folder, and how to change what is in it."""
 
-    def __init__(self, root, **declared):
+    def __init__(self, root, cost=None, **declared):
+        """Leave runs behind; ``cost`` is what a step of each condition decodes, None where nothing is counted."""
+        self.cost = cost
         fixed = {"name": root.name, "configs": (), "steps": 100, "primary": "val/pass_at_1", "effect": 0.02}
         conditions = {name: (f"{name}.yaml",) for name in WORTH}
         fixed |= {"conditions": conditions, "baseline": "base", "seeds": tuple(range(8))}
@@ -38,7 +40,7 @@ class Left:
         """Simulate a run: pairs share the luck of their seed and how hard each question is."""
         luck, hard = np.random.default_rng(seed).normal(0, 0.005), np.random.default_rng(99).normal(0, 0.1, 256)
         own = np.random.default_rng([seed, *map(ord, condition)])
-        metrics = {}
+        metrics, counted = {}, {}
         for step in STEPS:
             worth = 0.5 + (WORTH[condition] - 0.5) * step / 100
             right = own.random((256, 4)) < (worth + luck + hard[:, None]).clip(0, 1)
@@ -48,6 +50,10 @@ class Left:
             metrics[str(step)] = {name: float(value) for name, value in found.items()}
             numbers = {"numbers": list(range(256)), "questions_sha256": "2" * 64}
             outcome = {"step": step, "metrics": metrics[str(step)], **numbers}
+            if self.cost:
+                kinds = {"decoded": self.cost[condition] * step + seed * bool(step), "prefill": 10 * step}
+                kinds |= {"forward": 0, "backward": 100 * step, "decoded_by_probes": 0}
+                outcome["tokens"] = counted[str(step)] = kinds
             path = RunFolder(self.root / condition / f"seed{seed}").evaluation_file(step)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({**outcome, "right": right.astype(int).tolist()}))
@@ -55,6 +61,7 @@ class Left:
             "state": "finished",
             "seconds": 60.0,
             "metrics": metrics,
+            **({"tokens": counted} if counted else {}),
             "differences": [],
             "executed_sha256": f"{seed}" * 64,
             "versions": {"git_commit": "1" * 40, "version.torch": "2.13.0"},

@@ -13,17 +13,21 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from rlcredit.campaign.campaign_record import lock_campaign
-from rlcredit.campaign.declaration import ComparisonFamily
+from rlcredit.campaign.declaration import ComparisonFamily, DeclaredBudget, HeldOutChoice, ReachedLevel
 from rlcredit.campaign.execution import refuse_unlike_metrics
 from rlcredit.campaign.metric_definition import MetricDefinition, list_metric_differences
-from rlcredit.report.condition_comparison import compare_conditions
+from rlcredit.report.condition_comparison import compare_conditions, summarise_run
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.evidence import read_campaign_evidence
 from rlcredit.report.pictures import draw_curves
 from rlcredit.report.report_command import run_report_command
-from rlcredit.report.report_tables import make_config_table
+from rlcredit.report.report_page import write_report
+from rlcredit.report.report_tables import make_config_table, make_token_table
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 from rlcredit.statistics.paired_comparison import seeds_to_decide
+from rlcredit.statistics.sign_flip import sign_flip_interval
+from rlcredit.statistics.t_test import paired_t_test
+from tests.rlcredit.report.conftest import WORTH
 
 BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "chrome"])), None)
 FLAGS = """
@@ -68,6 +72,23 @@ def test_the_interval_for_new_questions_is_the_wider_one(left):
     good = compare_conditions(read_campaign_evidence(left().write()))[1]
     assert good.general.high - good.general.low > good.test.interval.high - good.test.interval.low
     assert good.general.low < 0.0925 < good.general.high, "the true difference: 0.1, less what is cut at one"
+
+
+def test_where_a_run_collapsed_both_intervals_are_as_wide_as_that_of_the_deciding_test(left):
+    campaign = left()
+    right = np.zeros((256, 4))
+    right[:80] = 1
+    found = {"val/pass_at_1": right.mean(), "val/pass_at_k": right.mean(), "val/entropy": 0.1}
+    campaign.change(
+        "same/seed2", 100, right=right.astype(int).tolist(), metrics=found | {"val/completion_length": 30.0}
+    )
+    campaign.ledger["cells"]["same/seed2"]["metrics"]["100"] = found | {"val/completion_length": 30.0}
+    same = compare_conditions(read_campaign_evidence(campaign.write()))[0]
+    assert same.collapses == (1, 0)
+    flipped, students = sign_flip_interval(same.differences), paired_t_test(same.differences).interval
+    assert same.test.interval[:2] == (min(flipped.low, students.low), max(flipped.high, students.high))
+    assert same.general.low <= same.test.interval.low < students.low
+    assert same.general.high >= same.test.interval.high
 
 
 def test_all_families_of_a_campaign_are_corrected_together(left, two_families):
@@ -543,3 +564,121 @@ def test_the_page_fits_a_desk_and_a_phone(left, two_families, tmp_path, width):
     scrolls, inner, drawn, strips = re.search(r"<title>([^<]*)</title>", dom)[1].split(",")
     assert int(scrolls) <= int(inner)
     assert (drawn, strips) == ("true", "3")
+
+
+COST = {"base": 100, "same": 100, "good": 200, "bad": 100}
+"""Tokens that a step decodes; a seed adds its own number."""
+
+
+def test_runs_that_count_their_tokens_are_shown_against_them(left, tmp_path):
+    campaign = left(cost=COST)
+    evidence = read_campaign_evidence(campaign.write())
+    table = make_token_table(evidence)
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    # Eight runs of 100 steps: 10,000 tokens and the mean of the seeds 0 to 7, 3.5.
+    assert {rows["base"][name] for name in ("steps", "decoded a step", "decoded")} == {"100", "10,004"}
+    assert (rows["good"]["decoded a step"], rows["good"]["backward"]) == ("200", "10,000")
+    # The least that any run has decoded is 10,000 of base's first; good has that many after step 50, but for its seed.
+    at_equal = np.mean([run.value_at_tokens("val/pass_at_1", "decoded", 10_000) for run in evidence.runs_of("good")])
+    halfway = np.mean([run.metrics[50]["val/pass_at_1"] for run in evidence.runs_of("good")])
+    assert rows["good"]["pass@1 at 10,000 decoded"] == f"{at_equal:.3f}"
+    assert at_equal == pytest.approx(halfway, abs=1e-3)
+    out = tmp_path / "out"
+    write_report(evidence, {}, out)
+    page = (out / "report.md").read_text()
+    assert "## Tokens" in page
+    assert "learning curves by decoded tokens" in page
+    with (out / "tokens.csv").open() as file:
+        first, *_ = csv.DictReader(file)
+    assert first == {
+        **{"condition": "base", "seed": "0", "step": "0", "decoded": "0", "prefill": "0", "forward": "0"},
+        **{"backward": "0", "decoded_by_probes": "0"},
+    }
+
+
+def test_runs_without_counts_leave_no_trace_of_them(left, tmp_path):
+    evidence = read_campaign_evidence(left().write())
+    write_report(evidence, {}, tmp_path / "out")
+    assert make_token_table(evidence).rows == []
+    assert not (tmp_path / "out" / "tokens.csv").exists()
+    assert "okens" not in (tmp_path / "out" / "report.md").read_text().replace("tokens per held-out sample", "")
+
+
+def test_a_campaign_with_a_budget_is_compared_at_its_marks(left, tmp_path):
+    budget = DeclaredBudget(decoded_tokens=9_000, evaluations=2)
+    campaign = left(cost=dict.fromkeys(WORTH, 100), steps=None, budget=budget)
+    evidence = read_campaign_evidence(campaign.write())
+    run = evidence.runs["good", 3]
+    # 4,500 and 9,000 tokens are reached by steps 50 and 100, which had decoded 5,003 and 10,003.
+    assert run.steps == {0: 0, 4_500: 50, 9_000: 100}
+    assert list(run.curve("val/pass_at_1")) == [0, 4_500, 9_000]
+    good = compare_conditions(evidence)[1]
+    assert good.verdict == "better"
+    assert good.differences == pytest.approx(campaign.values("good") - campaign.values("base"))
+    write_report(evidence, {}, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "9,000 decoded tokens a run" in page
+    assert "of 256 held-out questions after 9,000 decoded tokens" in page
+    with (tmp_path / "out" / "runs.csv").open() as file:
+        rows = [(row["step"], row["budget"]) for row in csv.DictReader(file)][:3]
+    assert rows == [("0", "0"), ("50", "4500"), ("100", "9000")]
+
+
+def test_a_run_that_has_not_spent_its_budget_is_damaged(left):
+    campaign = left(cost=COST, steps=None, budget=DeclaredBudget(decoded_tokens=10_001, evaluations=2))
+    with pytest.raises(ValueError, match=r"base/seed0 lacks 10,001 decoded tokens"):
+        read_campaign_evidence(campaign.write())
+
+
+def test_the_area_is_compared_if_it_was_declared(left, tmp_path):
+    campaign = left(summary="area")
+    evidence = read_campaign_evidence(campaign.write())
+    same, good, bad = compare_conditions(evidence)
+    plain = compare_conditions(read_campaign_evidence(left("plain").write()))[1]
+    assert good.differences.mean() == pytest.approx(plain.area.difference, abs=1e-9)
+    assert (good.test.interval, good.verdict) == (good.area.interval, "better")
+    assert (bad.verdict, same.verdict[:10]) == ("worse", "equivalent")
+    # Questions' areas make the interval for new questions; its middle is that of the areas of runs.
+    assert sum(good.general[:2]) / 2 == pytest.approx(good.differences.mean(), abs=1e-6)
+    assert good.general.low < good.test.interval.low
+    write_report(evidence, {}, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text()
+    assert "Compared is the area under pass@1 of 256 held-out questions up to step 100" in page
+
+
+def test_how_soon_a_level_is_reached_is_compared_if_it_was_declared(left):
+    evidence = read_campaign_evidence(left(summary=ReachedLevel(0.65)).write())
+    _, good, bad = compare_conditions(evidence)
+    run = evidence.runs["good", 0]
+    start, half = run.metrics[0]["val/pass_at_1"], run.metrics[50]["val/pass_at_1"]
+    assert summarise_run(run, evidence.declaration) == pytest.approx(1 - (0.65 - start) / (half - start) * 50 / 100)
+    # From 0.5 to 0.9 in 100 steps, 0.65 comes after 37.5; from 0.5 to 0.8 after 50.
+    assert good.differences.mean() == pytest.approx(0.125, abs=0.03)
+    assert (good.verdict, bad.verdict) == ("better", "worse")
+    assert good.general is None
+    assert "the share of the run left once pass@1 has reached 0.65" in evidence.declaration.summary_label.format(
+        "pass@1"
+    )
+    never = read_campaign_evidence(left("never", summary=ReachedLevel(0.99)).write())
+    assert summarise_run(never.runs["good", 0], never.declaration) == 0
+
+
+def test_where_every_seed_has_questions_of_its_own_pairs_share_them_and_one_interval_holds_for_all(left, tmp_path):
+    own = left(held_out=HeldOutChoice("by_seed", "by_seed"))
+    for cell in own.ledger["cells"]:
+        for step in (0, 50, 100):
+            own.change(cell, step, questions_sha256=cell.rpartition("seed")[2] * 64)
+    evidence = read_campaign_evidence(own.write())
+    assert (len(evidence.runs), evidence.refused) == (32, {})
+    good = compare_conditions(evidence)[1]
+    assert (good.verdict, good.general) == ("better", good.test.interval)
+    summary = summarise_conditions(evidence)[0]
+    students = paired_t_test(own.values("base"))
+    assert summary.pass_at_1.interval == pytest.approx(students.interval)
+    write_report(evidence, {}, tmp_path / "out")
+    assert "where every seed has held-out questions of its own" in (tmp_path / "out" / "report.html").read_text()
+
+    shared = left("shared")
+    shared.change("good/seed3", 100, questions_sha256="3" * 64)
+    refused = read_campaign_evidence(shared.write()).refused
+    assert refused["good/seed3"] == ["its questions or evaluations are not those of seed 0"]

@@ -12,7 +12,7 @@ from scipy.special import expit
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
 from rlcredit.statistics.equivalence import equivalence_test
 from rlcredit.statistics.hedges_g import paired_hedges_g
-from rlcredit.statistics.hierarchical_bootstrap import hierarchical_interval
+from rlcredit.statistics.new_question_interval import new_question_interval
 from rlcredit.statistics.ratio_of_means import ratio_of_means
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test, welch_t_test
@@ -142,8 +142,8 @@ def verdicts(random, paired):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paired", [False, True])
-def test_hierarchical_intervals_hold_ninety_five_percent(random, paired):
+def test_intervals_for_new_questions_hold_ninety_five_percent(random, paired):
     deviation = np.sqrt(0.2**2 + 1.5**2 + 2 * 0.3**2)
     truth = 0.0 if paired else expected(4.5 - np.log(19), deviation)
-    intervals = [hierarchical_interval(verdicts(random, paired), draws=600, seed=seed) for seed in range(1000)]
+    intervals = [new_question_interval(verdicts(random, paired)) for _ in range(1000)]
     assert coverage(intervals, truth) == pytest.approx(0.95, abs=0.02)

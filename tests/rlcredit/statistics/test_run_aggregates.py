@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlcredit.statistics.run_aggregates import interquartile_mean, learning_curve_area, probability_of_improvement
+from rlcredit.statistics.run_aggregates import (
+    interquartile_mean,
+    learning_curve_area,
+    probability_of_improvement,
+    steps_to_threshold,
+)
 
 
 def test_the_middle_half_of_eight_runs():
@@ -80,3 +85,9 @@ def test_the_area_lies_between_the_lowest_and_the_highest_point(values):
 def test_steps_that_do_not_increase_are_refused(steps):
     with pytest.raises(ValueError, match="at least two increasing steps"):
         learning_curve_area(steps, np.ones(len(steps)))
+
+
+def test_a_threshold_is_reached_between_evaluations():
+    assert steps_to_threshold({0: 0.25, 10: 0.5, 20: 1.0}, 0.75) == 15
+    assert steps_to_threshold({0: 0.7, 10: 0.1}, 0.6) == 0
+    assert steps_to_threshold({0: 0.2, 10: 0.4}, 0.6) == float("inf")

@@ -4,7 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from rlcredit.statistics.sign_flip import fewest_sign_flip_pairs, sign_flip_p, smallest_sign_flip_p
+from rlcredit.statistics.sign_flip import (
+    fewest_sign_flip_pairs,
+    sign_flip_interval,
+    sign_flip_p,
+    smallest_sign_flip_p,
+)
 
 
 def test_five_pairs_never_reach_five_percent():
@@ -60,3 +65,23 @@ def test_enumeration_and_draws_agree_across_the_border():
 def test_draws_repeat_by_seed_and_count_the_observed_signs():
     row = np.ones(40)  # no draw of all-equal signs is to be expected
     assert sign_flip_p(row, draws=999, seed=1) == sign_flip_p(row, draws=999, seed=1) == 1 / 1000
+
+
+def test_the_interval_leaves_out_exactly_what_the_test_rejects():
+    random = np.random.default_rng(1)
+    for pairs in (6, 8, 11):
+        row = random.normal(size=pairs) - 3.0 * (random.random(pairs) < 0.2)
+        low, high, _ = sign_flip_interval(row)
+        assert sign_flip_p(row - (low - 1e-6)) <= 0.05 < sign_flip_p(row - (low + 1e-6))
+        assert sign_flip_p(row - (high + 1e-6)) <= 0.05 < sign_flip_p(row - (high - 1e-6))
+
+
+def test_above_twenty_pairs_subsets_are_drawn_and_the_interval_is_about_students():
+    row = np.random.default_rng(0).normal(size=40)
+    found, students = sign_flip_interval(row), stats.t.interval(0.95, 39, row.mean(), row.std(ddof=1) / 40**0.5)
+    assert found[:2] == pytest.approx(students, abs=0.05)
+
+
+def test_too_few_pairs_have_no_interval():
+    with pytest.raises(ValueError, match=r"5 pairs have no sign-flip interval of level 0\.95\. Run more seeds"):
+        sign_flip_interval([1.0, 2.0, 3.0, 4.0, 5.0])

@@ -1,0 +1,37 @@
+"""The places of evaluations in the course of a run: steps, or tokens of a budget."""
+
+from collections.abc import Mapping, Sequence
+
+from rlcredit.campaign.declaration import DeclaredBudget
+
+Counts = Mapping[int, Mapping[str, int] | None]
+"""Tokens by kind at every evaluated step; None where a run has not counted them."""
+
+
+def locate_marks(reached: Mapping[int, int], marks: Sequence[int]) -> dict[int, int]:
+    """Return the first evaluated step at or over each mark; marks that were not reached are left out.
+
+    Args:
+        reached: Tokens counted by every evaluated step.
+        marks: Numbers of tokens, ascending.
+
+    Example:
+        >>> locate_marks({0: 0, 7: 52, 13: 104}, marks=[0, 50, 100, 150])
+        {0: 0, 50: 7, 100: 13}
+
+    """
+    steps = {mark: [step for step in sorted(reached) if reached[step] >= mark] for mark in marks}
+    return {mark: later[0] for mark, later in steps.items() if later}
+
+
+def locate_evaluations(counts: Counts, budget: DeclaredBudget | None) -> dict[int, int]:
+    """Return the step of each evaluation by its place: the step itself, or the mark of a budget that it belongs to.
+
+    Args:
+        counts: Tokens counted at every evaluated step.
+        budget: Budget of the campaign; None if it counts steps.
+
+    """
+    if budget is None:
+        return {step: step for step in counts}
+    return locate_marks({step: tokens[budget.counter] for step, tokens in counts.items() if tokens}, budget.marks)

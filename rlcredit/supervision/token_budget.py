@@ -1,0 +1,124 @@
+"""A run that ends after so many tokens instead of so many steps."""
+
+from typing import Any, cast
+
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import TokenCounts
+from rlcredit.training.module import PolicyModule
+
+NEVER = 10**12
+"""Updates from one evaluation to the next where tokens decide when it is due."""
+
+
+def count_used_shares(tokens: int, budget: int, evaluations: int) -> int:
+    """Count the equal shares of a budget that have been used up.
+
+    Example:
+        >>> [count_used_shares(tokens, budget=100, evaluations=4) for tokens in (0, 24, 25, 99, 130)]
+        [0, 0, 1, 3, 4]
+
+    """
+    return min(tokens * evaluations // budget, evaluations)
+
+
+class TokenBudget(Callback):
+    """End the run with the first rollout at or over a number of tokens, evaluated and saved like the last step.
+
+    The numbers are ``tokens/decoded`` and ``tokens/backward``, exact counts over all processes; floating-point
+    operations could only be estimated. Set ``trainer.max_steps`` to -1, or to a limit that still holds. A schedule of
+    the learning rate is refused: it counts steps, whose number a budget leaves open.
+
+    Args:
+        decoded_tokens: Tokens decoded for training, at least 1; give this or ``backward_tokens``.
+        backward_tokens: Tokens of updates, at least 1.
+        evaluations: Number of evaluations after the first step, at equal shares of the budget, in place of those by
+            ``trainer.val_check_interval``; an evaluation follows the first rollout at or over its share.
+
+    """
+
+    def __init__(
+        self, decoded_tokens: int | None = None, backward_tokens: int | None = None, evaluations: int | None = None
+    ) -> None:
+        given = [tokens for tokens in (decoded_tokens, backward_tokens) if tokens is not None]
+        if len(given) != 1 or given[0] < 1:
+            raise ValueError(
+                "TokenBudget expects decoded_tokens or backward_tokens, one of them and at least 1, got "
+                f"{decoded_tokens} and {backward_tokens}."
+            )
+        if evaluations is not None and evaluations < 1:
+            raise ValueError(f"TokenBudget expects evaluations >= 1, got {evaluations}.")
+        self.decoded_tokens = decoded_tokens
+        self.backward_tokens = backward_tokens
+        self.evaluations = evaluations
+        self.counted = 0
+        self.before = 0
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Refuse a schedule of the learning rate."""
+        if stage == "fit":
+            refuse_step_schedule(cast("PolicyModule", pl_module))
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Take no step if the budget is spent already, as it is where a finished run is continued."""
+        counts = cast("PolicyModule", pl_module).state.token_counts
+        if counts is None:
+            raise ValueError(
+                "TokenBudget: the checkpoint does not say how many tokens its run has used. Start the run anew."
+            )
+        self.counted = self._read_count(counts)
+        self._schedule(trainer)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
+    ) -> None:
+        """Ask for an evaluation, or for the end, after the last update of a rollout."""
+        module = cast("PolicyModule", pl_module)
+        counts = module.state.token_counts
+        assert counts is not None
+        if batch.update + 1 == module.updates_per_rollout:
+            self.before, self.counted = self.counted, self._read_count(counts)
+        else:
+            self.before = self.counted
+        self._schedule(trainer)
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the count before the last rollout, which says whether the step after it was evaluated."""
+        return {"before": self.before}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Restore the count before the last rollout."""
+        self.before = state_dict["before"]
+
+    @property
+    def budget(self) -> int:
+        """Tokens after which the run ends."""
+        return self.decoded_tokens or self.backward_tokens or 0
+
+    def _read_count(self, counts: TokenCounts) -> int:
+        return counts.decoded if self.decoded_tokens else counts.backward
+
+    def _schedule(self, trainer: Trainer) -> None:
+        """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""
+        if self.evaluations:
+            before, after = (
+                count_used_shares(tokens, self.budget, self.evaluations) for tokens in (self.before, self.counted)
+            )
+            trainer.val_check_batch = 1 if after > before else NEVER
+        if self.counted >= self.budget:
+            trainer.should_stop = True
+
+
+def refuse_step_schedule(module: PolicyModule) -> None:
+    """Refuse a schedule of the learning rate, which counts steps.
+
+    Raises:
+        ValueError: there is one; with the repair.
+
+    """
+    if module.scheduler is not None:
+        raise ValueError(
+            "model.scheduler counts steps, and a budget of tokens leaves their number open. Set model.scheduler: null, "
+            "or declare a number of steps instead of a budget."
+        )
