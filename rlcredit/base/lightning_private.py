@@ -64,6 +64,14 @@ def read_checkpoint_times(callback: ModelCheckpoint) -> CheckpointTimes:
     return CheckpointTimes(callback._every_n_train_steps, bool(other))
 
 
+def set_evaluation_interval(trainer: Trainer, updates: int) -> None:
+    """Set after how many updates Lightning evaluates, from the end of this one on; read after the hooks of every step.
+
+    Without it evaluations could only follow fixed numbers of steps, and not numbers of tokens.
+    """
+    trainer.val_check_batch = updates
+
+
 def replace_end_of_failed_run(end: Callable[[list[Any]], None]) -> None:
     """Have a function end a run after one of the processes that Lightning has started failed.
 

@@ -4,6 +4,7 @@ from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
+from rlcredit.base.lightning_private import set_evaluation_interval
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.training.module import PolicyModule
@@ -68,7 +69,7 @@ class TokenBudget(Callback):
                 "TokenBudget: the checkpoint does not say how many tokens its run has used. Start the run anew."
             )
         self.counted = self._read_count(counts)
-        self._schedule(trainer)
+        self._steer(trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Rollout, batch_idx: int
@@ -81,7 +82,7 @@ class TokenBudget(Callback):
             self.before, self.counted = self.counted, self._read_count(counts)
         else:
             self.before = self.counted
-        self._schedule(trainer)
+        self._steer(trainer)
 
     def state_dict(self) -> dict[str, int]:
         """Return the count before the last rollout, which says whether the step after it was evaluated."""
@@ -99,13 +100,13 @@ class TokenBudget(Callback):
     def _read_count(self, counts: TokenCounts) -> int:
         return counts.decoded if self.decoded_tokens else counts.backward
 
-    def _schedule(self, trainer: Trainer) -> None:
+    def _steer(self, trainer: Trainer) -> None:
         """Set what Lightning reads after a step: whether to evaluate, and whether to stop."""
         if self.evaluations:
             before, after = (
                 count_used_shares(tokens, self.budget, self.evaluations) for tokens in (self.before, self.counted)
             )
-            trainer.val_check_batch = 1 if after > before else NEVER
+            set_evaluation_interval(trainer, 1 if after > before else NEVER)
         if self.counted >= self.budget:
             trainer.should_stop = True
 
