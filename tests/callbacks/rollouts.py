@@ -30,3 +30,11 @@ def of_all_quadrants():
     """A right and a wrong completion with tokens of high and of low entropy, one of them without credit."""
     entropy = [[0.0, 0.0, 2.0, 2.0], [2.0, 0.0, 0.0, 0.0]]
     return rollout_of([1.0, 0.0], 2, entropy, [[3.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -2.0, 0.0]])
+
+
+def valued_rollout(rewards, values, mask=None, group_size=None):
+    """Completions with the rewards and the values of prefixes given; of equal length and one group if none is said."""
+    rollout = make_rollout(rewards, group_size or len(rewards), width=len(values[0]))
+    rollout.mask = torch.ones_like(rollout.mask) if mask is None else mask
+    rollout.values = torch.tensor(values)
+    return rollout
