@@ -65,7 +65,7 @@ class Critic(
     A subclass says how it learns (:meth:`learn`) and what it predicts (:meth:`make_predictor`). Of several processes
     each one learns from the rollouts of all, in the same order and with the same noise, so that they stay equal.
 
-    Until it has seen ``warmup`` rollouts it leaves values as they are, and takes all weight from them.
+    Until it has learned from ``warmup`` rollouts it leaves values as they are, and takes all weight from them.
 
     Args:
         warmup: Rollouts that it learns from before it is used.
@@ -123,7 +123,7 @@ class Critic(
         if len(gathered[0]):
             loss = self.learn(gathered[0], gathered[1], torch.Generator().manual_seed(seed))
             metrics = {**metrics, "loss": loss}
-        self.fitted += 1
+            self.fitted += 1
         return metrics
 
 
