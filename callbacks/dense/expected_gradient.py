@@ -72,9 +72,5 @@ class ExpectedGradient(
         rollout.advantages = weight * credit.where(mask, 0) + (1 - weight) * rollout.advantages
         judged = rollout.judged[rows]
         rollout.alternatives = WeightedTokens(rows, places, found.tokens, found.logprobs, weight * others).keep(judged)
-        per_completion = len(mask)
-        return {
-            "weight": weight,
-            "alternatives": len(rows) / per_completion,
-            "size": others.abs().sum() / per_completion,
-        }
+        size = others.abs().sum() / len(mask)
+        return {"weight": weight, "alternatives": len(rows) / len(mask), "size": size}

@@ -180,5 +180,5 @@ def test_rows_without_tokens_have_no_gradient_and_no_rows_are_a_batch(name):
     assert not gradient.any()
     for field, tensor in list(vars(rollout).items()):
         if isinstance(tensor, torch.Tensor):
-            setattr(rollout, field, tensor.detach()[:0])
+            vars(rollout)[field] = tensor.detach()[:0]  # at once: what is made of a field is not made anew
     assert value_and_gradient(loss, rollout)[0] == 0

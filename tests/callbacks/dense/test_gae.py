@@ -29,12 +29,12 @@ def test_credit_of_three_tokens_and_of_two(lam, expected):
 
 def test_lambda_grows_with_the_length():
     rollout = three_and_two()
-    metrics = numbers(GAE(lam=0.5, alpha=1.0).assign(rollout))
-    # 1 - 1/3 for three tokens: -0.5 + 2/3 x 0.75 = 0, then 0.25. For two 1 - 1/2 is what lambda is.
-    assert_close(rollout.advantages, torch.tensor([[0.25, 0.0, 0.75], [-0.375, -0.25, 0.0]]), atol=1e-6, rtol=0)
-    assert metrics["lambda_mean"] == pytest.approx((2 / 3 + 1 / 2) / 2)
-    # Means 1/3 and -0.3125: squared deviations 0.291667 of three tokens and 0.0078125 of two.
-    assert metrics["deviation_within"] == pytest.approx(((0.2916667 + 0.0078125) / 5) ** 0.5)
+    metrics = numbers(GAE(lam=0.8, alpha=2.0).assign(rollout))
+    # 1 - 1/6 for three tokens: -0.5 + 5/6 x 0.75 = 0.125, then 0.25 + 5/6 x 0.125. For two 1 - 1/4 is less than 0.8.
+    assert_close(rollout.advantages, torch.tensor([[0.3541667, 0.125, 0.75], [-0.45, -0.25, 0.0]]), atol=1e-6, rtol=0)
+    assert metrics["lambda_mean"] == pytest.approx((5 / 6 + 0.8) / 2)
+    # Means 0.4097222 and -0.35: squared deviations 0.1999421 of three tokens and 0.02 of two.
+    assert metrics["deviation_within"] == pytest.approx(((0.1999421 + 0.02) / 5) ** 0.5)
 
 
 def test_a_critic_of_half_the_weight_replaces_half_of_three_quarters():
