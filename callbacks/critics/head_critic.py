@@ -1,6 +1,5 @@
 """Head critic: a small network on the policy's hidden states, taught by the rewards of the last rollouts."""
 
-import copy
 from collections.abc import Callable
 
 import torch
@@ -62,18 +61,15 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         kept = torch.randperm(len(features), generator=noise)[: self.prefixes].to(features.device)
         self.replay = [*self.replay, [features[kept], returns[kept]]][-self.rollouts :]
         features, returns = map(torch.cat, zip(*self.replay, strict=True))
-        network = (
-            ValueNetwork(**self.network)
-            if self.network
-            else ValueNetwork.for_features(features, self.width, self.target.bins, noise)
-        )
+        if not self.network:
+            self.network = vars(ValueNetwork.for_features(features, self.width, self.target.bins, noise))
+        network, shares = ValueNetwork(**self.network), self.target.shares(returns)
         steps = self.fits * (4 if self.fitted < self.warmup else 1)
-        shares = self.target.shares(returns)
         loss = network.improve(features, shares, steps, self.batch, self.rate, self.decay, noise)
         self.network = vars(network)
         return loss
 
     def make_predictor(self) -> Callable[[Tensor], Tensor]:
         """Return the mean of the predicted histogram, by the weights as they are."""
-        network = ValueNetwork(**copy.copy(self.network))
+        network = ValueNetwork(**self.network)
         return lambda features: self.target.mean(network.outputs(features))

@@ -9,7 +9,7 @@ from rlcredit.config.arguments import CommandParser
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
-ROOMS = ("episode", "dense", "planning", "schedules", "signals", "tokens", "probes")
+ROOMS = ("episode", "critics", "dense", "planning", "schedules", "signals", "tokens", "probes")
 """Rooms of operators, in the order of a stack."""
 
 FILES = {"conditions": "*/*.yaml", "models": "*.yaml", "tasks": "*.yaml", "campaigns": "*.yaml"}

@@ -74,8 +74,8 @@ class Critic(
     """Base of critics: judge a rollout as earlier ones have taught, then learn from it.
 
     What is learned are the ``returns`` of the ledger: rewards, unless an operator above has put something better in
-    their place. Until it has seen ``warmup`` rollouts a critic leaves values as they are, and takes all weight from
-    them.
+    their place. Until it has learned from ``warmup`` rollouts a critic leaves values as they are, and takes all weight
+    from them.
 
     Args:
         warmup: Rollouts that it learns from before it is used.
@@ -98,7 +98,7 @@ class Critic(
         """Return the value of the prefix before each token, shape ``(B, T)``; anything on padding."""
 
     @abstractmethod
-    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor | None:
         """Learn from a rollout, of several processes together, so that they stay equal.
 
         Args:
@@ -106,7 +106,7 @@ class Critic(
             returns: Return behind each prefix, shape ``(B, T)``; those of judged completions count.
 
         Returns:
-            Loss, a scalar.
+            Loss, a scalar; None if no completion was judged.
 
         """
 
@@ -122,6 +122,8 @@ class Critic(
         else:
             rollout.critic_weight = 0.0
         loss = self.learn(rollout, returns)
+        if loss is None:
+            return metrics
         self.fitted += 1
         return {**metrics, "loss": loss}
 
@@ -162,12 +164,12 @@ class FeatureCritic(
         values[rollout.mask] = rollout.critic.predict(_describe_prefixes(rollout, rollout.mask))
         return values
 
-    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor | None:
         """Fit the prefixes of the judged completions of all processes."""
         counted = rollout.judged_mask
         parts = (_describe_prefixes(rollout, counted), returns[counted])
         features, targets = (gather_over_processes(part)[0] for part in parts)
-        return self.fit(features, targets, make_noise(self, rollout)) if len(features) else torch.tensor(0.0)
+        return self.fit(features, targets, make_noise(self, rollout)) if len(features) else None
 
 
 def _describe_prefixes(rollout: Rollout, chosen: Tensor) -> Tensor:

@@ -15,6 +15,9 @@ from rlcredit.credit.rollout import FACTS, NEUTRAL, Rollout
 from rlcredit.formulas.distributed import is_set_anywhere, share_first_value
 from rlcredit.record.artifacts import find_run_folder
 
+OBJECTS = frozenset(["oracle", "lookahead", "critic"])
+"""Fields of a rollout that are no values: with them the file would hold a policy, and running code to read it."""
+
 
 def stop_on_fault(trainer: Trainer, fault: RunStopped | None, rollout: Rollout, **details: Any) -> None:
     """Stop all processes if one has a fault; each keeps its own batch. Every process must call this.
@@ -53,12 +56,14 @@ def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str
 
     Args:
         rollout: Rollout whose facts and ledger are kept, by the names of its fields, and the operators that have
-            assigned credit, each with the advantages after it; the oracle and other objects are not.
+            assigned credit, each with the advantages after it; oracle, critic and other objects are not.
         details: Other things to keep, tensors and plain Python.
 
     """
-    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - {"oracle"})}
-    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL}
+    facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - OBJECTS)}
+    ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL if name not in OBJECTS}
+    if rollout.alternatives is not None:
+        ledger["alternatives"] = {n: _detach_tensor(value) for n, value in rollout.alternatives._asdict().items()}
     return {
         **{name: _detach_tensor(value) for name, value in details.items()},
         "update": rollout.update,

@@ -70,3 +70,11 @@ class TabularPolicy:
         order = sorted(self.states)
         found = torch.autograd.grad(loss, [self.states[key] for key in order], allow_unused=True, retain_graph=True)
         return torch.cat([torch.zeros(self.words) if grad is None else grad for grad in found])
+
+
+def valued_rollout(rewards, values, mask=None, group_size=None):
+    """Completions with the rewards and the values of prefixes given; of equal length and one group if none is said."""
+    rollout = make_rollout(rewards, group_size or len(rewards), width=len(values[0]))
+    rollout.mask = torch.ones_like(rollout.mask) if mask is None else mask
+    rollout.values = torch.tensor(values)
+    return rollout

@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from callbacks import StackWarning
+from callbacks.critics.head_critic import HeadCritic
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.grpos import GRPOS
@@ -57,6 +58,7 @@ PLAIN = {
     AnnealOut: lambda: AnnealOut(REPO(), delay=0, steps=9),
     SoftOverlong: lambda: SoftOverlong(max_tokens=6, cache=4),
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.55),
+    HeadCritic: lambda: HeadCritic(width=8, fits=2, batch=64),
     VarianceLambda: lambda: VarianceLambda(warmup=1, decay=0.0, threshold=5.0, steps=None),
     PassAtK: lambda: PassAtK(k=1),
 }

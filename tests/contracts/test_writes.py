@@ -64,7 +64,7 @@ ACTIVE = {
     CorrectnessGate: lambda: CorrectnessGate(threshold=0.1, ramp=9),
     ExpectedGradient: lambda: ExpectedGradient(share=0.5),
     GAE: lambda: GAE(share=0.5),
-    HeadCritic: lambda: taught(HeadCritic(warmup=1)),
+    HeadCritic: lambda: taught(HeadCritic(width=8, fits=2, batch=64, warmup=1)),
     GradientSizeMask: lambda: GradientSizeMask(share=0.3, scope="sequence"),
     ImplicitReward: lambda: taught(ImplicitReward(rate=0.1)),
     LinearLambda: lambda: LinearLambda(delay=0, steps=9),

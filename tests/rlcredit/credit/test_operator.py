@@ -224,17 +224,15 @@ def test_credit_is_detached_however_it_is_assigned(rollout):
 
 def test_the_missing_writer_proposed_is_the_usual_one():
     proposed = {"plan_mask": "StrategicGrams", "sepa_lambda": "LinearLambda", "signal": "Surprisal"}
+    proposed |= {"values": "HeadCritic", "critic": "HeadCritic"}
     for field, writer in proposed.items():
         assert find_usual_writer(field).__name__ == writer
 
 
 def test_operators_that_run_a_model_or_have_one_run_for_them_are_costly():
     every = set(find_operator_classes())
-    costly = {
-        kind
-        for kind in every
-        if issubclass(kind, PeriodicMeasurement) or kind.reads & {"oracle", "ref_logprobs", "ref_log_ratio"}
-    }
+    read_for_them = {"oracle", "ref_logprobs", "ref_log_ratio", "hidden", "lookahead"}
+    costly = {kind for kind in every if issubclass(kind, PeriodicMeasurement) or kind.reads & read_for_them}
     assert {kind for kind in every if kind.costly} == costly | {SemanticPlanner}
 
 

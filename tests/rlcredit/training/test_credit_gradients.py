@@ -9,6 +9,7 @@ from lightning.pytorch import Callback
 from torch.testing import assert_close
 
 from callbacks.episode.grpo import GRPO
+from rlcredit.credit.alternatives import Credit
 from rlcredit.formulas.gradient_vectors import inner_product
 from rlcredit.losses import KLPenalty
 from rlcredit.training.credit_gradients import (
@@ -19,6 +20,7 @@ from rlcredit.training.credit_gradients import (
     predict_optimizer_steps,
 )
 from tests.slow_cases import mark_others_slow
+from tests.whole_logits import RandomCredit, differentiate, partly_judged_task, plain_loss
 
 
 class Both(Callback):
@@ -55,6 +57,43 @@ def test_gradient_and_step_are_those_that_follow(fit, how):
             assert_close(seen[name], real[name], atol=1e-7, rtol=1e-4)
             assert_close(predicted[name], change[name], atol=1e-6, rtol=1e-3)
             assert_close(sum(share[name] for share in shares), real[name], atol=1e-6, rtol=1e-3)
+
+
+class SeveralCredits(Callback):
+    """Compare the gradients of several credits, and the shares of prompts, with whole logits."""
+
+    def __init__(self):
+        self.compared = []
+
+    def on_before_backward(self, trainer, module, loss):
+        rollout = module.state.rollout
+        given, others = rollout.credit, rollout.alternatives
+        halved = others._replace(weights=others.weights / 2).keep(others.rows % 2 == 0)
+        credits = [
+            given,
+            Credit(given.advantages.flip(0)),
+            Credit(torch.zeros_like(given.advantages), halved),
+            Credit(given.advantages, others.keep(others.places < 4)),
+        ]
+        found = compute_credit_gradients(trainer, module, rollout, credits)
+        expected = [differentiate(module, plain_loss(module, rollout, credit)) for credit in credits]
+        self.compared += zip(found, expected)
+        prompts = torch.arange(len(rollout.mask)) // rollout.group_size
+        shares = compute_prompt_gradients(trainer, module, rollout, given)
+        for number, share in enumerate(shares):
+            kept = given.keep_rows(prompts == number)
+            self.compared.append((share, differentiate(module, plain_loss(module, rollout, kept))))
+        self.compared.append(({name: sum(share[name] for share in shares) for name in found[0]}, expected[0]))
+
+
+def test_each_of_several_credits_with_alternatives_has_its_own_gradient(fit):
+    several = SeveralCredits()
+    fit(steps=1, stack=[RandomCredit(), several], completions=4, max_tokens=24, task=partly_judged_task())
+    assert len(several.compared) == 4 + 2 + 1
+    for found, expected in several.compared:
+        assert max(gradient.abs().max() for gradient in found.values()) > 1e-3
+        for name in expected:
+            assert_close(found[name], expected[name], atol=2e-6, rtol=1e-3)
 
 
 def test_a_penalty_is_no_prompts_share(fit):

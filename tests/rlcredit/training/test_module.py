@@ -100,13 +100,13 @@ def test_without_credit_nothing_is_learned_and_nothing_breaks(fit):
 
 
 def test_rows_without_advantage_are_left_out_of_the_forward(fit, monkeypatch):
-    rows, scored = [], Policy.score_completions
+    rows, read = [], Policy.predicting_states
 
     def counted(self, context, *arguments):
         rows.append(len(context.of))
-        return scored(self, context, *arguments)
+        return read(self, context, *arguments)
 
-    monkeypatch.setattr(Policy, "score_completions", counted)
+    monkeypatch.setattr(Policy, "predicting_states", counted)
     spy = Spy()
     fit(steps=2, stack=[GRPO(), spy], prompts=8, completions=2)
     taught = [int((rollout.advantages != 0).any(-1).sum()) for rollout in spy.seen]

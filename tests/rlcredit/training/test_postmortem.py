@@ -1,13 +1,18 @@
 import torch
 
+from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.training.postmortem import collect_postmortem, write_postmortem
+from tests.conftest import KnownCritic
 
 
 def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     rollout.trail = (("GRPO", rollout.advantages),)
     rollout.logprobs = rollout.old_logprobs.clone().requires_grad_()
     rollout.sources = ((7, object()), (9, object()))
+    rollout.critic = KnownCritic()
+    places = torch.tensor([0, 1])
+    rollout.alternatives = WeightedTokens(places, places, places, torch.tensor([-1.0, -2.0]), torch.tensor([0.5, 0.25]))
     known = collect_postmortem(rollout, {"loss": 0.5, "step": 12})
     said = write_postmortem(RunFolder(tmp_path).postmortem_file(12), known)
     path = tmp_path / "postmortem" / "step_000012.pt"
@@ -18,6 +23,9 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     assert content["facts"]["tokens"] == rollout.tokens
     assert not content["ledger"]["logprobs"].requires_grad
     assert torch.equal(content["trail"][0][1], rollout.advantages)
+    assert torch.equal(content["facts"]["hidden"], rollout.hidden)
+    assert content["ledger"]["alternatives"]["weights"].tolist() == [0.5, 0.25]
+    assert (content["facts"].keys() | content["ledger"].keys()).isdisjoint({"oracle", "lookahead", "critic"})
 
 
 def test_a_postmortem_of_some_rows_does_not_drag_the_others_along(rollout, tmp_path):

@@ -1,0 +1,105 @@
+"""The loss of a credit from whole logits, completion by completion and token by token."""
+
+import functools
+
+import torch
+from lightning.pytorch import Callback
+
+from rlcredit.credit.alternatives import WeightedTokens
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.losses import ClippedSurrogate
+from rlcredit.tasks import ReasoningGym
+from rlcredit.verification.verifiers import Verdict
+from tests.conftest import CHAIN_SUM
+
+
+class OneUnjudged(ReasoningGym):
+    """Have no verdict on the second of every four completions."""
+
+    def judge(self, completions, examples):
+        verdicts = super().judge(completions, examples)
+        return [Verdict.UNJUDGED if place % 4 == 1 else verdict for place, verdict in enumerate(verdicts)]
+
+
+@functools.cache
+def partly_judged_task():
+    return OneUnjudged("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
+
+
+class RandomCredit(
+    CreditOperator,
+    reads="advantages completion_ids judged lookahead mask old_logprobs",
+    writes="advantages alternatives",
+):
+    """Give random credit to tokens and to alternatives, on unjudged completions too.
+
+    Of every four completions the first has alternatives only, and the last has none.
+    """
+
+    def assign(self, rollout):
+        noise = torch.Generator().manual_seed(0)
+        found = rollout.lookahead.read_alternatives(rollout, smallest=0.01, most=5)
+        weights = torch.randn(len(found.rows), generator=noise)
+        others = WeightedTokens(found.rows, found.places, found.tokens, found.logprobs, weights)
+        rollout.alternatives = others.keep(others.rows % 4 != 3)
+        advantages = torch.randn(rollout.mask.shape, generator=noise)
+        rollout.advantages = advantages * (torch.arange(len(rollout.mask)) % 4 != 0)[:, None]
+        return {}
+
+
+def plain_loss(module, rollout, credit):
+    """Return the loss of some credit on a mini-batch, with graph."""
+    policy, loss, judged = module.policy, module.loss, rollout.judged.tolist()
+    lengths = rollout.mask.sum(-1).tolist()
+    counted = [length for length, known in zip(lengths, judged) if known]
+    others = [] if credit.alternatives is None else list(zip(*(part.tolist() for part in credit.alternatives)))
+    total = torch.zeros(())
+    for row, length in enumerate(lengths):
+        if not judged[row]:
+            continue
+        share = {
+            "token": 1 / sum(counted),
+            "sequence": 1 / (len(counted) * length),
+            "constant": 1 / (len(counted) * (loss.constant or 1)),
+        }[loss.denominator]
+        prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
+        logits = policy.lm(input_ids=torch.cat([prompt, rollout.completion_ids[row, :length]])[None]).logits[0]
+        log_p = (logits / module.sampling.temperature).log_softmax(-1)[len(prompt) - 1 :]
+        credited = [
+            (place, rollout.completion_ids[row, place], rollout.old_logprobs[row, place], credit.advantages[row, place])
+            for place in range(length)
+        ]
+        credited += [(place, token, logprob, weight) for other, place, token, logprob, weight in others if other == row]
+        for place, token, old_logprob, gain in credited:
+            ratio = (log_p[place, token] - old_logprob).exp()
+            gained = ratio * gain
+            if isinstance(loss, ClippedSurrogate):
+                gained = torch.minimum(gained, ratio.clamp(1 - loss.low, 1 + loss.high) * gain)
+            total = total - share * gained
+    return total
+
+
+def differentiate(module, value):
+    """Return the gradient of a value by the name of each trained weight."""
+    weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
+    parts = torch.autograd.grad(value, list(weights.values()), materialize_grads=True)
+    return dict(zip(weights, parts))
+
+
+class PlainGradients(Callback):
+    """Keep the gradient of every update beside that of :func:`plain_loss`, the losses and the furthest ratio."""
+
+    def __init__(self):
+        self.plain, self.real, self.losses, self.rollouts, self.furthest = [], [], [], [], []
+
+    def on_before_backward(self, trainer, module, loss):
+        rollout = module.select_minibatch(module.state.rollout)
+        plain = plain_loss(module, rollout, rollout.credit)
+        self.plain.append(differentiate(module, plain))
+        self.losses.append((plain.item(), loss.item()))
+        self.rollouts.append(rollout)
+        log_ratio = module.state.update.rollout.logprobs - rollout.old_logprobs
+        self.furthest.append(log_ratio.detach().where(rollout.mask, 0).abs().max().item())
+
+    def on_before_optimizer_step(self, trainer, module, optimizer):
+        self.real.append({n: w.grad.clone() for n, w in module.named_parameters() if w.requires_grad})
