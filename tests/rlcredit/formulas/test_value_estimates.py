@@ -110,10 +110,10 @@ def test_brier_scores_and_skill_leave_out_what_was_not_judged():
 
 def test_calibration_sums_leave_out_what_was_not_judged():
     values, rewards, mask = three_completions()
-    together, own = calibration_sums(values, rewards, mask, group_size=3)
-    # Reward less baseline: 1 and -1. Value less baseline: 0.5 and 0.8, and 0.25 - 1.
-    assert together.item() == pytest.approx((0.5 + 0.8 + 0.75) / 3)
-    assert own.item() == pytest.approx((0.25 + 0.64 + 0.5625) / 3)
+    together, own = calibration_sums(values, rewards, mask)
+    # Three tokens count, and one value has changed: by 0.3, where the reward lies 0.5 above the first value.
+    assert together.item() == pytest.approx(0.3 * 0.5 / 3)
+    assert own.item() == pytest.approx(0.09 / 3)
 
 
 def test_a_completion_alone_has_the_mean_of_the_batch_as_its_baseline():
