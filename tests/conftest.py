@@ -64,6 +64,9 @@ class KnownLookahead:
     def embed(self, token_ids):
         return (token_ids[..., None] * torch.arange(1.0, 5.0)).sin()
 
+    def decode_tokens(self, token_ids):
+        return [f"<{token}>" for token in token_ids.tolist()]
+
     def create_adapter(self, noise):
         return [torch.rand(4, 2, generator=noise) - 0.5, torch.zeros(2, 4)]
 

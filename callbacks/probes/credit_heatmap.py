@@ -21,14 +21,26 @@ def colour_scale(values: Tensor) -> float:
     return torch.quantile(sizes, 0.98).item() or sizes.max().item() or 1.0
 
 
+def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, float, float]]]:
+    """Return text, probability and credit of the tokens that have credit without being sampled, by place."""
+    listed: dict[int, list[tuple[str, float, float]]] = {}
+    if rollout.alternatives is not None:
+        own = rollout.alternatives.keep(rollout.alternatives.rows == row)
+        texts = rollout.lookahead.decode_tokens(own.tokens) if rollout.lookahead else map(str, own.tokens.tolist())
+        numbers = zip(own.places.tolist(), texts, own.logprobs.exp().tolist(), own.weights.tolist(), strict=True)
+        for place, text, probability, weight in numbers:
+            listed.setdefault(place, []).append((text, round(probability, 4), round(weight, 4)))
+    return listed
+
+
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
     """Write a page on which the tokens of some completions are coloured by the credit that the stack gives them.
 
     A button for each operator that wrote advantages colours the text by the credit after it; below the text all of them
     stand one above the other, with entropy, surprisal, the planning mask, and true credit if a ``CreditOracle`` of the
-    same list has measured it at this step. Pointing at a token shows its numbers. The page is one file that loads
-    nothing: ``heatmap/<Label>_step_<step>.html`` of the run and of its MLflow page. Of several processes the first one
-    draws what it sampled. Its place in the list does not matter.
+    same list has measured it at this step. Pointing at a token shows its numbers, and the tokens that have credit in
+    its place. The page is one file that loads nothing: ``heatmap/<Label>_step_<step>.html`` of the run and of its
+    MLflow page. Of several processes the first one draws what it sampled. Its place in the list does not matter.
 
     Args:
         every_n_steps: Steps from one page to the next; the last step writes one too.
@@ -109,6 +121,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
             "correct": rollout.correct[row].item() if judged else None,
             "reward": rollout.rewards[row].item(),
             "values": [[round(v, 4) for v in values[place, :length].tolist()] for _, values, _ in shown],
+            "alternatives": list_alternatives(rollout, row),
         }
         if errors is not None:
             record["errors"] = [round(e, 4) for e in errors[place, :length].tolist()]

@@ -40,6 +40,10 @@ class Lookahead(Protocol):
         """Width D of the policy's hidden states."""
         ...
 
+    def decode_tokens(self, token_ids: Tensor) -> list[str]:
+        """Return the text of each token."""
+        ...
+
     def read_alternatives(self, rollout: "Rollout", smallest: float, most: int) -> Alternatives:
         """Return likely tokens that were not sampled, and the states behind them."""
         ...

@@ -43,6 +43,10 @@ class PolicyLookahead:
         """Width D of the policy's hidden states."""
         return self.policy.head.shape[1]
 
+    def decode_tokens(self, token_ids: Tensor) -> list[str]:
+        """Return the text of each token, shape ``(N,)``."""
+        return [self.policy.tokenizer.decode([token]) for token in token_ids.tolist()]
+
     @torch.no_grad()
     def read_hidden(self, rollout: Rollout) -> Tensor:
         """Return the last hidden state from which each sampled token was predicted, ``(B, T, D)``, zero on padding."""

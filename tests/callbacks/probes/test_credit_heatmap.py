@@ -14,6 +14,7 @@ from callbacks.probes.credit_heatmap import CreditHeatmap, colour_scale
 from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
+from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.tasks.example import Example
 from tests.conftest import make_rollout
 
@@ -65,6 +66,19 @@ def test_the_page_holds_every_ledger_and_the_truth_and_loads_nothing(heatmap):
     html = heatmap.read_text(encoding="utf-8")
     assert not re.search(r"https?:|\bsrc=|\bhref=|url\(|@import|<link", html)
     assert "default-src 'none'" in html
+
+
+def test_tokens_with_credit_in_place_of_another_stand_with_it():
+    rollout = make_rollout()
+    rollout.trail = (("ExpectedGradient", rollout.advantages),)
+    rollout.sources = tuple((number, Example("1 + 1 =", "2", {})) for number in range(2))
+    two, one = torch.tensor([0, 0]), torch.tensor([1, 1])
+    rollout.alternatives = WeightedTokens(
+        two, one, torch.tensor([5, 6]), torch.tensor([0.25, 0.125]).log(), torch.tensor([-0.5, 0.3])
+    )
+    page = CreditHeatmap(completions=8).collect_page(rollout)
+    assert page["rows"][0]["alternatives"] == {1: [("<5>", 0.25, -0.5), ("<6>", 0.125, 0.3)]}
+    assert page["rows"][1]["alternatives"] == {}
 
 
 HOSTILE = [
