@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,6 +54,17 @@ def prefix_features(rollout: Rollout, rows: Tensor, hidden: Tensor, path: Tensor
     return torch.cat([states / scale, path, others], -1)
 
 
+def move_tensors(value: Any, device: torch.device) -> Any:
+    """Return a tensor on a device, lists and dicts with all of theirs there, and anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, list):
+        return [move_tensors(each, device) for each in value]
+    if isinstance(value, dict):
+        return {name: move_tensors(each, device) for name, each in value.items()}
+    return value
+
+
 class Critic(
     CreditOperator,
     reads="hidden judged old_logprobs rewards step",
@@ -99,8 +111,14 @@ class Critic(
     def make_predictor(self) -> Callable[[Tensor], Tensor]:
         """Return the critic as it is, a function from features, ``(N, F)``, to values, ``(N,)``."""
 
+    def move_state(self, device: torch.device) -> None:
+        """Move what was learned to the device of the rollouts; from a checkpoint it comes on the CPU."""
+        for name in self.state:
+            setattr(self, name, move_tensors(getattr(self, name), device))
+
     def assign(self, rollout: Rollout) -> Metrics:
         """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss after."""
+        self.move_state(rollout.hidden.device)
         mask, counted = rollout.mask, rollout.judged_mask
         rows, places = mask.nonzero(as_tuple=True)
         path = prefix_statistics(-rollout.old_logprobs)
