@@ -33,7 +33,7 @@ class RandomCredit(
 ):
     """Give random credit to tokens and to alternatives, on unjudged completions too.
 
-    Of every four completions the first has alternatives only, and the last has none.
+    Of every four completions the first has credit of alternatives only, and the last of its own tokens only.
     """
 
     def assign(self, rollout):

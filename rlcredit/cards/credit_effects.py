@@ -1,6 +1,6 @@
 """The effects of a stack on a batch: how much credit it moves, where to, and at what cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,8 +11,24 @@ from rlcredit.cards.card_batch import CardBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
 from rlcredit.credit.stack import bound_advantages, explain_idle_operators
 
-PASSES = {"ref_logprobs": 1, "ref_log_ratio": 2}
-"""Forward passes over the batch that an optional fact takes."""
+PASSES = {
+    "ref_logprobs": {"reference"},
+    "ref_log_ratio": {"reference", "trained"},
+    "hidden": {"states"},
+    "lookahead": {"alternatives"},
+}
+"""Forward passes over the batch that an optional fact takes; facts share those of one name."""
+
+
+def count_forward_passes(needs: Iterable[str]) -> int:
+    """Return how many forward passes over a batch some facts of a rollout take together.
+
+    Example:
+        >>> count_forward_passes(["ref_logprobs", "ref_log_ratio", "hidden", "entropy"])
+        3
+
+    """
+    return len(set().union(*(PASSES.get(name, ()) for name in needs)))
 
 
 def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
@@ -33,7 +49,7 @@ def measure_credit_cost(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
         sentence=f"Assigning credit takes {share:.1%} of a step here, the baseline's {flat:.1%}; one step timed.",
     )
     needs = set().union(*(operator.reads for operator in batch.stack), batch.resolution.module.loss.needs)
-    passes = max((PASSES[name] for name in needs & PASSES.keys()), default=0)
+    passes = count_forward_passes(needs)
     yield Finding(
         "passes",
         "more passes over a batch",

@@ -184,6 +184,33 @@ def expected_optimal_baseline(rewards, logprobs, sum_pi_squared, group_size):
     return result
 
 
+def expected_generalized_advantages(rewards, values, lam):
+    """Mean of the values that follow, with weights (1 - lam) lam^k and the rest on the reward, less the value."""
+    result = []
+    for reward, row in zip(rewards, values):
+        advantages = []
+        for t, value in enumerate(row):
+            later = row[t + 1 :]
+            mean = math.fsum((1 - lam) * lam**k * following for k, following in enumerate(later))
+            advantages.append(mean + lam ** len(later) * reward - value)
+        result.append(advantages)
+    return result
+
+
+def expected_prefix_statistics(surprisals, weights):
+    """Weighted sum of last, summed and largest surprisal, surprises above a nat and fiftieths of the length."""
+    result = []
+    for row in surprisals:
+        sums = []
+        for t in range(len(row)):
+            before = row[:t]
+            last, largest = (before[-1], max(before)) if before else (0.0, 0.0)
+            numbers = [last, math.fsum(before), largest, sum(each > 1 for each in before), t / 50]
+            sums.append(math.fsum(weight * number for weight, number in zip(weights, numbers)))
+        result.append(sums)
+    return result
+
+
 def expected_soft_overlong(lengths, max_tokens, cache):
     """Section 2.5, DAPO's soft overlong penalty of each completion."""
     penalties = []

@@ -26,8 +26,10 @@ from callbacks.tokens.rsi_mask import relative_surprisal
 from callbacks.tokens.stare import stare_weights
 from callbacks.tokens.zero_variance_shaping import zero_variance_advantages
 from rlcredit.credit.rollout import positional_progress
+from rlcredit.formulas.prefix_statistics import prefix_statistics
 from rlcredit.formulas.prefixes import companion_sums, prefix_values, shared_token_mask
 from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
+from rlcredit.formulas.value_estimates import generalized_advantages
 from tests.conftest import make_rollout
 from tests.contracts import references
 
@@ -161,6 +163,14 @@ METHODS = {
     "buckets": (
         lambda r: bucket_normalized(r.advantages, r.progress, r.mask, G, 3),
         lambda r, t: references.expected_bucket_normalization(t(r.advantages), t(r.progress), G, 3),
+    ),
+    "GAE": (
+        lambda r: generalized_advantages(r.correct, r.entropy, r.mask, 0.7),
+        lambda r, t: references.expected_generalized_advantages(r.correct.tolist(), t(r.entropy), 0.7),
+    ),
+    "prefixes": (
+        lambda r: prefix_statistics(-2 * r.old_logprobs) @ torch.tensor([1.0, 0.2, -0.5, 3.0, -7.0]),
+        lambda r, t: references.expected_prefix_statistics(t(-2 * r.old_logprobs), [1.0, 0.2, -0.5, 3.0, -7.0]),
     ),
     "gate": (
         lambda r: entropy_gate(r.entropy, r.mask, G, 5.0),

@@ -2,11 +2,14 @@
 
 import pytest
 
+from callbacks.critics.ridge_critic import RidgeCritic
+from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.tokens.delight import Delight
 from rlcredit.formulas.gates import AdaptiveEta
+from rlcredit.losses import ClippedSurrogate
 
 
 def maxrl_against_grpo(fit, **how):
@@ -22,6 +25,16 @@ def test_inside_one_group_maxrl_is_grpo_and_over_groups_of_mixed_success_it_is_n
     assert mixed["this_stack_vs_maxrl_raw_cosine"] < 0.98
     assert mixed["this_stack_vs_maxrl_preconditioned_cosine"] < 0.98
     assert (tmp_path / "probes" / "CounterfactualProbe_step_000000.png").stat().st_size > 5000
+
+
+def test_credit_of_alternatives_is_part_of_the_update_of_every_stack(fit):
+    def learned():
+        return [GRPO(), RidgeCritic(warmup=1), ExpectedGradient()]
+
+    probe = CounterfactualProbe({"same": learned(), "flat": [GRPO()]}, every_n_steps=1)
+    fit(steps=4, stack=[*learned(), probe], minibatches=2, updates_per_rollout=2, loss=ClippedSurrogate())
+    assert probe.last["this_stack_vs_same_raw_cosine"] == pytest.approx(1, abs=1e-6)
+    assert probe.last["this_stack_vs_flat_raw_cosine"] < 0.95
 
 
 def test_other_stacks_keep_their_history_and_a_checkpoint_keeps_it_too():

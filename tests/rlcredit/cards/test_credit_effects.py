@@ -5,6 +5,7 @@ import torch
 
 from rlcredit.cards.credit_effects import (
     classify_tokens,
+    count_forward_passes,
     displaced_credit_shares,
     list_stack_warnings,
     measure_credit_effects,
@@ -36,6 +37,20 @@ def test_no_credit_on_either_side_is_no_difference():
     nothing, some = torch.zeros(2, 2), torch.ones(2, 2)
     assert displaced_credit_shares(nothing, nothing) == (0.0, 0.0)
     assert displaced_credit_shares(nothing, some) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("needs", "passes"),
+    [
+        ({"entropy"}, 0),
+        ({"ref_logprobs"}, 1),
+        ({"ref_logprobs", "ref_log_ratio"}, 2),
+        ({"hidden"}, 1),
+        ({"hidden", "lookahead", "ref_log_ratio"}, 4),
+    ],
+)
+def test_facts_that_are_read_again_cost_passes(needs, passes):
+    assert count_forward_passes(needs) == passes
 
 
 def test_every_token_has_a_kind():

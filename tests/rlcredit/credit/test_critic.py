@@ -2,6 +2,7 @@
 
 import copy
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -121,6 +122,23 @@ def test_a_rollout_without_any_verdict_is_none_that_it_has_learned_from(kind):
     assert all(math.isfinite(value) for value in numbers(critic.assign(rollout)).values())
     assert critic.fitted == 1
     assert rollout.critic_weight == 1.0
+
+
+def list_tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else []
+    return [tensor for part in parts for tensor in list_tensors(part)]
+
+
+def test_what_a_checkpoint_held_goes_to_the_device_of_the_rollout(kind):
+    critic, moved = taught(kind()), taught(kind())
+    moved.move_state(torch.device("meta"))
+    assert {tensor.device.type for tensor in list_tensors(moved.state_dict())} == {"meta"}
+    assert moved.fitted == 1
+    asked = critic.move_state = Mock()
+    critic.assign(fresh(AT_HAND))
+    asked.assert_called_once_with(torch.device("cpu"))
 
 
 def test_features_are_state_path_and_the_rewards_of_the_others():
