@@ -177,5 +177,5 @@ def test_in_bfloat16_they_are_those_of_contexts_in_bfloat16(policy):
 def test_after_an_update_the_policy_is_not_the_one_that_sampled(policy):
     rollout = make_rollout(policy)
     rollout.update = 1
-    with pytest.raises(ValueError, match="Ask before it"):
+    with pytest.raises(ValueError, match="an update has changed it"):
         make_lookahead(policy).read_alternatives(rollout, smallest=0.02, most=99)
