@@ -16,7 +16,7 @@ def draw_prefixes(number, seed=0):
 @pytest.mark.parametrize("target", [None, RewardHistogram(51, 0.75)], ids=["two bins", "51 bins"])
 def test_it_learns_what_decides_the_reward(target):
     critic, noise = HeadCritic(width=16, fits=100, batch=256, target=target), torch.Generator().manual_seed(0)
-    critic.learn(*draw_prefixes(1000), noise)
+    critic.fit(*draw_prefixes(1000), noise)
     features, rewards = draw_prefixes(200, seed=1)
     assert (critic.make_predictor()(features) - rewards).square().mean() < 0.05
 
@@ -26,7 +26,7 @@ def test_it_keeps_the_last_rollouts_and_some_prefixes_of_each():
     for place, number in enumerate((3, 20, 4)):
         features, rewards = draw_prefixes(number)
         features[:, 2], rewards = place, features[:, 1].sigmoid()
-        critic.learn(features, rewards, noise)
+        critic.fit(features, rewards, noise)
     assert [(len(features), features[0, 2].item()) for features, _ in critic.replay] == [(5, 1.0), (4, 2.0)]
     for features, rewards in critic.replay:  # the reward of a prefix has stayed with it
         assert_close(rewards, features[:, 1].sigmoid())

@@ -30,7 +30,7 @@ def test_forgetting_weighs_earlier_rollouts_less():
     critic, seen, none = RidgeCritic(forgetting=0.5, ridge=0.1), [], torch.Generator()
     for place, prefixes in enumerate((30, 20, 40)):
         features, returns = draw_problem(prefixes, seed=place)
-        loss = critic.learn(torch.tensor(features), torch.tensor(returns), none)
+        loss = critic.fit(torch.tensor(features), torch.tensor(returns), none)
         # It learns how far the return lies from its last feature, with a constant beside the features.
         inputs, targets = np.c_[features, np.ones(prefixes)], returns - features[:, -1]
         seen.append((inputs, targets))

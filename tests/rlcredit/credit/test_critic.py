@@ -135,8 +135,8 @@ def test_features_are_state_path_and_the_rewards_of_the_others():
 def test_returns_of_less_lambda_lean_on_its_own_values():
     critic, seen = RidgeCritic(warmup=1, lam=0.5), []
     taught(critic)
-    learn = critic.learn
-    critic.learn = lambda features, returns, noise: seen.append(returns) or learn(features, returns, noise)
+    fit = critic.fit
+    critic.fit = lambda features, returns, noise: seen.append(returns) or fit(features, returns, noise)
     rollout = fresh(AT_HAND)
     critic.assign(rollout)
     expected = []
@@ -158,8 +158,8 @@ def test_values_are_described_as_a_person_would():
     assert metrics["brier"] == pytest.approx((0.25 + 0.0625 + 0.5625 + 0.25 + 0.0625) / 5)
     assert metrics["brier_group"] == 1.0
     assert metrics["skill"] == pytest.approx(1 - metrics["brier"])
-    # Values less baselines 0.5, 0.75, 0.25 and -0.5, -0.75; rewards less baselines 1 and -1.
-    assert metrics["calibration"] == pytest.approx(2.75 / (0.25 + 0.5625 + 0.0625 + 0.25 + 0.5625))
+    # Values have changed by 0, 0.25, -0.25 and 0, -0.25 since the start, rewards lie 0.5 and -0.5 from there.
+    assert metrics["calibration"] == pytest.approx((0.125 - 0.125 + 0.125) / (3 * 0.0625))
 
 
 @pytest.mark.parametrize("arguments", [{"warmup": 0}, {"lam": 1.5}, {"lam": -0.1}])
