@@ -57,3 +57,13 @@ def sample_rollout(policy, lengths=LENGTHS):
 
 def make_lookahead(policy, size=None, precision=nullcontext):
     return PolicyLookahead(policy, TEMPERATURE, MicroBatches(size), precision)
+
+
+def read_answer(policy, rollout, row, place, closing):
+    """Return the mean log-probability of the reference answer behind a prefix, from one pass of the whole text."""
+    closed = policy.tokenizer.encode(closing, add_special_tokens=False)
+    answer = policy.tokenizer.encode(ANSWERS[row // rollout.group_size], add_special_tokens=False)
+    prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
+    ids = torch.cat([prompt, rollout.completion_ids[row, :place], torch.tensor([*closed, *answer])])
+    log_p = next_log_p(policy, read_contexts(policy, ids))[-len(answer) - 1 : -1]
+    return log_p.gather(-1, torch.tensor(answer)[:, None]).mean()

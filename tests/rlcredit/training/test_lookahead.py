@@ -14,6 +14,7 @@ from tests.rlcredit.training.sampled_rollouts import (
     LENGTHS,
     make_lookahead,
     next_log_p,
+    read_answer,
     read_contexts,
     sample_rollout,
 )
@@ -138,16 +139,6 @@ def test_after_an_update_the_policy_is_not_the_one_that_sampled(policy):
     rollout.update = 1
     with pytest.raises(ValueError, match="an update has changed it"):
         make_lookahead(policy).read_alternatives(rollout, smallest=0.02, most=99)
-
-
-def read_answer(policy, rollout, row, place, closing):
-    """Return the mean log-probability of the reference answer behind a prefix, from one pass of the whole text."""
-    closed = policy.tokenizer.encode(closing, add_special_tokens=False)
-    answer = policy.tokenizer.encode(ANSWERS[row // rollout.group_size], add_special_tokens=False)
-    prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
-    ids = torch.cat([prompt, rollout.completion_ids[row, :place], torch.tensor([*closed, *answer])])
-    log_p = next_log_p(policy, read_contexts(policy, ids))[-len(answer) - 1 : -1]
-    return log_p.gather(-1, torch.tensor(answer)[:, None]).mean()
 
 
 @pytest.mark.parametrize("size", [None, 2])
