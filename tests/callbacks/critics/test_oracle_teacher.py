@@ -70,10 +70,9 @@ def test_a_critic_below_learns_what_was_measured():
             seen.append(returns)
             return super().learn(rollout, returns)
 
-    rollout = make_rollout()
-    CreditStack([OracleTeacher(completions=99), Pupil(), GAE()]).assign(rollout)
-    assert torch.equal(seen[0], rollout.returns)
-    assert not torch.equal(seen[0], make_rollout().returns)
+    told = CreditStack([OracleTeacher(completions=99), Pupil(), GAE()]).assign(make_rollout()).returns
+    assert torch.equal(seen[0], told)
+    assert not torch.equal(told, make_rollout().returns)
 
 
 @pytest.mark.parametrize("arguments", [{"completions": -1}, {"samples": 0}])

@@ -98,13 +98,12 @@ def test_it_takes_a_step_of_adamw_on_the_cross_entropy_of_outcomes():
 
 def test_on_a_real_policy_it_starts_at_the_base_model_and_learns_the_outcomes(policy):
     operator, seen = ImplicitReward(beta=0.5, rate=1e-2), []
-    for _ in range(12):
+    for _ in range(24):
         rollout = sample_rollout(policy)
         rollout.correct = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
         with torch.no_grad(), policy.disable_adapter():
-            rollout.ref_logprobs = policy.score_prompts(
-                rollout.prompt_ids, rollout.completion_ids, TEMPERATURE
-            ).logprobs
+            scores = policy.score_prompts(rollout.prompt_ids, rollout.completion_ids, TEMPERATURE)
+        rollout.ref_logprobs = scores.logprobs
         seen.append(numbers(operator.assign(rollout)))
     assert seen[0]["loss"] == pytest.approx(math.log(2), abs=1e-4)
     assert seen[0]["size"] == pytest.approx(0, abs=1e-4)
