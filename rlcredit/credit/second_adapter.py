@@ -1,5 +1,6 @@
 """A second adapter on the policy's base model, with an optimizer of its own, for critics and process rewards."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +38,7 @@ class SecondAdapter:
             yield from parts
 
     def improve(self, rollout: Rollout, compute_loss: PartLoss, rate: float, largest_norm: float = 1.0) -> Tensor:
-        """Take one step of AdamW along the sum of the losses of all rows; rebinds the weights, so that copies stay.
+        """Take one step of AdamW on the summed losses of all rows; rebinds weights and moments, so that copies stay.
 
         Of several processes each one computes the losses of its own rows; gradients are summed over all.
 
@@ -55,7 +56,7 @@ class SecondAdapter:
         factors, others = weights[: len(self.factors)], weights[len(self.factors) :]
         optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
         if self.moments:
-            optimizer.load_state_dict(self.moments)
+            optimizer.load_state_dict(copy.deepcopy(self.moments))  # which it would change in place
         total = weights[0].new_zeros(())
         with torch.enable_grad():
             for parts in rollout.lookahead.iterate_states(rollout, factors):

@@ -1,5 +1,6 @@
 """A small network that learns rewards from features of prefixes; all it holds is tensors, so that a checkpoint can."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,7 +66,7 @@ class ValueNetwork:
         decay: float,
         noise: torch.Generator,
     ) -> Tensor:
-        """Take some steps of AdamW on the cross-entropy; rebinds the weights, so that copies stay as they are.
+        """Take some steps of AdamW on the cross-entropy; rebinds weights and moments, so that copies stay.
 
         Args:
             features: Features, shape ``(N, F)``.
@@ -83,7 +84,7 @@ class ValueNetwork:
         weights = [weight.clone().requires_grad_() for weight in self.weights]
         optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=decay)
         if self.moments:
-            optimizer.load_state_dict(self.moments)
+            optimizer.load_state_dict(copy.deepcopy(self.moments))  # which it would change in place
         loss = features.new_zeros(())
         with torch.enable_grad():
             for _ in range(steps):

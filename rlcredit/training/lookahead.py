@@ -211,13 +211,14 @@ class PolicyLookahead:
 
         def read_micro_batch(micro_batch: slice) -> list[Read]:
             rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
-            context, results = self.policy.read_prompts(rollout.prompt_ids[rows]), []
-            for part in split_rows_by_tokens(tokens, TOKENS):
-                completion_ids = rollout.completion_ids[rows[part], : tokens[part.stop - 1]]
-                results.append(read(rows[part], context.select_rows(part), completion_ids))
+            with self.policy.merge_for_gradients():  # anew, for the backward pass of a micro-batch frees the sums
+                context, results = self.policy.read_prompts(rollout.prompt_ids[rows]), []
+                for part in split_rows_by_tokens(tokens, TOKENS):
+                    completion_ids = rollout.completion_ids[rows[part], : tokens[part.stop - 1]]
+                    results.append(read(rows[part], context.select_rows(part), completion_ids))
             return results
 
-        with self.policy.evaluation_mode(), self.precision(), self.policy.merge_for_gradients():
+        with self.policy.evaluation_mode(), self.precision():
             cut = self.batches.split_batch((lengths + rollout.prompt_ids.shape[1]).tolist(), read_micro_batch)
             for micro_batch in cut:
                 yield read_micro_batch(micro_batch)

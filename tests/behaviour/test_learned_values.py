@@ -10,11 +10,14 @@ import torch
 from lightning.pytorch import Callback
 from torch.testing import assert_close
 
+from callbacks.critics.adapter_critic import AdapterCritic
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
 from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.dense.gae import GAE
+from callbacks.dense.implicit_reward import ImplicitReward
 from callbacks.episode.grpo import GRPO
+from callbacks.episode.rloo import RLOO
 from callbacks.schedules.calibration_weight import CalibrationWeight
 from callbacks.schedules.skill_weight import SkillWeight
 from rlcredit.formulas.reward_histogram import RewardHistogram
@@ -31,7 +34,9 @@ def small_head(**arguments):
 
 STACKS = {
     "head": lambda: [GRPO(), small_head(), SkillWeight(), ExpectedGradient()],
+    "adapter": lambda: [AdapterCritic(), GAE()],
     "ridge": lambda: [GRPO(), RidgeCritic(), GAE(lam=0.9)],
+    "implicit": lambda: [RLOO(), ImplicitReward()],
     "hl_gauss": lambda: [GRPO(), small_head(target=RewardHistogram(51, 0.75), lam=0.9), CalibrationWeight(), GAE()],
 }
 
@@ -70,7 +75,7 @@ def require_equal(one, two):
 
 
 @pytest.mark.filterwarnings("ignore:.*your dataloader is not resumable")  # its order is a function of the step
-@pytest.mark.parametrize("name", mark_others_slow(STACKS))
+@pytest.mark.parametrize("name", mark_others_slow(STACKS, fast=2))
 def test_a_run_goes_on_with_what_its_critic_had_learned(fit, tmp_path, name):
     path, stack, restored = str(tmp_path / "half.ckpt"), STACKS[name](), STACKS[name]()
     how = {"lr": 3e-3, "completions": 4, "max_tokens": 32}
@@ -83,8 +88,8 @@ def test_a_run_goes_on_with_what_its_critic_had_learned(fit, tmp_path, name):
     for one, two in zip(whole.history[3:], rest.history, strict=True):
         known = {key: value for key, value in one.items() if not key.startswith(("time/", "train/tokens_per_second"))}
         assert known == {key: two[key] for key in known}
-    used = next(key for key in rest.history[-1] if key.endswith(("Gradient/weight", "GAE/weight")))
-    assert all(step[used] > 0 for step in (whole.history[2], *rest.history))  # the weight of step 3 is remembered
+    used = next(key for key in rest.history[-1] if key.endswith(("Gradient/weight", "GAE/weight", "Reward/size")))
+    assert all(step[used] > 0 for step in (whole.history[2], *rest.history))  # what was learned by step 3 is remembered
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """States and alternatives against plain forward passes of whole contexts, one at a time."""
 
 import math
-from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -9,14 +8,16 @@ import torch
 from small_policies import load_with_random_adapter, save_as_policy
 from torch.testing import assert_close
 
-from rlcredit.credit.rollout import Rollout
 from rlcredit.policy.policy import LoRA, Policy
-from rlcredit.training.lookahead import PolicyLookahead
-from rlcredit.training.micro_batches import MicroBatches
-
-TEMPERATURE = 0.7
-QUESTIONS = ["1 + 2", "9 - 4 + 3 - 8 + 1 = ? Think about it for a while."]
-LENGTHS = (5, 1, 3, 8, 2, 8)
+from tests.rlcredit.training.sampled_rollouts import (
+    ANSWERS,
+    LENGTHS,
+    make_lookahead,
+    next_log_p,
+    read_answer,
+    read_contexts,
+    sample_rollout,
+)
 
 
 def make_gpt2(folder):
@@ -40,43 +41,6 @@ def reader(request):
     return request.getfixturevalue(request.param)
 
 
-def read_contexts(policy, ids):
-    """Return the hidden states of a sequence without padding, shape (S, D), or of several of one length."""
-    states = policy.lm.get_base_model().base_model(input_ids=ids.view(-1, ids.shape[-1])).last_hidden_state
-    return states.view(*ids.shape, -1)
-
-
-def next_log_p(policy, states):
-    return (states.float() @ policy.head.float().T / TEMPERATURE).log_softmax(-1)
-
-
-def make_rollout(policy, lengths=LENGTHS):
-    """Two questions of different length with completions that the policy finds likely, of the lengths given."""
-    prompt_ids = policy.encode_questions(QUESTIONS).repeat_interleave(len(lengths) // 2, 0)
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    completion_ids, old_logprobs = torch.zeros(mask.shape, dtype=torch.long), torch.zeros(mask.shape)
-    noise = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for row, length in enumerate(lengths):
-            ids = prompt_ids[row][prompt_ids[row] != -1]
-            for place in range(length):
-                log_p = next_log_p(policy, read_contexts(policy, ids)[-1])
-                token = torch.multinomial(log_p.exp(), 1, generator=noise)
-                completion_ids[row, place], old_logprobs[row, place] = token, log_p[token]
-                ids = torch.cat([ids, token])
-    return Rollout(
-        step=0,
-        group_size=len(lengths) // 2,
-        prompt_ids=prompt_ids,
-        completion_ids=completion_ids,
-        mask=mask,
-        old_logprobs=old_logprobs,
-        entropy=-old_logprobs,
-        correct=torch.zeros(len(lengths)),
-        tokens=[[""] * length for length in lengths],
-    )
-
-
 def find_alternatives(policy, rollout, smallest, most):
     """Return what alternatives there are by definition: (row, place, token) to (log pi, state behind it)."""
     found = {}
@@ -98,13 +62,9 @@ def find_alternatives(policy, rollout, smallest, most):
     return found
 
 
-def make_lookahead(policy, size=None, precision=nullcontext):
-    return PolicyLookahead(policy, TEMPERATURE, MicroBatches(size), precision)
-
-
 @pytest.mark.parametrize("size", [None, 2])
 def test_hidden_states_are_those_of_each_context_alone(reader, size):
-    rollout = make_rollout(reader)
+    rollout = sample_rollout(reader)
     hidden = make_lookahead(reader, size).read_hidden(rollout)
     assert hidden.shape[:2] == rollout.mask.shape
     assert not hidden[~rollout.mask].any()
@@ -117,7 +77,7 @@ def test_hidden_states_are_those_of_each_context_alone(reader, size):
 
 @pytest.mark.parametrize(("size", "most"), [(None, 99), (2, 99), (None, 3)])
 def test_alternatives_are_those_of_each_context_alone(reader, size, most):
-    rollout = make_rollout(reader)
+    rollout = sample_rollout(reader)
     read = make_lookahead(reader, size).read_alternatives(rollout, smallest=0.02, most=most)
     with torch.no_grad():
         expected = find_alternatives(reader, rollout, smallest=0.02, most=most)
@@ -129,7 +89,7 @@ def test_alternatives_are_those_of_each_context_alone(reader, size, most):
 
 
 def test_completions_of_one_token_have_alternatives(policy):
-    rollout = make_rollout(policy, lengths=(1, 1))
+    rollout = sample_rollout(policy, lengths=(1, 1))
     read = make_lookahead(policy).read_alternatives(rollout, smallest=0.001, most=99)
     with torch.no_grad():
         expected = find_alternatives(policy, rollout, smallest=0.001, most=99)
@@ -139,7 +99,7 @@ def test_completions_of_one_token_have_alternatives(policy):
 
 
 def test_tokens_that_end_a_completion_are_left_out(policy, monkeypatch):
-    rollout = make_rollout(policy)
+    rollout = sample_rollout(policy)
     read = partial(make_lookahead(policy).read_alternatives, rollout, smallest=0.02, most=99)
     before = read()
     stop = before.tokens.mode().values
@@ -151,7 +111,7 @@ def test_tokens_that_end_a_completion_are_left_out(policy, monkeypatch):
 
 
 def test_a_sure_policy_has_none(policy):
-    rollout = make_rollout(policy)
+    rollout = sample_rollout(policy)
     rollout.old_logprobs = torch.zeros_like(rollout.old_logprobs)
     read = make_lookahead(policy).read_alternatives(rollout, smallest=0.01, most=99)
     assert [tuple(values.shape) for values in read] == [(0,), (0,), (0,), (0,), (0, policy.head.shape[1])]
@@ -159,7 +119,7 @@ def test_a_sure_policy_has_none(policy):
 
 def test_in_bfloat16_they_are_those_of_contexts_in_bfloat16(policy):
     rounded = partial(torch.autocast, "cpu", torch.bfloat16)
-    rollout = make_rollout(policy)
+    rollout = sample_rollout(policy)
     lookahead = make_lookahead(policy, precision=rounded)
     read, hidden = lookahead.read_alternatives(rollout, smallest=0.02, most=99), lookahead.read_hidden(rollout)
     exact = make_lookahead(policy).read_hidden(rollout)
@@ -175,7 +135,98 @@ def test_in_bfloat16_they_are_those_of_contexts_in_bfloat16(policy):
 
 
 def test_after_an_update_the_policy_is_not_the_one_that_sampled(policy):
-    rollout = make_rollout(policy)
+    rollout = sample_rollout(policy)
     rollout.update = 1
     with pytest.raises(ValueError, match="an update has changed it"):
         make_lookahead(policy).read_alternatives(rollout, smallest=0.02, most=99)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_answers_are_as_likely_as_behind_each_prefix_alone(reader, size):
+    rollout = sample_rollout(reader)
+    starts = rollout.mask & (torch.arange(rollout.mask.shape[1]) % 3 != 1)
+    starts[1] = False  # nothing is asked about one completion
+    read = make_lookahead(reader, size).read_answers(rollout, starts, "\n\nThe answer is ")
+    assert torch.equal(read.isnan(), ~starts)
+    with torch.no_grad():
+        for row, place in starts.nonzero().tolist():
+            expected = read_answer(reader, rollout, row, place, "\n\nThe answer is ")
+            assert_close(read[row, place], expected, atol=2e-5, rtol=0)
+
+
+def count_all(rollout):
+    """Return the tokens of both prompts and of all completions, counted from texts without padding."""
+    prompts = {tuple(row[row != -1].tolist()) for row in rollout.prompt_ids}
+    return sum(map(len, prompts)) + sum(LENGTHS)
+
+
+def test_every_token_that_is_read_is_counted_once(policy):
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy, 2)
+    everything, counts = count_all(rollout), rollout.token_counts
+
+    def taken(kind):
+        found = counts.take_counts()
+        assert sum(found.values()) == found[kind]
+        return found[kind]
+
+    lookahead.read_hidden(rollout)
+    assert taken("forward") == everything
+    found = lookahead.read_alternatives(rollout, smallest=0.02, most=99)
+    assert taken("forward") == everything + len(found.tokens) > everything
+    starts = torch.zeros_like(rollout.mask)
+    starts[0, 0] = starts[0, 3] = starts[4, 1] = True
+    lookahead.read_answers(rollout, starts, closing=" so")
+    first, second = (len(policy.tokenizer.encode(text, add_special_tokens=False)) for text in ANSWERS)
+    closed = len(policy.tokenizer.encode(" so", add_special_tokens=False))
+    assert taken("forward") == everything + 2 * (closed + first) + closed + second
+    factors = lookahead.create_adapter(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert len(list(lookahead.iterate_states(rollout, factors))) == 3
+    assert taken("forward") == everything
+    with torch.enable_grad():
+        list(lookahead.iterate_states(rollout, factors))
+    assert taken("backward") == everything
+
+
+def gather_states(rollout, lookahead, factors):
+    """Return the predicting states of all completions under an adapter, ``(B, T, D)``, zero on padding."""
+    states = torch.zeros(*rollout.mask.shape, lookahead.hidden_size)
+    with torch.no_grad():
+        for parts in lookahead.iterate_states(rollout, factors):
+            for rows, found in parts:
+                states[rows, : found.shape[1]] = found
+    return states.where(rollout.mask[..., None], 0)
+
+
+@pytest.mark.parametrize("size", [None, 2])
+def test_states_under_an_adapter_are_those_of_each_context_alone(reader, size):
+    rollout, lookahead = sample_rollout(reader), make_lookahead(reader, size)
+    noise = torch.Generator().manual_seed(0)
+    factors = [0.05 * torch.randn(factor.shape, generator=noise) for factor in lookahead.create_adapter(noise)]
+    states = gather_states(rollout, lookahead, factors)
+    assert (states - lookahead.read_hidden(rollout)).abs().max() > 0.01
+    with torch.no_grad(), reader.use_adapter(factors):
+        for row, length in enumerate(LENGTHS):
+            prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
+            expected = read_contexts(reader, torch.cat([prompt, rollout.completion_ids[row, : length - 1]]))
+            assert_close(states[row, :length], expected[len(prompt) - 1 :], atol=5e-5, rtol=0)
+
+
+def test_a_fresh_adapter_changes_no_hidden_state_of_the_base_model(reader):
+    rollout, lookahead = sample_rollout(reader), make_lookahead(reader)
+    fresh = [lookahead.create_adapter(torch.Generator().manual_seed(seed)) for seed in (0, 1)]
+    assert not torch.equal(fresh[0][0], fresh[1][0])
+    states = [gather_states(rollout, lookahead, factors) for factors in fresh]
+    assert torch.equal(*states)
+    with torch.no_grad(), reader.disable_adapter():
+        for row, length in enumerate(LENGTHS):
+            prompt = rollout.prompt_ids[row][rollout.prompt_ids[row] != -1]
+            expected = read_contexts(reader, torch.cat([prompt, rollout.completion_ids[row, : length - 1]]))
+            assert_close(states[0][row, :length], expected[len(prompt) - 1 :], atol=2e-5, rtol=0)
+
+
+def test_tokens_are_scored_as_they_were_when_they_were_drawn(policy):
+    rollout, lookahead = sample_rollout(policy), make_lookahead(policy)
+    with torch.no_grad():
+        scores = lookahead.score_tokens(rollout, torch.arange(6), lookahead.read_hidden(rollout))
+    assert_close(scores.where(rollout.mask, 0), rollout.old_logprobs, atol=2e-5, rtol=0)
