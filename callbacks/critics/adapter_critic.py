@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from rlcredit.credit.critic import Critic, make_noise
+from rlcredit.credit.critic import Critic
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
 from rlcredit.formulas.distributed import sum_over_processes
@@ -68,14 +68,8 @@ class AdapterCritic(
             targets = self.target.shares(returns[rows, : states.shape[1]][kept])
             return share * cross_entropy(states.float()[kept] @ others[0] + others[1], targets, reduction="sum")
 
-        adapter = SecondAdapter(**self.adapter) if self.adapter else self._create(rollout)
+        adapter = SecondAdapter.restore_or_create(self.adapter, self, rollout, self.target.bins)
         for _ in range(self.rounds):
             loss = adapter.improve(rollout, compute_loss, self.rate)
         self.adapter = vars(adapter)
         return loss
-
-    def _create(self, rollout: Rollout) -> SecondAdapter:
-        """Return a fresh adapter and a head that predicts every bin alike."""
-        factors = rollout.lookahead.create_adapter(make_noise(self, rollout))
-        head = torch.zeros(rollout.lookahead.hidden_size, self.target.bins, device=rollout.mask.device)
-        return SecondAdapter(factors, [head, torch.zeros_like(head[0])])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from rlcredit.credit.critic import make_noise, move_state
+from rlcredit.credit.critic import move_state
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
@@ -68,13 +68,10 @@ class ImplicitReward(
             kept = judged[rows]
             return share * binary_cross_entropy_with_logits(totals[kept], outcomes[kept], reduction="sum")
 
-        adapter = SecondAdapter(**self.adapter) if self.adapter else self._create(rollout)
+        adapter = SecondAdapter.restore_or_create(self.adapter, self, rollout)
         loss = adapter.improve(rollout, compute_loss, self.rate)
         self.adapter = vars(adapter)
         added = self.weight * process_returns(rewards, mask, judged, rollout.group_size)
         rollout.advantages = rollout.advantages + added
         foreseen = ((rewards.sum(-1) > 0) == (rollout.correct > 0.5)).float()
         return {"loss": loss, "foreseen": masked_mean(foreseen, judged), "size": masked_mean(added.abs(), mask)}
-
-    def _create(self, rollout: Rollout) -> SecondAdapter:
-        return SecondAdapter(rollout.lookahead.create_adapter(make_noise(self, rollout)))

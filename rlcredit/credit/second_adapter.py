@@ -1,7 +1,7 @@
 """A second adapter on the policy's base model, with an optimizer of its own, for critics and process rewards."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from rlcredit.credit.critic import make_noise
+from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import sum_over_processes
 
@@ -31,6 +33,25 @@ class SecondAdapter:
     factors: list[Tensor]
     others: list[Tensor] = field(default_factory=list)
     moments: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def restore_or_create(
+        cls, state: Mapping[str, Any], operator: CreditOperator, rollout: Rollout, outputs: int = 0
+    ) -> "SecondAdapter":
+        """Return the adapter that an operator holds, or a fresh one that changes nothing yet.
+
+        Args:
+            state: Attributes of an adapter; empty if there is none.
+            operator: Operator, whose name and seed name the noise of a fresh one.
+            rollout: Rollout with the policy.
+            outputs: Outputs of a linear head on the states, its weights and biases zero; no head if 0.
+
+        """
+        if state:
+            return cls(**state)
+        size, device = rollout.lookahead.hidden_size, rollout.mask.device
+        head = [torch.zeros(size, outputs, device=device), torch.zeros(outputs, device=device)] if outputs else []
+        return cls(rollout.lookahead.create_adapter(make_noise(operator, rollout)), head)
 
     def iterate_states(self, rollout: Rollout) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield rows and the states that predict their tokens under this adapter, without graph."""

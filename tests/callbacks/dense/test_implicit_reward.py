@@ -100,7 +100,7 @@ def test_on_a_real_policy_it_starts_at_the_base_model_and_learns_the_outcomes(po
     operator, seen = ImplicitReward(beta=0.5, rate=1e-2), []
     for _ in range(24):
         rollout = sample_rollout(policy)
-        rollout.correct = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+        rollout.correct = (rollout.completion_ids.sum(-1) % 2).float()  # equal completions have equal outcomes
         with torch.no_grad(), policy.disable_adapter():
             scores = policy.score_prompts(rollout.prompt_ids, rollout.completion_ids, TEMPERATURE)
         rollout.ref_logprobs = scores.logprobs
