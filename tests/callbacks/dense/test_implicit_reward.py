@@ -98,7 +98,7 @@ def test_it_takes_a_step_of_adamw_on_the_cross_entropy_of_outcomes():
 
 def test_on_a_real_policy_it_starts_at_the_base_model_and_learns_the_outcomes(policy):
     operator, seen = ImplicitReward(beta=0.5, rate=1e-2), []
-    for _ in range(24):
+    for _ in range(40):
         rollout = sample_rollout(policy)
         rollout.correct = (rollout.completion_ids.sum(-1) % 2).float()  # equal completions have equal outcomes
         with torch.no_grad(), policy.disable_adapter():
