@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         group_standardized,
         group_std,
         judged_counts,
+        leave_one_out_means,
         unanimous_groups,
     )
     from rlcredit.formulas.masked import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rlcredit.formulas.outcome_sets import outcome_normalized, shaped_rewards
     from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
     from rlcredit.formulas.ramps import linear_ramp
+    from rlcredit.formulas.reward_histogram import RewardHistogram
     from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
     from rlcredit.formulas.segments import segment_differences, segment_starts, sentence_starts
     from rlcredit.formulas.spans import (
@@ -50,11 +52,26 @@ if TYPE_CHECKING:
         tempered_logits,
         token_odds,
     )
+    from rlcredit.formulas.value_estimates import (
+        calibration_sums,
+        critic_briers,
+        expected_gradient_weights,
+        following_values,
+        generalized_advantages,
+        reward_baselines,
+        value_skill,
+    )
 
 __all__ = [
     "AdaptiveEta",
+    "RewardHistogram",
+    "calibration_sums",
     "completion_normalized",
+    "critic_briers",
+    "expected_gradient_weights",
+    "following_values",
     "gate_statistics",
+    "generalized_advantages",
     "gram_matrix",
     "group_deviations",
     "group_imputed_values",
@@ -64,6 +81,7 @@ __all__ = [
     "inner_product",
     "judged_counts",
     "kept_token_share",
+    "leave_one_out_means",
     "linear_ramp",
     "logprobs_and_entropy",
     "mask_from_spans",
@@ -82,6 +100,7 @@ __all__ = [
     "plan_mask_from_spans",
     "predictive_variance",
     "quadrant_masks",
+    "reward_baselines",
     "scope_count",
     "scores_from_hidden",
     "segment_differences",
@@ -94,6 +113,7 @@ __all__ = [
     "token_odds",
     "top_share_mask",
     "unanimous_groups",
+    "value_skill",
     "variance_within_between",
     "vector_agreement",
 ]
@@ -106,12 +126,14 @@ _MODULES = (
     "outcome_sets",
     "quadrants",
     "ramps",
+    "reward_histogram",
     "scopes",
     "segments",
     "spans",
     "uncertainty",
+    "value_estimates",
 )
-"""Modules of formulas; the others hold checks and communication between processes."""
+"""Modules of formulas; the others hold checks and communication between processes, or one formula of their own name."""
 
 
 def __getattr__(name: str) -> Any:
