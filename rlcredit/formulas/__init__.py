@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         group_standardized,
         group_std,
         judged_counts,
+        leave_one_out_means,
         unanimous_groups,
     )
     from rlcredit.formulas.masked import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from rlcredit.formulas.prefixes import companion_rows, companion_sums, prefix_values, shared_token_mask
     from rlcredit.formulas.quadrants import high_entropy_mask, mutual_information, quadrant_masks
     from rlcredit.formulas.ramps import linear_ramp
+    from rlcredit.formulas.reward_histogram import RewardHistogram
     from rlcredit.formulas.scopes import kept_token_share, scope_count, top_share_mask
     from rlcredit.formulas.segments import segment_differences, segment_starts, sentence_starts
     from rlcredit.formulas.spans import (
@@ -52,15 +54,30 @@ if TYPE_CHECKING:
         tempered_logits,
         token_odds,
     )
+    from rlcredit.formulas.value_estimates import (
+        calibration_sums,
+        critic_briers,
+        expected_gradient_weights,
+        following_values,
+        generalized_advantages,
+        reward_baselines,
+        value_skill,
+    )
 
 __all__ = [
     "AdaptiveEta",
+    "RewardHistogram",
+    "calibration_sums",
     "class_counts",
     "companion_rows",
     "companion_sums",
     "completion_normalized",
+    "critic_briers",
+    "expected_gradient_weights",
     "fisher_p_values",
+    "following_values",
     "gate_statistics",
+    "generalized_advantages",
     "gram_matrix",
     "group_deviations",
     "group_imputed_values",
@@ -71,6 +88,7 @@ __all__ = [
     "inner_product",
     "judged_counts",
     "kept_token_share",
+    "leave_one_out_means",
     "linear_ramp",
     "logprobs_and_entropy",
     "mask_from_spans",
@@ -90,6 +108,7 @@ __all__ = [
     "predictive_variance",
     "prefix_values",
     "quadrant_masks",
+    "reward_baselines",
     "scope_count",
     "scores_from_hidden",
     "segment_differences",
@@ -103,6 +122,7 @@ __all__ = [
     "token_odds",
     "top_share_mask",
     "unanimous_groups",
+    "value_skill",
     "variance_within_between",
     "vector_agreement",
 ]
@@ -117,12 +137,14 @@ _MODULES = (
     "prefixes",
     "quadrants",
     "ramps",
+    "reward_histogram",
     "scopes",
     "segments",
     "spans",
     "uncertainty",
+    "value_estimates",
 )
-"""Modules of formulas; the others hold checks and communication between processes."""
+"""Modules of formulas; the others hold checks and communication between processes, or one formula of their own name."""
 
 
 def __getattr__(name: str) -> Any:
