@@ -245,8 +245,9 @@ class Rollout:
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 vars(part)[name] = value[chosen]
-        if self.alternatives is not None:
-            vars(part)["alternatives"] = self.alternatives.select_rows(chosen, len(self.mask))[1]
+        others: WeightedTokens | None = vars(self)["alternatives"]
+        if others is not None:
+            vars(part)["alternatives"] = others.select_rows(chosen, len(self.mask))[1]
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         if self.sources:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])

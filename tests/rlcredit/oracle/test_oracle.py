@@ -39,6 +39,7 @@ class Chain:
     head = LOGITS.T
     read_prompts = Policy.read_prompts
     predicting_states = Policy.predicting_states
+    read_completions = Policy.read_completions
     prompt_mask = Policy.prompt_mask
 
     @contextlib.contextmanager
