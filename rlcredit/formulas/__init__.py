@@ -56,10 +56,12 @@ if TYPE_CHECKING:
     )
     from rlcredit.formulas.value_estimates import (
         calibration_sums,
+        carried_values,
         critic_briers,
         expected_gradient_weights,
         following_values,
         generalized_advantages,
+        process_returns,
         reward_baselines,
         value_skill,
     )
