@@ -9,7 +9,6 @@ from torch.nn.functional import cross_entropy
 from rlcredit.credit.critic import Critic
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
-from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.formulas.reward_histogram import RewardHistogram
 
 
@@ -56,11 +55,9 @@ class AdapterCritic(
             values[rows, : states.shape[1]] = self.target.mean(states.float() @ head + bias)
         return values
 
-    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor | None:
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Take some steps on the cross-entropy of the returns, averaged over tokens."""
         counted = rollout.judged_mask
-        if not sum_over_processes(counted.sum()):
-            return None
         share = loss = share_of_all(counted)
 
         def compute_loss(rows: Tensor, states: Tensor, others: Sequence[Tensor]) -> Tensor:

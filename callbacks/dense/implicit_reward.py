@@ -10,7 +10,6 @@ from rlcredit.credit.critic import move_state
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
-from rlcredit.formulas.distributed import sum_over_processes
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.value_estimates import process_returns
 
@@ -55,9 +54,9 @@ class ImplicitReward(
         """Add; log the loss on this rollout, not seen before, how often the outcome is foreseen, and the size added."""
         move_state(self, rollout.mask.device)
         mask, judged = rollout.mask, rollout.judged
-        if not sum_over_processes(judged.sum()):
-            return {}
         share, rewards = share_of_all(judged), torch.zeros_like(rollout.old_logprobs)
+        if not share:
+            return {}
 
         def compute_loss(rows: Tensor, states: Tensor, others: Sequence[Tensor]) -> Tensor:
             width = states.shape[1]

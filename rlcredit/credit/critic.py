@@ -11,7 +11,7 @@ from torch import Tensor
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.noise import OPERATORS, sampling_seeds, stream_number
-from rlcredit.formulas.distributed import gather_over_processes
+from rlcredit.formulas.distributed import gather_over_processes, sum_over_processes
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.prefix_statistics import prefix_statistics
 from rlcredit.formulas.value_estimates import (
@@ -116,15 +116,15 @@ class Critic(
         """Return the value of the prefix before each token, shape ``(B, T)``; anything on padding."""
 
     @abstractmethod
-    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor | None:
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Learn from a rollout, of several processes together, so that they stay equal.
 
         Args:
-            rollout: Rollout that has been judged.
+            rollout: Rollout that has been judged; some of its completions, in one of the processes, have a verdict.
             returns: Return behind each prefix, shape ``(B, T)``; those of judged completions count.
 
         Returns:
-            Loss, a scalar; None if no completion was judged.
+            Loss, a scalar.
 
         """
 
@@ -140,9 +140,9 @@ class Critic(
                 returns = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
         else:
             rollout.critic_weight = 0.0
-        loss = self.learn(rollout, returns)
-        if loss is None:
+        if not sum_over_processes(rollout.judged_mask.sum()):
             return metrics
+        loss = self.learn(rollout, returns)
         self.fitted += 1
         return {**metrics, "loss": loss}
 
@@ -183,12 +183,12 @@ class FeatureCritic(
         values[rollout.mask] = rollout.critic.predict(_describe_prefixes(rollout, rollout.mask))
         return values
 
-    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor | None:
+    def learn(self, rollout: Rollout, returns: Tensor) -> Tensor:
         """Fit the prefixes of the judged completions of all processes."""
         counted = rollout.judged_mask
         parts = (_describe_prefixes(rollout, counted), returns[counted])
         features, targets = (gather_over_processes(part)[0] for part in parts)
-        return self.fit(features, targets, make_noise(self, rollout)) if len(features) else None
+        return self.fit(features, targets, make_noise(self, rollout))
 
 
 def _describe_prefixes(rollout: Rollout, chosen: Tensor) -> Tensor:

@@ -95,5 +95,6 @@ class SecondAdapter:
 
 
 def share_of_all(counted: Tensor) -> Tensor:
-    """Return one over the number of true entries in all processes, a scalar; ``counted`` is boolean."""
-    return 1 / sum_over_processes(counted.sum().float()).clamp(min=1)
+    """Return one over the number of true entries in all processes, zero if there are none; ``counted`` is boolean."""
+    number = sum_over_processes(counted.sum().float())
+    return (1 / number).where(number > 0, 0)

@@ -109,7 +109,7 @@ def test_on_a_real_policy_it_starts_at_the_base_model_and_learns_the_outcomes(po
     assert seen[0]["loss"] == pytest.approx(math.log(2), abs=1e-4)
     assert seen[0]["size"] == pytest.approx(0, abs=1e-4)
     assert seen[-1]["loss"] < 0.5 * seen[0]["loss"]
-    assert seen[-1]["foreseen"] == 1.0
+    assert seen[-1]["foreseen"] > 0.8
     assert seen[-1]["size"] > 0.1
 
 

@@ -124,4 +124,4 @@ def test_an_error_amid_reading_gives_the_policy_its_adapter_back(policy):
 
 def test_shares_are_of_what_counts_and_nothing_divides_by_zero():
     assert share_of_all(torch.tensor([[True, False], [True, True]])) == pytest.approx(1 / 3)
-    assert share_of_all(torch.zeros(2, dtype=torch.bool)) == 1.0
+    assert share_of_all(torch.zeros(2, dtype=torch.bool)) == 0.0
