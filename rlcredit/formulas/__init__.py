@@ -148,7 +148,7 @@ _MODULES = (
     "uncertainty",
     "value_estimates",
 )
-"""Modules of formulas; the others hold checks and communication between processes, or one formula of their own name."""
+"""Modules of formulas; others hold checks and communication between processes, or have a formula of their own name."""
 
 
 def __getattr__(name: str) -> Any:
