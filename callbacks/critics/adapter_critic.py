@@ -37,7 +37,7 @@ class AdapterCritic(
         rate: float = 1e-3,
         rounds: int = 1,
         target: RewardHistogram | None = None,
-        warmup: int = 2,
+        warmup: int = 1,
         lam: float = 1.0,
     ) -> None:
         super().__init__(warmup, lam)

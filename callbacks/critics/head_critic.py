@@ -41,7 +41,7 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         rollouts: int = 32,
         prefixes: int = 4096,
         target: RewardHistogram | None = None,
-        warmup: int = 2,
+        warmup: int = 1,
         lam: float = 1.0,
     ) -> None:
         super().__init__(warmup, lam)

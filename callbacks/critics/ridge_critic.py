@@ -42,7 +42,7 @@ class RidgeCritic(FeatureCritic, state="gram moment"):
 
     """
 
-    def __init__(self, forgetting: float = 0.95, ridge: float = 0.1, warmup: int = 2, lam: float = 1.0) -> None:
+    def __init__(self, forgetting: float = 0.95, ridge: float = 0.1, warmup: int = 1, lam: float = 1.0) -> None:
         super().__init__(warmup, lam)
         if not (0 < forgetting <= 1 and ridge > 0):
             raise ValueError(f"RidgeCritic expects 0 < forgetting <= 1 and ridge > 0, got {forgetting} and {ridge}.")

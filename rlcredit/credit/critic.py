@@ -101,7 +101,7 @@ class Critic(
 
     """
 
-    def __init__(self, warmup: int = 2, lam: float = 1.0) -> None:
+    def __init__(self, warmup: int = 1, lam: float = 1.0) -> None:
         super().__init__()
         if warmup < 1 or not 0 <= lam <= 1:
             raise ValueError(

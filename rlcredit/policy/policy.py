@@ -155,6 +155,7 @@ class Policy(nn.Module):
         self.dtype: Precision = dtype
         self.quantization: Quantization | None = quantization
         self.prompt = prompt or PromptFormat()
+        self.reads_branches = False  # whether this has been found to work; see `PolicyLookahead`
         self.lm: Any = None
         self.tokenizer: Any = None
 

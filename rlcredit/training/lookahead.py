@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
+from rlcredit.decoding.in_process import CANARY
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import BYTES, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
@@ -81,7 +82,7 @@ class PolicyLookahead:
             part, places, tokens, logprobs = self._choose(states, undecided, completion_ids, smallest, most)
             hidden = states.new_zeros(0, states.shape[-1])
             if len(part):
-                hidden = self.policy.read_branches(context, cache, part, places, tokens[:, None])[:, 0]
+                hidden = self._read_branches(rollout, rows, context, cache, part, places, tokens[:, None])[:, 0]
             return Alternatives(rows[part], places, tokens, logprobs, hidden)
 
         found = Alternatives(*map(torch.cat, zip(*self._read_parts(rollout, read), strict=True)))
@@ -89,6 +90,50 @@ class PolicyLookahead:
         rollout.token_counts.add(forward=read_again + len(found.rows))
         order = (found.rows * rollout.mask.shape[1] + found.places).argsort(stable=True)
         return Alternatives(*(values[order] for values in found))
+
+    def _read_branches(
+        self,
+        rollout: Rollout,
+        rows: Tensor,
+        context: PromptContext,
+        cache: Any,
+        part: Tensor,
+        places: Tensor,
+        token_ids: Tensor,
+    ) -> Tensor:
+        """Read branches, and compare the first one of all with a pass over its whole context.
+
+        Args:
+            rollout: Rollout that the branches leave.
+            rows: Rows of the rollout that ``context`` is of, shape ``(N,)``.
+            context: Prompts of these rows.
+            cache: Cache of these rows.
+            part: Place among ``rows`` of each branch, shape ``(M,)``.
+            places: Tokens of the completion that are its prefix, shape ``(M,)``.
+            token_ids: Its tokens, shape ``(M, K)``.
+
+        Raises:
+            ValueError: the model's attention takes no mask of a caller's own.
+
+        """
+        hidden = self.policy.read_branches(context, cache, part, places, token_ids)
+        if not self.policy.reads_branches:
+            row, place, tokens = rows[part[0]], int(places[0]), token_ids[0][token_ids[0] != PADDING]
+            prompt_ids = rollout.prompt_ids[row]
+            prompt = prompt_ids[self.policy.prompt_mask(prompt_ids)]
+            ids = torch.cat([prompt, rollout.completion_ids[row, :place], tokens])[None]
+            alone, _ = self.policy.hidden_states(ids, torch.ones_like(ids, dtype=torch.bool))
+            expected, actual = alone[0, place + len(prompt) :].float(), hidden[0, : len(tokens)].float()
+            autocast = torch.is_autocast_enabled(ids.device.type)
+            dtype = torch.get_autocast_dtype(ids.device.type) if autocast else self.policy.head.dtype
+            if not (actual - expected).norm() <= CANARY[dtype] * expected.norm():
+                raise ValueError(
+                    f"{self.policy.path}: what might have been drawn cannot be read, because the model's attention "
+                    "takes no mask of a caller's own, as with sliding windows. Use GAE with HeadCritic in place of "
+                    "ExpectedGradient or ForcedAnswer."
+                )
+            self.policy.reads_branches = True
+        return hidden
 
     def _choose(
         self, states: Tensor, undecided: Tensor, completion_ids: Tensor, smallest: float, most: int
@@ -157,7 +202,7 @@ class PolicyLookahead:
             source = rows[part] // rollout.group_size
             if not len(part):
                 return rows[part], places, states.new_zeros(0).float()
-            behind = self.policy.read_branches(context, cache, part, places, ids[source])
+            behind = self._read_branches(rollout, rows, context, cache, part, places, ids[source])
             predicting = torch.cat([states[part, places][:, None], behind[:, :-1]], 1)
             scores = self.policy.score_states(predicting, ids[source].clamp(min=0), self.temperature)
             return rows[part], places, masked_mean(scores.logprobs, stated[source], dim=-1)

@@ -332,7 +332,8 @@ class PolicyModule(LightningModule):
             \rho_n = \frac{\pi_\theta(v_n \mid o_{i_n, <t_n})}{\pi_{old}(v_n \mid o_{i_n, <t_n})}
 
         with c the weight that the loss gives to the token sampled at the same place, and :math:`\rho_n w_n` bounded as
-        the loss bounds it, see :meth:`rlcredit.losses.base.PolicyLoss.alternatives_objective`.
+        the loss bounds it, see :meth:`rlcredit.losses.base.PolicyLoss.alternatives_objective`. An engine's mismatch
+        changes the credit of all tokens of a place alike.
 
         Args:
             rollout: The mini-batch.
@@ -346,8 +347,10 @@ class PolicyModule(LightningModule):
         judged = rollout.judged
         weights = torch.zeros(rollout.mask.shape, device=judged.device)
         weights[judged] = self.loss.token_weights(rollout.mask[judged])
-        gained = self.loss.alternatives_objective(scores.alternatives, alternatives.logprobs, alternatives.weights)
-        return -(weights[alternatives.rows, alternatives.places] * gained).sum()
+        place = (alternatives.rows, alternatives.places)
+        credit = alternatives.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
+        gained = self.loss.alternatives_objective(scores.alternatives, alternatives.logprobs, credit)
+        return -(weights[place] * gained).sum()
 
     def collect_loss_inputs(
         self, rollout: Rollout, scores: UpdateScores, credit: Tensor

@@ -230,3 +230,18 @@ def test_tokens_are_scored_as_they_were_when_they_were_drawn(policy):
     with torch.no_grad():
         scores = lookahead.score_tokens(rollout, torch.arange(6), lookahead.read_hidden(rollout))
     assert_close(scores.where(rollout.mask, 0), rollout.old_logprobs, atol=2e-5, rtol=0)
+
+
+def test_a_model_whose_attention_knows_better_than_the_mask_is_refused(policy, monkeypatch):
+    rollout = sample_rollout(policy)
+    hidden_states = Policy.hidden_states
+
+    def causal(self, ids, attention_mask, cache=None, use_cache=False, positions=None):
+        if attention_mask.ndim == 4:  # as if every branch saw the whole completion
+            attention_mask = torch.zeros_like(attention_mask)
+        return hidden_states(self, ids, attention_mask, cache, use_cache, positions)
+
+    monkeypatch.setattr(policy, "reads_branches", False)
+    monkeypatch.setattr(Policy, "hidden_states", causal)
+    with pytest.raises(ValueError, match="takes no mask of a caller's own"):
+        make_lookahead(policy).read_alternatives(rollout, 0.001, 8)
