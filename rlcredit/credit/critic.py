@@ -97,7 +97,7 @@ class Critic(
 
     Args:
         warmup: Rollouts that it learns from before it is used.
-        lam: Lambda of what it learns; 1 is the return itself, less leans on its own values.
+        lam: Lambda of what it learns; 1 is the return itself, less leans on its own values where that is the reward.
 
     """
 
@@ -137,7 +137,8 @@ class Critic(
             rollout.values = values
             metrics = describe_values(rollout)
             if self.lam < 1:
-                returns = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
+                ahead = values + generalized_advantages(rollout.rewards, values, rollout.mask, self.lam)
+                returns = ahead.where(returns == rollout.rewards[:, None], returns)
         else:
             rollout.critic_weight = 0.0
         if not sum_over_processes(rollout.judged_mask.sum()):
