@@ -37,7 +37,12 @@ STACKS = {
     "adapter": lambda: [AdapterCritic(), GAE()],
     "ridge": lambda: [GRPO(), RidgeCritic(), GAE(lam=0.9)],
     "implicit": lambda: [RLOO(), ImplicitReward()],
-    "hl_gauss": lambda: [GRPO(), small_head(target=RewardHistogram(51, 0.75), lam=0.9), CalibrationWeight(), GAE()],
+    "hl_gauss": lambda: [
+        GRPO(),
+        small_head(target=RewardHistogram(51, 0.75), lam=0.9),
+        CalibrationWeight(strength=0.0),
+        GAE(),
+    ],
 }
 
 

@@ -41,7 +41,7 @@ def train_with_critic(folder, **trainer):
     )
     # One prompt for each of two processes: together they have the prompts in the order of one process.
     task = ReasoningGym("chain_sum", CHAIN_SUM, train_size=64, validation_size=16, prompts_per_step=2)
-    critic, recorder = HeadCritic(width=8, fits=5, batch=64), GradientRecorder()
+    critic, recorder = HeadCritic(width=8, fits=5, batch=64, warmup=2), GradientRecorder()
     stack = [GRPO(), critic, ExpectedGradient(share=0.5), recorder]
     make_unlogged_trainer(4, stack, default_root_dir=folder, **trainer).fit(module, task)
     return recorder.gradients, recorder.weights, critic.network["weights"]
