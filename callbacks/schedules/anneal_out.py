@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.credit.operator import CreditOperator, Metrics
-from rlcredit.credit.rollout import MEANINGFUL, Rollout
+from rlcredit.credit.rollout import MEANINGFUL, NO_NUMBERS, Rollout
 from rlcredit.formulas.ramps import linear_ramp
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
     card`` says of one batch holds for the last step of its runs, at which little or nothing may be left.
 
     Args:
-        operator: Operator that is annealed out, in call form as in ``AnnealOut(operator=RSIMask())``; no probe, and
-            none that marks planning tokens.
+        operator: Operator that is annealed out, in call form as in ``AnnealOut(operator=RSIMask())``; no probe, no
+            critic, and none that marks planning tokens or credits tokens that were not drawn.
         delay: Last step at which the operator acts in full.
         steps: Length of the fall in steps.
 
@@ -33,7 +33,7 @@ class AnnealOut(CreditOperator, reads="advantages step", writes="advantages", st
         super().__init__()
         if delay < 0 or steps < 1:
             raise ValueError(f"AnnealOut expects delay >= 0 and steps >= 1, got {delay} and {steps}.")
-        if not operator.writes or "plan_mask" in operator.writes:
+        if not operator.writes or operator.writes & NO_NUMBERS:
             written = ", ".join(sorted(operator.writes)) or "nothing"
             raise ValueError(
                 f"AnnealOut cannot mix what {type(operator).__name__} writes, {written}. List it by itself, and anneal "

@@ -213,7 +213,7 @@ class Rollout:
 
     def credited_rows(self) -> Tensor:
         """Return the rows on which some sampled token has an advantage, shape ``(B,)`` bool."""
-        return (self.advantages.where(self.mask, 0) != 0).any(-1)
+        return Credit(self.advantages).credited_rows(self.mask)
 
     @property
     def verdicts(self) -> Tensor:
@@ -411,3 +411,6 @@ FIELDS = FACTS | frozenset(NEUTRAL)
 MEANINGFUL = FACTS | {"rewards", "signal", "progress", "returns", "advantages", "critic_weight"}
 """Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again (to
 learn from, and as credit), and full weight."""
+
+NO_NUMBERS = frozenset(["plan_mask", "critic", "values", "alternatives"])
+"""Fields that cannot be mixed with what stood before: choices, critics and what they know, and lists of tokens."""

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from callbacks import StackError, check_stack
+from callbacks.critics.ridge_critic import RidgeCritic
+from callbacks.dense.expected_gradient import ExpectedGradient
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.maxrl import MaxRL
 from callbacks.episode.soft_overlong import SoftOverlong
@@ -117,6 +119,8 @@ def test_a_stack_is_checked_as_if_the_operator_stood_there():
     ("operator", "message"),
     [
         (SignalStats(), "cannot mix what SignalStats writes, nothing. List it by itself"),
+        (ExpectedGradient(), "cannot mix what ExpectedGradient writes, advantages, alternatives. List it by itself"),
+        (RidgeCritic(), "cannot mix what RidgeCritic writes, critic, critic_weight, values. List it by itself"),
         (StrategicGrams(), "cannot mix what StrategicGrams writes, plan_mask. List it by itself, and anneal out an"),
     ],
 )
