@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.forks import CommandFork
@@ -20,6 +22,13 @@ def start_small_run(cwd, *arguments, fault=None, **environment):
     """Start a small run; ``fault`` is one of scripts/inject_faults.py."""
     command = [ROOT / "scripts" / "inject_faults.py", fault, "--"] if fault else ["-m", "rlcredit"]
     return CommandFork([*command, *SMALL, *arguments], cwd, {**os.environ, "OMP_NUM_THREADS": "1", **environment})
+
+
+def run_test_script(script, folder):
+    """Run a script of the tests on a folder, with the scripts of the project beside it, to its end."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")])
+    command, environment = [sys.executable, str(script), str(folder)], {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def wait_for_small_run(process, limit=240):

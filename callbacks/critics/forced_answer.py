@@ -2,13 +2,12 @@
 
 from typing import get_args
 
-import torch
 from torch import Tensor
 
 from rlcredit.credit.critic import describe_values
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.masked import last_token_mask, masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_starts
 from rlcredit.formulas.value_estimates import carried_values
@@ -48,10 +47,9 @@ class ForcedAnswer(
         starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
         read: Tensor = rollout.lookahead.read_answers(rollout, starts, self.closing).exp()
         rollout.values = carried_values(read, starts, mask)
-        last = mask & ~torch.nn.functional.pad(mask[:, 1:], (0, 1))
         return {
             **describe_values(rollout),
             "prefixes": starts.sum() / len(mask),
             "value_start": rollout.values[:, 0].mean(),
-            "value_end": masked_mean(rollout.values, last),
+            "value_end": masked_mean(rollout.values, last_token_mask(mask)),
         }

@@ -46,8 +46,8 @@ class GAE(
         lam = torch.full_like(rollout.rewards, self.lam)
         if self.alpha:
             lam = torch.maximum(lam, 1 - 1 / (self.alpha * lengths))
-        estimated = generalized_advantages(rollout.rewards, rollout.values, mask, lam)
         if weight:
+            estimated = generalized_advantages(rollout.rewards, rollout.values, mask, lam)
             rollout.advantages = weight * estimated + (1 - weight) * rollout.advantages
         mean = masked_mean(rollout.advantages, mask, dim=-1, keepdim=True)
         deviation = masked_mean((rollout.advantages - mean).square(), mask).sqrt()

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from rlcredit.credit.critic import move_state
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.second_adapter import SecondAdapter, share_of_all
@@ -52,7 +51,6 @@ class ImplicitReward(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Add; log the loss on this rollout, not seen before, how often the outcome is foreseen, and the size added."""
-        move_state(self, rollout.mask.device)
         mask, judged = rollout.mask, rollout.judged
         share, rewards = share_of_all(judged), torch.zeros_like(rollout.old_logprobs)
         if not share:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import ROUNDING, group_deviations, judged_counts
+from rlcredit.formulas.groups import ROUNDING, leave_one_out_deviations
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.prefixes import companion_sums
 
@@ -46,9 +46,7 @@ def prefix_baseline_advantages(
                 [-0.5000, -0.5000]])
 
     """
-    deviations, _ = group_deviations(rewards, group_size)
-    judged = judged_counts(rewards, group_size)
-    flat = (judged / (judged - 1).clamp(min=1) * deviations).view(-1, 1)
+    flat = leave_one_out_deviations(rewards, group_size).view(-1, 1)
     others_mean = rewards.double()[:, None] - flat
     counts, sums = counts[:, :-1], sums[:, :-1]
     weight = (counts / (counts + shrink)).where(counts > 0, 0)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import group_deviations, judged_counts
+from rlcredit.formulas.groups import leave_one_out_deviations
 
 
 def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
@@ -33,9 +33,7 @@ def rloo_advantages(rewards: Tensor, group_size: int) -> Tensor:
     """
     if group_size < 2:
         raise ValueError(f"RLOO expects group_size >= 2, got {group_size}. Set model.sampling.completions.")
-    deviations, _ = group_deviations(rewards, group_size)
-    judged = judged_counts(rewards, group_size)
-    return (judged / (judged - 1).clamp(min=1) * deviations).flatten().to(rewards.dtype)
+    return leave_one_out_deviations(rewards, group_size).flatten().to(rewards.dtype)
 
 
 class RLOO(CreditOperator, reads="judged rewards", writes="advantages"):

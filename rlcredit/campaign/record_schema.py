@@ -10,7 +10,7 @@ from rlcredit.config.json_shapes import TEXT_OR_NULL, Shape, find_shape_mismatch
 from rlcredit.config.passwords import refuse_passwords
 
 COUNTED = ("decoded", "prefill", "forward", "backward")
-"""Counts of tokens that reports read."""
+"""Counts of tokens that reports read and show; those of probes are none of training."""
 
 NUMBER_OR_NULL = (float, type(None))
 CELL: Shape = {

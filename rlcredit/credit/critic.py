@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,23 +64,6 @@ def make_noise(operator: CreditOperator, rollout: Rollout) -> torch.Generator:
     return torch.Generator().manual_seed(sampling_seeds(operator.run_seed, rollout.step, [stream], [0])[0])
 
 
-def move_state(operator: CreditOperator, device: torch.device) -> None:
-    """Move what an operator has learned to the device of the rollouts; from a checkpoint it comes on the CPU."""
-    for name in operator.state:
-        setattr(operator, name, _move_tensors(getattr(operator, name), device))
-
-
-def _move_tensors(value: Any, device: torch.device) -> Any:
-    """Return a tensor on a device, lists and dicts with all of theirs there, and anything else as it is."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, list):
-        return [_move_tensors(each, device) for each in value]
-    if isinstance(value, dict):
-        return {name: _move_tensors(each, device) for name, each in value.items()}
-    return value
-
-
 class Critic(
     CreditOperator,
     reads="judged old_logprobs returns rewards step",
@@ -130,7 +112,6 @@ class Critic(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Estimate values; log how good they are on this rollout, which the critic has not seen, and the loss."""
-        move_state(self, rollout.mask.device)
         returns, metrics = rollout.returns, {}
         if self.fitted >= self.warmup:
             values = self.judge(rollout).where(rollout.mask, 0)

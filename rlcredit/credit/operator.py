@@ -184,3 +184,20 @@ def _is_loadable(value: object) -> bool:
 def _restore_state(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
     for name in operator.state:
         setattr(operator, name, state_dict[name])
+
+
+def move_state(operator: CreditOperator, device: torch.device) -> None:
+    """Move the tensors of an operator's state to the device of the rollouts; from a checkpoint they come on the CPU."""
+    for name in operator.state:
+        setattr(operator, name, _move_tensors(getattr(operator, name), device))
+
+
+def _move_tensors(value: Any, device: torch.device) -> Any:
+    """Return a tensor on a device, lists and dicts with all of theirs there, and anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, list):
+        return [_move_tensors(each, device) for each in value]
+    if isinstance(value, dict):
+        return {name: _move_tensors(each, device) for name, each in value.items()}
+    return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlcredit.credit.catalogue import find_usual_writer
 from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
-from rlcredit.credit.operator import Callback, CreditOperator
+from rlcredit.credit.operator import Callback, CreditOperator, move_state
 from rlcredit.credit.rollout import MEANINGFUL, Rollout
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ class CreditStack(Callback):
             notice = operator.notice(limit, group_size)
             if notice and stage == "fit" and trainer.is_global_zero:
                 warnings.warn(notice, StackWarning, stacklevel=2)
+
+    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
+        """Move what operators have learned to the device of the run, once a checkpoint has been restored."""
+        for operator in self.operators:
+            move_state(operator, pl_module.device)
 
     def on_train_batch_start(
         self, trainer: "Trainer", pl_module: "LightningModule", batch: Rollout, batch_idx: int

@@ -1,5 +1,6 @@
 """Rewards and tokens relative to those of the same prompt; NaN rewards were not judged and do not count."""
 
+import torch
 from torch import Tensor
 
 from rlcredit.formulas.masked import FLAT, masked_mean, masked_var
@@ -63,6 +64,42 @@ def leave_one_out_means(rewards: Tensor, group_size: int) -> Tensor:
     others = judged.sum(-1, keepdim=True) - judged.double()
     means = (known.sum(-1, keepdim=True) - known) / others.clamp(min=1)
     return means.flatten().float()
+
+
+def leave_one_out_deviations(rewards: Tensor, group_size: int) -> Tensor:
+    r"""Return each reward's distance from the mean of the group's other judged ones; arguments as above.
+
+    .. math:: r_i - \frac{1}{G-1} \sum_{j \ne i} r_j = \frac{G}{G-1} (r_i - \bar r)
+
+    Returns:
+        Shape ``(P, G)`` float64; zero without a verdict, and where it is the group's only one.
+
+    Example:
+        >>> import torch
+        >>> leave_one_out_deviations(torch.tensor([1.0, 0.0, 0.0]), group_size=3)
+        tensor([[ 1.0000, -0.5000, -0.5000]], dtype=torch.float64)
+
+    """
+    deviations, _ = group_deviations(rewards, group_size)
+    judged = judged_counts(rewards, group_size)
+    return judged / (judged - 1).clamp(min=1) * deviations
+
+
+def ranks_within_rows(rows: Tensor, number: int) -> Tensor:
+    """Return how many entries of the same row stand before each entry.
+
+    Args:
+        rows: Row of each entry, ascending, shape ``(N,)`` int64.
+        number: Number of rows.
+
+    Example:
+        >>> import torch
+        >>> ranks_within_rows(torch.tensor([0, 0, 2, 2, 2]), number=4).tolist()
+        [0, 1, 0, 1, 2]
+
+    """
+    counts = torch.bincount(rows, minlength=number)
+    return torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
 
 
 def group_std(rewards: Tensor, group_size: int) -> Tensor:

@@ -9,6 +9,21 @@ from torch.nn.functional import pad
 from rlcredit.formulas.parameter_choices import require_choice
 
 
+def last_token_mask(mask: Tensor) -> Tensor:
+    """Mark the last sampled token of each completion; nothing where there is none.
+
+    Args:
+        mask: True on sampled tokens, which come before all padding, shape ``(B, T)``.
+
+    Example:
+        >>> import torch
+        >>> last_token_mask(torch.tensor([[True, True, False], [True, True, True]])).int().tolist()
+        [[0, 1, 0], [0, 0, 1]]
+
+    """
+    return mask & ~pad(mask[:, 1:], (0, 1))
+
+
 def masked_sum(values: Tensor, mask: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Sum ``values`` where ``mask`` is true.
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from rlcredit.formulas.distributed import pooled_mean_var
 from rlcredit.formulas.groups import leave_one_out_means
-from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.masked import last_token_mask, masked_mean
 
 
 def generalized_advantages(rewards: Tensor, values: Tensor, mask: Tensor, lam: float | Tensor) -> Tensor:
@@ -78,8 +78,7 @@ def following_values(rewards: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     Arguments as for :func:`generalized_advantages`; shape ``(B, T)``.
     """
     shifted = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], 1)
-    last = mask & ~torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
-    return shifted.where(~last, rewards[:, None])
+    return shifted.where(~last_token_mask(mask), rewards[:, None])
 
 
 def carried_values(values: Tensor, starts: Tensor, mask: Tensor) -> Tensor:

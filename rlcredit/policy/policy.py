@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.uncertainty import scores_from_hidden, tempered_logits
 from rlcredit.policy.model_loading import (
     TINY,
@@ -214,6 +215,12 @@ class Policy(nn.Module):
         return self.head.device
 
     @property
+    def computing_dtype(self) -> torch.dtype:
+        """Precision in which layers compute: that of autocast inside it, else that of the weights."""
+        kind = self.device.type
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.head.dtype
+
+    @property
     def stop_ids(self) -> Tensor:
         """Tokens that end a completion, on the policy's device."""
         ends = self.lm.generation_config.eos_token_id
@@ -379,9 +386,8 @@ class Policy(nn.Module):
 
         """
         prompts, device, length = context.mask[context.of], rows.device, token_ids.shape[1]
-        counts = torch.bincount(rows, minlength=len(prompts))
-        slots = torch.arange(len(rows), device=device) - (counts.cumsum(0) - counts)[rows]
-        branches, cached = int(counts.max()), cache.get_seq_length()
+        slots = ranks_within_rows(rows, len(prompts))
+        branches, cached = int(slots.max()) + 1, cache.get_seq_length()
         ids = token_ids.new_full((len(prompts), branches, length), PADDING)
         prefixes = ids.new_zeros(len(prompts), branches)
         ids[rows, slots], prefixes[rows, slots] = token_ids, places
@@ -394,8 +400,7 @@ class Policy(nn.Module):
         allowed = torch.cat([prompts[:, None].expand(-1, width, -1), read, before.expand(len(ids), -1, -1)], -1)[
             :, None
         ]
-        autocast = torch.is_autocast_enabled(device.type)
-        dtype = torch.get_autocast_dtype(device.type) if autocast else self.head.dtype
+        dtype = self.computing_dtype
         bias = torch.zeros(allowed.shape, dtype=dtype, device=device).masked_fill(~allowed, torch.finfo(dtype).min)
         positions = prompts.sum(-1, keepdim=True) + prefixes + order % length
         hidden, _ = self.hidden_states(ids.flatten(1), bias, cache, use_cache=True, positions=positions)

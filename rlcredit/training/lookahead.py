@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,13 +13,13 @@ from rlcredit.credit.alternatives import Alternatives
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.decoding.in_process import CANARY
+from rlcredit.formulas.groups import ranks_within_rows
 from rlcredit.formulas.masked import masked_mean
-from rlcredit.formulas.uncertainty import BYTES, tempered_logits
+from rlcredit.formulas.uncertainty import BYTES, predictive_variance, tempered_logits
 from rlcredit.policy.policy import Policy, PromptContext
 from rlcredit.policy.prompt_format import PADDING
-from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
-
-Read = TypeVar("Read")
+from rlcredit.training.micro_batches import MicroBatches
+from rlcredit.training.scoring import Read, read_by_length
 
 
 @dataclass
@@ -124,9 +124,7 @@ class PolicyLookahead:
             ids = torch.cat([prompt, rollout.completion_ids[row, :place], tokens])[None]
             alone, _ = self.policy.hidden_states(ids, torch.ones_like(ids, dtype=torch.bool))
             expected, actual = alone[0, place + len(prompt) :].float(), hidden[0, : len(tokens)].float()
-            autocast = torch.is_autocast_enabled(ids.device.type)
-            dtype = torch.get_autocast_dtype(ids.device.type) if autocast else self.policy.head.dtype
-            if not (actual - expected).norm() <= CANARY[dtype] * expected.norm():
+            if not (actual - expected).norm() <= CANARY[self.policy.computing_dtype] * expected.norm():
                 raise ValueError(
                     f"{self.policy.path}: what might have been drawn cannot be read, because the model's attention "
                     "takes no mask of a caller's own, as with sliding windows. Use GAE with HeadCritic in place of "
@@ -162,12 +160,9 @@ class PolicyLookahead:
             none = rows.new_zeros(0)
             return none, none, none, states.new_zeros(0).float()
         i, t, tokens, logprobs = map(torch.cat, zip(*chosen, strict=True))
-        variance = logprobs.exp() * -logprobs.expm1()
-        by_variance = variance.argsort(descending=True, stable=True)
+        by_variance = predictive_variance(logprobs).argsort(descending=True, stable=True)
         by_row = by_variance[i[by_variance].argsort(stable=True)]
-        counts = torch.bincount(i, minlength=len(states))
-        ranks = torch.arange(len(i), device=i.device) - (counts.cumsum(0) - counts)[i[by_row]]
-        kept = by_row[ranks < most].sort().values
+        kept = by_row[ranks_within_rows(i[by_row], len(states)) < most].sort().values
         return i[kept], t[kept], tokens[kept], logprobs[kept]
 
     @torch.no_grad()
@@ -252,21 +247,16 @@ class PolicyLookahead:
         self, rollout: Rollout, read: Callable[[Tensor, PromptContext, Tensor], Read]
     ) -> Iterator[list[Read]]:
         """Call ``read`` with rows, prompts and tokens of similar length, as many at a time as memory allows."""
-        lengths, order = rollout.mask.sum(-1).clamp(min=1).sort(stable=True)
-
-        def read_micro_batch(micro_batch: slice) -> list[Read]:
-            rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
-            with self.policy.merge_for_gradients():  # anew, for the backward pass of a micro-batch frees the sums
-                context, results = self.policy.read_prompts(rollout.prompt_ids[rows]), []
-                for part in split_rows_by_tokens(tokens, TOKENS):
-                    completion_ids = rollout.completion_ids[rows[part], : tokens[part.stop - 1]]
-                    results.append(read(rows[part], context.select_rows(part), completion_ids))
-            return results
-
-        with self.policy.evaluation_mode(), self.precision():
-            cut = self.batches.split_batch((lengths + rollout.prompt_ids.shape[1]).tolist(), read_micro_batch)
-            for micro_batch in cut:
-                yield read_micro_batch(micro_batch)
+        return read_by_length(
+            self.policy,
+            self.batches,
+            rollout.prompt_ids,
+            rollout.completion_ids,
+            rollout.mask,
+            read,
+            self.precision,
+            self.policy.merge_for_gradients,
+        )
 
 
 def refuse_late_reading(rollout: Rollout) -> None:

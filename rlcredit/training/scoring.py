@@ -1,8 +1,8 @@
 """Log-probabilities of sampled tokens under the trainer's policy: with gradients for an update, without for checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from rlcredit.credit.rollout import Rollout
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
+
+Read = TypeVar("Read")
 
 
 class UpdateScores(NamedTuple):
@@ -149,21 +151,62 @@ class RolloutScorer:
             adapter: Whether the adapter acts. One that changes nothing leaves every bit of the scores as it is.
 
         """
-        lengths, order = mask.sum(-1).clamp(min=1).sort(stable=True)
 
-        def score(micro_batch: slice) -> list[TokenScores]:
-            rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
-            context, scored = self.policy.read_prompts(prompt_ids[rows]), []
-            for part in split_rows_by_tokens(tokens, TOKENS):
-                width = tokens[part.stop - 1]
-                completions = completion_ids[rows[part], :width]
-                scores = self.policy.score_completions(context.select_rows(part), completions, temperature)
-                scored.append(TokenScores(*(pad(values, (0, mask.shape[1] - width)) for values in scores)))
-            return scored
+        def score(rows: Tensor, context: PromptContext, completions: Tensor) -> tuple[Tensor, ...]:
+            scores = self.policy.score_completions(context, completions, temperature)
+            return rows, *(pad(values, (0, mask.shape[1] - completions.shape[1])) for values in scores)
 
         acting = self.policy.merge_for_gradients if adapter else self.policy.disable_adapter
-        with torch.no_grad(), self.policy.evaluation_mode(), precision(), acting():
-            cut = self.scoring_batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), score)
-            scored = [scores for micro_batch in cut for scores in score(micro_batch)]
-        place = order.argsort()
-        return TokenScores(*(torch.cat(values)[place].where(mask, 0) for values in zip(*scored, strict=True)))
+        with torch.no_grad():
+            parts = [
+                part
+                for micro_batch in read_by_length(
+                    self.policy, self.scoring_batches, prompt_ids, completion_ids, mask, score, precision, acting
+                )
+                for part in micro_batch
+            ]
+        rows, *scores = map(torch.cat, zip(*parts, strict=True))
+        place = rows.argsort()
+        return TokenScores(*(values[place].where(mask, 0) for values in scores))
+
+
+def read_by_length(
+    policy: Policy,
+    batches: MicroBatches,
+    prompt_ids: Tensor,
+    completion_ids: Tensor,
+    mask: Tensor,
+    read: Callable[[Tensor, PromptContext, Tensor], Read],
+    precision: Callable[[], AbstractContextManager[None]],
+    acting: Callable[[], AbstractContextManager[None]],
+) -> Iterator[list[Read]]:
+    """Yield what ``read`` makes of completions of similar length, micro-batch by micro-batch, in evaluation mode.
+
+    Args:
+        policy: Policy that reads.
+        batches: How many completions are read at a time.
+        prompt_ids: Left-padded prompts, shape ``(B, L)``.
+        completion_ids: Right-padded completions, shape ``(B, T)``.
+        mask: True on sampled tokens, shape ``(B, T)``.
+        read: Function of some rows, shape ``(N,)``, their prompts, and their tokens, shape ``(N, T')``, T' being the
+            longest of them.
+        precision: Opens the context in which the trainer computes.
+        acting: Opens the context in which an adapter acts, or none; anew for each micro-batch, because the backward
+            pass of one frees what it shares.
+
+    """
+    lengths, order = mask.sum(-1).clamp(min=1).sort(stable=True)
+
+    def read_micro_batch(micro_batch: slice) -> list[Read]:
+        rows, tokens = order[micro_batch], lengths[micro_batch].tolist()
+        with acting():
+            context = policy.read_prompts(prompt_ids[rows])
+            return [
+                read(rows[part], context.select_rows(part), completion_ids[rows[part], : tokens[part.stop - 1]])
+                for part in split_rows_by_tokens(tokens, TOKENS)
+            ]
+
+    with policy.evaluation_mode(), precision():
+        cut = batches.split_batch((lengths + prompt_ids.shape[1]).tolist(), read_micro_batch)
+        for micro_batch in cut:
+            yield read_micro_batch(micro_batch)

@@ -1,8 +1,5 @@
 """Whole runs with a critic: they go on where they were, and several processes train as one."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,9 +20,7 @@ from callbacks.schedules.skill_weight import SkillWeight
 from rlcredit.formulas.reward_histogram import RewardHistogram
 from tests.behaviour.two_critics import train_with_critic
 from tests.slow_cases import mark_others_slow
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+from tests.small_runs import run_test_script
 
 
 def small_head(**arguments):
@@ -99,10 +94,7 @@ def test_a_run_goes_on_with_what_its_critic_had_learned(fit, tmp_path, name):
 
 @pytest.mark.slow
 def test_two_processes_have_the_gradients_and_the_critic_of_one(tmp_path):
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(HERE / "two_critics.py"), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = run_test_script(Path(__file__).with_name("two_critics.py"), tmp_path)
     assert done.returncode == 0, done.stderr
     gradients, weights, network = train_with_critic(tmp_path)
     assert weights == [0.0, 0.0, 0.5, 0.5]

@@ -1,24 +1,17 @@
 """What one process finds stops, or skips, all."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+from tests.small_runs import run_test_script
 
 
 @pytest.mark.slow
 def test_what_is_not_finite_in_one_process_is_skipped_and_stopped_by_both(tmp_path):
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(HERE / "two_processes.py"), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    done = run_test_script(Path(__file__).with_name("two_processes.py"), tmp_path)
     assert done.returncode == 3, done.stderr
     skipped = re.findall(r"rank (\d), step (\d), skipped (\w+)", done.stdout)
     assert sorted(skipped) == [(rank, step, str(step == "2")) for rank in "01" for step in "12"]
