@@ -37,7 +37,7 @@ class HeadCritic(FeatureCritic, state="network replay", usual=True):
         rate: float = 3e-3,
         decay: float = 1.0,
         fits: int = 20,
-        batch: int = 1024,
+        batch: int = 512,
         rollouts: int = 32,
         prefixes: int = 4096,
         target: RewardHistogram | None = None,

@@ -325,6 +325,8 @@ def concatenate_rollouts(rollouts: Sequence[Rollout]) -> Rollout:
         for name in wide
         if getattr(rollouts[0], name) is not None
     }
+    if rollouts[0].hidden is not None:
+        tensors["hidden"] = torch.cat([pad(r.hidden, (0, 0, 0, width - r.mask.shape[1])) for r in rollouts])
     combined = Rollout(
         step=rollouts[0].step,
         group_size=rollouts[0].group_size,
@@ -347,9 +349,9 @@ PER_TOKEN = (
 OPTIONAL = frozenset(
     ["ref_logprobs", "ref_log_ratio", "sum_pi_squared", "engine_logprobs", "oracle", "hidden", "lookahead"]
 )
-"""Facts that may be None: ``ref_logprobs`` and ``hidden`` take a forward pass of their own and ``ref_log_ratio`` two,
-not every engine knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``oracle``
-and ``lookahead`` where something reads them."""
+"""Facts that may be None: ``ref_logprobs`` takes a forward pass of its own and ``ref_log_ratio`` two, not every engine
+knows ``sum_pi_squared``, ``engine_logprobs`` exist where the engine is not the trainer, and ``hidden``, ``oracle`` and
+``lookahead`` where something reads them; ``hidden`` comes from the decoder, or else takes a pass of its own."""
 
 FACTS = OPTIONAL | frozenset(
     [

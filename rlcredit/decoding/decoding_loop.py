@@ -40,14 +40,16 @@ class DrawnTokens:
     Args:
         shape: Shape of the rows, ``(B, T)``.
         device: Device of the policy.
+        keeps_hidden: Whether to keep the hidden state from which each token was drawn.
 
     """
 
-    def __init__(self, shape: tuple[int, int], device: torch.device) -> None:
-        self.shape, self.device = shape, device
+    def __init__(self, shape: tuple[int, int], device: torch.device, keeps_hidden: bool = False) -> None:
+        self.shape, self.device, self.keeps_hidden = shape, device, keeps_hidden
         self.places: list[Tensor] = []
         self.tokens: list[Tensor] = []
         self.facts: list[Tensor] = []
+        self.hidden: list[Tensor] = []
 
     def row_starts(self, rows: Tensor) -> Tensor:
         """Return the start of the tokens of some rows, shape ``(N,)``."""
@@ -58,8 +60,10 @@ class DrawnTokens:
         """A start after all others: tokens drawn in a finished row are dropped."""
         return self.shape[0] * self.shape[1]
 
-    def store_tokens(self, places: Tensor, tokens: Tensor, *facts: Tensor) -> None:
-        """Keep tokens, and log-probability, entropy and sum of squares of each, all ``(N,)``."""
+    def store_tokens(self, places: Tensor, hidden: Tensor, tokens: Tensor, *facts: Tensor) -> None:
+        """Keep tokens with log-probability, entropy and sum of squares, all ``(N,)``; ``hidden`` is ``(N, D)``."""
+        if self.keeps_hidden:
+            self.hidden.append(hidden)
         self.places.append(places)
         self.tokens.append(tokens)
         self.facts.append(torch.stack(facts))
@@ -75,7 +79,12 @@ class DrawnTokens:
         facts = torch.zeros(3, size + 1, device=self.device).index_copy_(1, places, torch.cat(self.facts, -1))
         last, width = ids.gather(1, mask.sum(-1, keepdim=True) - 1).squeeze(-1), int(mask.any(0).sum())
         logprobs, entropy, squares = facts[:, :size].view(3, *self.shape)[:, :, :width]
-        return Samples(ids[:, :width], mask[:, :width], logprobs, ~stops[last], entropy, squares)
+        samples = Samples(ids[:, :width], mask[:, :width], logprobs, ~stops[last], entropy, squares)
+        if self.keeps_hidden:
+            drawn_from = torch.cat(self.hidden)
+            hidden = drawn_from.new_zeros(size + 1, drawn_from.shape[1]).index_copy_(0, places, drawn_from)
+            samples.hidden = hidden[:size].view(*self.shape, -1)[:, :width]
+        return samples
 
 
 def decode_rows(
@@ -109,7 +118,7 @@ def decode_rows(
     noise, limits, shortest = noise[rows], limits[rows], int(limits.min())
     for position in range(noise.shape[1]):
         tokens, *facts = draw(hidden, noise[:, position])
-        drawn.store_tokens(starts + position, tokens, *facts)
+        drawn.store_tokens(starts + position, hidden, tokens, *facts)
         finished = draw.stops[tokens] if position + 1 < shortest else draw.stops[tokens] | (limits <= position + 1)
         alive = alive & ~finished
         unfinished = int(alive.sum())

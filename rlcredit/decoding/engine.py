@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,6 +52,9 @@ class Decoder(Engine):
     decode_batch_size: int | None = None
     """Completions decoded at a time; as many as are asked for if None."""
 
+    can_keep_hidden: bool = False
+    """Whether ``decode`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
+
     @abstractmethod
     def decode(
         self,
@@ -74,11 +78,23 @@ class Decoder(Engine):
         """
 
     def sample(
-        self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
+        self,
+        policy: Policy,
+        prompt_ids: Tensor,
+        prompts: Sequence[int],
+        sampling: Sampling,
+        *,
+        seed: int,
+        step: int,
+        keeps_hidden: bool = False,
     ) -> Samples:
-        """Answer every prompt with the noise of its number."""
+        """Answer every prompt with the noise of its number; see :meth:`Engine.sample`.
+
+        ``keeps_hidden`` asks for the hidden states too, of a decoder that can keep them.
+        """
         group = sampling.completions
         numbers = [number for number in prompts for _ in range(group)]
         noise = sampling_uniforms(seed, step, numbers, list(range(group)) * len(prompts), sampling.max_tokens)
         of = torch.arange(len(prompt_ids), device=prompt_ids.device).repeat_interleave(group)
-        return self.decode(policy, prompt_ids, noise, of, sampling.temperature)
+        asked: dict[str, Any] = {"keeps_hidden": True} if keeps_hidden else {}
+        return self.decode(policy, prompt_ids, noise, of, sampling.temperature, **asked)

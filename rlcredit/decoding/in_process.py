@@ -41,6 +41,8 @@ class InProcessEngine(Decoder):
 
     """
 
+    can_keep_hidden = True
+
     def __init__(
         self, decode_batch_size: int | None = None, threads: int | None = 1, merge: bool = False, fused: bool = True
     ) -> None:
@@ -61,6 +63,7 @@ class InProcessEngine(Decoder):
         temperature: float,
         limits: Tensor | None = None,
         kept: TokenFilter | None = None,
+        keeps_hidden: bool = False,
     ) -> Samples:
         """Continue contexts by given noise; see :meth:`rlcredit.decoding.engine.Decoder.decode`.
 
@@ -69,7 +72,7 @@ class InProcessEngine(Decoder):
         device = prompt_ids.device
         noise, shape = noise.to(device), (noise.shape[0], noise.shape[1])
         limits = torch.full(shape[:1], shape[1]) if limits is None else limits
-        limits, drawn = limits.to(device), DrawnTokens(shape, device)
+        limits, drawn = limits.to(device), DrawnTokens(shape, device, keeps_hidden)
         draw = TokenSampler(policy.head, temperature, policy.stop_ids, kept)
         with policy.evaluation_mode(), _limit_threads(self.threads), contextlib.ExitStack() as merged:
             reader, size = self._choose_forward(policy), self.decode_batch_size or shape[0]

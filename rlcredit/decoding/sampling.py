@@ -54,6 +54,8 @@ class Samples:
         sum_pi_squared: Sum of its squared probabilities, ``(B, T)`` float32; None from an engine that cannot tell.
         engine_logprobs: Log-probabilities that the engine reported, where the trainer's have replaced them, ``(B, T)``
             float32; else None.
+        hidden: Last hidden state from which each token was drawn, ``(B, T, D)``, zero on padding; None unless it was
+            asked for.
 
     """
 
@@ -64,3 +66,4 @@ class Samples:
     entropy: Tensor = None  # pyright: ignore[reportAssignmentType]
     sum_pi_squared: Tensor = None  # pyright: ignore[reportAssignmentType]
     engine_logprobs: Tensor | None = None
+    hidden: Tensor | None = None

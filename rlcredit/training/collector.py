@@ -124,7 +124,8 @@ class RolloutCollector:
         """Sample and judge once; record which completions are right, judged, truncated, without answer."""
         group, device = self.sampling.completions, self.policy.device
         started = read_clock(device)
-        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step)
+        asked = {"keeps_hidden": True} if "hidden" in self.needs and self._engine_keeps_hidden else {}
+        samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **asked)
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoded = read_clock(device)
         tokens = self.policy.decode_pieces(samples.completion_ids, samples.mask)
@@ -148,6 +149,7 @@ class RolloutCollector:
             correct=verdict_rewards(right, judged, group).to(device),
             judged=judged.to(device),
             tokens=tokens,
+            hidden=samples.hidden,  # pyright: ignore[reportArgumentType]
         )
         rollout.sources = tuple(zip(prompts.numbers, prompts.examples, strict=True))
         self._check_round(rollout, engine_fault)
@@ -178,7 +180,13 @@ class RolloutCollector:
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
         return prompt_ids
 
-    def sample(self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int) -> Samples:
+    @property
+    def _engine_keeps_hidden(self) -> bool:
+        return isinstance(self.engine, Decoder) and self.engine.can_keep_hidden
+
+    def sample(
+        self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int, **asked: bool
+    ) -> Samples:
         """Answer prompts; the trainer scores the tokens anew if another engine has drawn them.
 
         Args:
@@ -187,10 +195,13 @@ class RolloutCollector:
             sampling: How completions are drawn.
             seed: Seed of the sampling noise.
             step: Optimizer steps taken, or :data:`rlcredit.decoding.noise.VALIDATION`.
+            asked: What else the engine is asked for.
 
         """
         with self.trainer.precision_plugin.forward_context():
-            samples = self.engine.sample(self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step)
+            samples = self.engine.sample(
+                self.policy, prompt_ids, prompts.numbers, sampling, seed=seed, step=step, **asked
+            )
         self.token_counts.add(decoded=int(samples.mask.sum()), prefill=count_distinct_prompt_tokens(prompt_ids))
         if self.engine.exact and samples.entropy is not None:
             return samples
@@ -248,7 +259,7 @@ class RolloutCollector:
         )
         if "lookahead" in self.needs:
             rollout.lookahead = lookahead
-        if "hidden" in self.needs:
+        if "hidden" in self.needs and rollout.hidden is None:
             rollout.hidden = lookahead.read_hidden(rollout)
 
     def _make_oracle(self, step: int) -> Oracle:

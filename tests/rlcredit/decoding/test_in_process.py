@@ -166,3 +166,18 @@ def test_threads_are_given_back_and_are_the_runs_own_where_none_are_named(policy
     for threads in (None, 1):
         InProcessEngine(threads=threads).sample(policy, prompt_ids, [0], Sampling(1, 1), seed=0, step=0)
     assert seen == [7, 7, 1, 7]
+
+
+@pytest.mark.parametrize("decode_batch_size", [None, 5])
+@pytest.mark.parametrize("fused", [True, False])
+def test_hidden_states_are_kept_if_asked_for(policy, prompt_ids, samples, fused, decode_batch_size):
+    engine = InProcessEngine(decode_batch_size, fused=fused)
+    sampling = Sampling(completions=8)
+    kept = engine.sample(policy, prompt_ids, [0, 1, 2, 3], sampling, seed=0, step=0, keeps_hidden=True)
+    assert samples.hidden is None
+    assert torch.equal(kept.completion_ids, samples.completion_ids)
+    with torch.no_grad(), policy.evaluation_mode():
+        context = policy.read_prompts(prompt_ids.repeat_interleave(8, 0))
+        expected = policy.predicting_states(context, kept.completion_ids)
+    assert_close(kept.hidden[kept.mask], expected[kept.mask], rtol=1e-4, atol=1e-4)
+    assert not kept.hidden[~kept.mask].any()

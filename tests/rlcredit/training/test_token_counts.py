@@ -1,6 +1,7 @@
 """Tokens that runs count, against what their rollouts hold."""
 
 import pytest
+from torch.testing import assert_close
 
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.episode.grpo import GRPO
@@ -8,6 +9,7 @@ from callbacks.probes.counterfactual_probe import CounterfactualProbe
 from callbacks.probes.credit_oracle import CreditOracle
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.token_counts import TokenCounts
+from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.losses import ImportanceSampling, KLPenalty
 from rlcredit.training.dynamic_sampling import DynamicSampling
 from rlcredit.training.module import PolicyModule
@@ -131,3 +133,29 @@ def test_two_counts_are_told_apart_by_kind():
         tokens.add(forwards=1)  # pyright: ignore[reportCallIssue]
     assert tokens.take_counts() == {"decoded": 1, "decoded_by_probes": 0, "prefill": 0, "forward": 0, "backward": 0}
     assert tokens == TokenCounts()
+
+
+class StateKeeper(CreditOperator, reads="advantages hidden", writes="advantages"):
+    """Keep the hidden states of every rollout."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def assign(self, rollout):
+        self.seen.append(rollout.hidden)
+        rollout.advantages = rollout.advantages * 1.0
+        return {}
+
+
+@pytest.mark.parametrize("dynamic_sampling", [None, DynamicSampling(rounds=4)])
+def test_hidden_states_of_the_decoder_cost_nothing_and_are_those_that_the_trainer_reads(
+    fit, monkeypatch, dynamic_sampling
+):
+    kept, read = StateKeeper(), StateKeeper()
+    free = fit(steps=2, stack=[GRPO(), kept], completions=4, dynamic_sampling=dynamic_sampling)
+    monkeypatch.setattr(InProcessEngine, "can_keep_hidden", False)
+    costly = fit(steps=2, stack=[GRPO(), read], completions=4, dynamic_sampling=dynamic_sampling)
+    for by_decoder, by_trainer in zip(kept.seen, read.seen, strict=True):
+        assert_close(by_decoder, by_trainer, rtol=1e-3, atol=1e-3)
+    assert counts(free)[-1]["tokens/forward"] == 0 < counts(costly)[-1]["tokens/forward"]
