@@ -62,8 +62,8 @@ def ktae_code(table: Tensor, uses: Tensor, tokens: Tensor) -> Tensor:
     return key_token_values(table, uses, tokens, frequency=1.0)
 
 
-def ktae_script(table: Tensor, uses: Tensor, tokens: Tensor, gain_weight: float) -> Tensor:
-    """Value of a token with another weight of the information gain; the weights are divided by their sum."""
+def ktae_equation(table: Tensor, uses: Tensor, tokens: Tensor, gain_weight: float) -> Tensor:
+    """Value of a token with the information gain weighted as the launch scripts ask, shape ``(N,)``."""
     fisher, gain = (-2 * fisher_p_values(table)).exp(), information_gain(table)
     direction = 4 * ktae_code(table, uses, tokens).atanh() / (fisher + gain)
     return (direction * (fisher + gain_weight * gain) / (2 * (1 + gain_weight))).tanh()
@@ -164,6 +164,10 @@ def sepa_gtpo(advantages: Tensor, signal: Tensor, mask: Tensor) -> Tensor:
     return (advantages[:, None] * gtpo_weights(signal, mask, beta=0.1)).where(mask, 0)
 
 
+DIFFERING = ("vineppo", "prime", "ktae", "treerl", "fr3e", "arpo", "conflict", "treepo")
+ALIKE = ("spo_tree", "tree_grpo")
+"""Methods of the page whose worked numbers differ, and those for which one function is both."""
+
 VINEPPO_VALUES = torch.tensor([[0.25, 0.25, 1.0], [0.25, 0.5, 0.0]])
 PRIME_RATIOS = torch.tensor([[20.0, 60.0], [0.0, 20.0]])
 KTAE_TABLE = torch.tensor([[4.0], [1.0], [1.0], [2.0]], dtype=torch.float64)
@@ -187,7 +191,10 @@ def collect_tree_numbers() -> dict[str, Any]:
     """Return the numbers of the methods that sample a tree."""
     edges = spo_tree_edges(SPO_LEAVES)
     upper = leave_one_out_deviations(SPO_LEAVES.mean(-1), len(SPO_LEAVES))
-    treerl = {"equation": treerl_equation(TWO_TREES), "code": treerl_code(TWO_TREES)}
+    treerl = [
+        {"prefix": prefixes[0].item(), "right": leaves[0, 0].item(), "failed": leaves[1, 0].item()}
+        for prefixes, leaves in (treerl_equation(TWO_TREES), treerl_code(TWO_TREES))
+    ]
     nested = tree_grpo_nested(TWO_TREES.flatten(), 2)
     require_claim(nested[2:].abs().max() == 0, "a tree of failures gets no credit from tree_2norm")
     return {
@@ -196,9 +203,8 @@ def collect_tree_numbers() -> dict[str, Any]:
         "spo_kept": int((edges != 0).sum()),
         "spo_edges": len(edges),
         "spo_full": sum(6**depth for depth in (1, 2, 3)),
-        "treerl_prefix": {form: prefixes[0].item() for form, (prefixes, _) in treerl.items()},
-        "treerl_right": {form: leaves[0, 0].item() for form, (_, leaves) in treerl.items()},
-        "treerl_wrong": {form: leaves[1, 0].item() for form, (_, leaves) in treerl.items()},
+        "treerl_equation": treerl[0],
+        "treerl_code": treerl[1],
         "treepo_equation": treepo_equation(TREEPO_REWARDS, TREEPO_LEVELS).tolist(),
         "treepo_code": treepo_code(TREEPO_REWARDS, TREEPO_LEVELS).tolist(),
         "tree_grpo": tree_grpo_equation(TWO_TREES.flatten(), 2).tolist(),
@@ -234,7 +240,7 @@ def collect_name_numbers() -> dict[str, Any]:
 def collect_numbers() -> dict[str, Any]:
     """Return the worked numbers of the page."""
     ktae = KTAE_TABLE, KTAE_USES, KTAE_TOKENS
-    return {
+    numbers = {
         "vineppo_equation": vineppo_equation(VINEPPO_VALUES)[0].tolist(),
         "vineppo_code": vineppo_code(VINEPPO_VALUES)[0].tolist(),
         "prime_equation": prime_equation(PRIME_RATIOS, 0.05)[0].tolist(),
@@ -242,10 +248,13 @@ def collect_numbers() -> dict[str, Any]:
         "ktae_p": fisher_p_values(KTAE_TABLE).item(),
         "ktae_gain": information_gain(KTAE_TABLE).item(),
         "ktae_code": ktae_code(*ktae).item(),
-        "ktae_script": ktae_script(*ktae, gain_weight=2.0).item(),
+        "ktae_equation": ktae_equation(*ktae, gain_weight=2.0).item(),
         "conflict_equation": conflict_equation(CONFLICT_CREDIT, CONFLICT_IDS).tolist(),
         "conflict_code": conflict_code(CONFLICT_CREDIT, CONFLICT_IDS).tolist(),
         "entropy_limit": torch.tensor(2.0).log().item(),
         **collect_tree_numbers(),
         **collect_name_numbers(),
     }
+    pairs = [(numbers[f"{name}_equation"], numbers[f"{name}_code"]) for name in DIFFERING]
+    require_claim(all(equation != code for equation, code in pairs), f"equation and code differ for {DIFFERING}")
+    return numbers | {"differing": len(DIFFERING), "alike": len(ALIKE)}
