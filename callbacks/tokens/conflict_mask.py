@@ -77,7 +77,7 @@ class ConflictMask(
     """Multiply advantages by :func:`conflict_weights`, as in GTPO of Simoni et al. (2025, arXiv:2508.03772).
 
     That GTPO shares its name with ``GTPO`` here and nothing else. Their entropy filter and their division of the loss
-    by the number of tokens in conflict are left out.
+    by the number of tokens in conflict, in their code those of the longer run, are left out.
 
     Args:
         positive: Weight of tokens in conflict with positive credit.
