@@ -28,7 +28,7 @@ class ImplicitReward(
 
     Cui et al. (2025, arXiv:2502.01456); see :func:`rlcredit.formulas.value_estimates.process_returns`. The adapter
     judges a rollout before it learns from it. Put it below the credit of the outcome, for the paper's ``RLOO``. The
-    released code leaves :math:`\beta` out of the rewards, stretches them by G / (G - 1) about the mean of the completion,
+    released code leaves :math:`\beta` out of the rewards, stretches them by G / (G - 1) about the completion's mean,
     divides them by the largest return of the batch, and whitens the result; ``BatchNormalization`` below does the last.
 
     Args:
