@@ -19,11 +19,13 @@ FIRST = {
     "flat": {0.5: {0: 0.60}, 1.0: {0: 0.70}, 2.0: {0: 0.70}},
     "good": {0.5: {0: 0.66}, 1.0: {0: 0.65}, 2.0: {0: 0.50}},
     "bad": {0.5: {0: 0.649}, 1.0: {0: 0.5}, 2.0: {0: 0.4}},
+    "rising": {0.5: {0: 0.1}, 1.0: {0: 0.2}, 2.0: {0: 0.3}},
 }
 BOTH = {
     "flat": {0.5: {0: 0.60}, 1.0: {0: 0.70, 1: 0.71}, 2.0: {0: 0.70, 1: 0.75}},
     "good": {0.5: {0: 0.66, 1: 0.60}, 1.0: {0: 0.65, 1: 0.70}, 2.0: {0: 0.99}},
     "bad": {0.5: {0: 0.649}, 1.0: {0: 0.5}, 2.0: {0: 0.4}},
+    "rising": {0.5: {0: 0.1}, 1.0: {0: 0.2}, 2.0: {0: 0.9, 1: 0.5}, 4.0: {1: 0.71}},
 }
 
 
@@ -56,21 +58,29 @@ def test_areas_are_mean_heights_over_the_budget_by_kind_factor_and_seed(monkeypa
     assert areas["flat"][2.0] == {8: pytest.approx(0.25)}
 
 
-def test_a_kind_more_than_five_points_behind_is_stopped():
-    assert find_stopped_kinds(FIRST) == {"bad": pytest.approx(0.051)}
+def test_a_kind_more_than_five_points_behind_is_stopped_but_not_at_the_end_of_the_grid():
+    assert find_stopped_kinds(FIRST, spare_highest=True) == {"bad": pytest.approx(0.051)}
+    assert {*find_stopped_kinds(FIRST, spare_highest=False)} == {"bad", "rising"}
 
 
-def test_the_two_best_rates_go_on_of_equal_ones_the_lower_first(tuned):
-    assert [*select_repeated(tuned, FIRST)] == ["flat_x1", "flat_x2", "good_x05", "good_x1"]
-    assert declare_rounds.rank_rates(FIRST["flat"])[:2] == [1.0, 2.0]
+def test_two_rates_of_a_kind_go_on_of_equal_ones_the_lower_and_one_beyond_the_end_of_the_grid(tuned):
+    selected = select_repeated(tuned, FIRST)
+    assert [*selected] == ["flat_x1", "flat_x2", "good_x05", "good_x1", "rising_x2", "rising_x4"]
+    assert selected["rising_x4"][-1] == "configs/rates/x4.yaml"
+    assert choose_rates(FIRST)["flat"].best == 1.0
 
 
-def test_a_rate_is_chosen_among_those_that_all_seeds_have_tried(tuned):
-    assert {name: choice.best for name, choice in choose_rates(BOTH).items()} == {"flat": 2.0, "good": 1.0, "bad": 0.5}
-    chosen = select_best(tuned, BOTH, find_stopped_kinds(FIRST))
+def test_a_rate_is_chosen_among_those_of_the_last_round_on_the_seeds_that_all_of_them_have(tuned, monkeypatch):
+    best = {name: choice.best for name, choice in choose_rates(BOTH).items()}
+    assert best == {"flat": 2.0, "good": 1.0, "bad": 0.5, "rising": 4.0}
+    monkeypatch.setattr(declare_rounds, "read_areas", lambda rounds: BOTH if len(rounds) == 2 else FIRST)
+    stopped = declare_rounds.find_all_stopped(["first", "second"])
+    assert stopped == {"bad": pytest.approx(0.051)}  # rising is four points behind flat credit's 0.75 on seed 1
+    chosen = select_best(tuned, BOTH, stopped)
     assert {name: files[1] for name, files in chosen.items()} == {
         "flat": "configs/rates/x2.yaml",
         "good": "configs/rates/x1.yaml",
+        "rising": "configs/rates/x4.yaml",
     }
     assert "| good | 0.630 (2) | **0.675 (2)** | 0.990 (1) |" in render_area_table(BOTH)
 

@@ -5,10 +5,12 @@ python -m docs.studies.equal_tokens.declare_rounds critic_rates --repeat critic_
 ROUNDS="critic_rates critic_rates_2"
 python -m docs.studies.equal_tokens.declare_rounds $ROUNDS --compare critics_best --first-seed 500 --seeds 8
 
-The first round tries all rates of the grid on few seeds, the second the two best rates of each kind on further ones. A
-kind whose best rate ends the first round more than five points of area behind flat credit at its own is stopped. Chosen
-is the rate with the highest mean area under the held-out curve over all seeds that have tried it, of equal ones the
-lower. Conditions are called NAME_xFACTOR, and flat credit ``flat``; the results lie in docs/results.
+The first round tries all rates of the grid on few seeds, the second the two best rates of each kind on further ones; of
+a kind whose best rate is the highest of the grid, that one and twice it. A kind that is more than five points of area
+behind flat credit, each at its best rate, is stopped; after the first round not one whose best rate is the highest of
+the grid. Chosen is the rate with the highest mean area under the held-out curve, of those that the last round has
+tried, on the seeds that all of them have; of equal ones the lower. Conditions are called NAME_xFACTOR, and flat credit
+``flat``; the results lie in docs/results.
 """
 
 import argparse
@@ -31,9 +33,6 @@ FLAT = "flat"
 
 STOPPED = 0.05
 """Area by which a kind may be behind flat credit after the first round."""
-
-REPEATED = 2
-"""Rates of a kind that the second round tries again."""
 
 FEWEST = 6
 """Seeds from which on a campaign can reach a verdict."""
@@ -62,20 +61,44 @@ def rank_rates(rates: Mapping[float, Mapping[int, float]]) -> list[float]:
     return sorted(rates, key=lambda factor: (-np.mean(list(rates[factor].values())), factor))
 
 
-def find_stopped_kinds(areas: Areas) -> dict[str, float]:
-    """Return the kinds that are stopped, and by how much area each is behind flat credit, both at their best."""
-    best = {name: max(np.mean(list(runs.values())) for runs in rates.values()) for name, rates in areas.items()}
-    return {name: float(best[FLAT] - area) for name, area in best.items() if best[FLAT] - area > STOPPED}
+def find_shared_seeds(rates: Mapping[float, Mapping[int, float]]) -> tuple[list[float], list[int]]:
+    """Return the factors that the last round has tried, and the seeds that all of them have."""
+    last = max(seed for runs in rates.values() for seed in runs)
+    factors = sorted(factor for factor, runs in rates.items() if last in runs)
+    return factors, sorted(set.intersection(*(set(rates[factor]) for factor in factors)))
 
 
 def choose_rates(areas: Areas) -> dict[str, GridChoice]:
-    """Return the rate of every kind, among those that all its seeds have tried."""
+    """Return the rate of every kind, and what is doubtful about it."""
     chosen = {}
     for name, rates in areas.items():
-        seeds = max((set(runs) for runs in rates.values()), key=len)
-        tried = {factor: [runs[seed] for seed in sorted(seeds)] for factor, runs in rates.items() if set(runs) == seeds}
-        chosen[name] = choose_grid_value(tried)
+        factors, seeds = find_shared_seeds(rates)
+        chosen[name] = choose_grid_value({factor: [rates[factor][seed] for seed in seeds] for factor in factors})
     return chosen
+
+
+def find_stopped_kinds(areas: Areas, spare_highest: bool) -> dict[str, float]:
+    """Return the kinds that are stopped, and by how much area each is behind flat credit, both at their best.
+
+    Args:
+        areas: Area of every run.
+        spare_highest: Whether a kind goes on whose best rate is the highest that was tried.
+
+    """
+    choices, stopped = choose_rates(areas), {}
+    flat = areas[FLAT][choices[FLAT].best]
+    for name, rates in areas.items():
+        best, (_, seeds) = choices[name].best, find_shared_seeds(rates)
+        behind = float(np.mean([flat[seed] - rates[best][seed] for seed in seeds]))
+        if behind > STOPPED and not (spare_highest and best == max(rates)):
+            stopped[name] = behind
+    return stopped
+
+
+def find_all_stopped(rounds: Sequence[str]) -> dict[str, float]:
+    """Return the kinds that the first round stops, and those that all rounds together do; see the rule above."""
+    stopped = find_stopped_kinds(read_areas(rounds[:1]), spare_highest=True)
+    return stopped if len(rounds) == 1 else find_stopped_kinds(read_areas(rounds), spare_highest=False) | stopped
 
 
 def render_area_table(areas: Areas) -> str:
@@ -114,27 +137,32 @@ def declare_campaign(
 
 
 def select_repeated(tuned: CampaignDeclaration, areas: Areas) -> dict[str, tuple[str, ...]]:
-    """Return the conditions of the second round: the best rates of every kind that goes on, by areas of the first."""
-    grid, stopped = group_conditions_by_factor(tuned), find_stopped_kinds(areas)
-    kept = {name: rank_rates(rates)[:REPEATED] for name, rates in areas.items() if name not in stopped}
-    return {
-        f"{name}_x{factor}": files
-        for name, factors in kept.items()
-        for factor, files in grid[name].items()
-        if factor_value(factor) in factors
-    }
+    """Return the conditions of the second round: two rates of every kind that goes on, by the areas of the first."""
+    grid, stopped = group_conditions_by_factor(tuned), find_stopped_kinds(areas, spare_highest=True)
+    selected: dict[str, tuple[str, ...]] = {}
+    for name, rates in areas.items():
+        if name in stopped:
+            continue
+        best, second = rank_rates(rates)[:2]
+        highest = best == max(rates)
+        for factor, files in grid[name].items():
+            if factor_value(factor) == best or (factor_value(factor) == second and not highest):
+                selected[f"{name}_x{factor}"] = files
+        if highest:
+            rate = f"configs/rates/x{2 * best:g}.yaml"
+            selected[f"{name}_x{2 * best:g}"] = (*grid[name][f"{best:g}"][:-1], rate)
+    return selected
 
 
 def select_best(tuned: CampaignDeclaration, areas: Areas, stopped: Container[str]) -> dict[str, tuple[str, ...]]:
     """Return the conditions of the comparison: every kind that goes on, at its rate."""
-    grid = group_conditions_by_factor(tuned)
-    return {
-        name: files
-        for name, choice in choose_rates(areas).items()
-        if name not in stopped
-        for factor, files in grid[name].items()
-        if factor_value(factor) == choice.best
-    }
+    grid, selected = group_conditions_by_factor(tuned), {}
+    for name, choice in choose_rates(areas).items():
+        if name not in stopped:
+            files = grid[name].values()
+            name_of_rate = f"{choice.best:g}".replace(".", "")
+            selected[name] = (*next(iter(files))[:-1], f"configs/rates/x{name_of_rate}.yaml")
+    return selected
 
 
 def main() -> None:
@@ -152,13 +180,13 @@ def main() -> None:
     for name, choice in choose_rates(areas).items():
         for sentence in choice.describe_doubts(name):
             print(f"- {sentence}")
-    stopped = find_stopped_kinds(read_areas(args.rounds[:1]))
+    stopped = find_all_stopped(args.rounds)
     for name, behind in stopped.items():
         print(f"- {name} is stopped: {100 * behind:.1f} points of area behind flat credit.")
     if args.repeat:
         conditions, name = select_repeated(tuned, areas), args.repeat
         plan = declare_campaign(tuned, name, conditions, seeds, next(iter(conditions)))
-        title = "The two best rates of each kind of credit, on further seeds."
+        title = "Two rates of each kind of credit, on further seeds."
     elif args.compare:
         conditions, name = select_best(tuned, areas, stopped), args.compare
         plan = declare_campaign(tuned, name, conditions, seeds, FLAT)
@@ -167,7 +195,7 @@ def main() -> None:
         return
     path = CAMPAIGNS / f"{name}.yaml"
     head = f"# {title}  rlcredit campaign configs/campaigns/{name}.yaml\n"
-    how = f"# Written by docs/studies/equal_tokens.declare_rounds.py from {' and '.join(args.rounds)}.\n"
+    how = f"# Written by docs/studies/equal_tokens/declare_rounds.py from {' and '.join(args.rounds)}.\n"
     write_atomically(path, head + how + yaml.safe_dump(plan, sort_keys=False, width=160))
 
 
