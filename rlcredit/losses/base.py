@@ -127,7 +127,7 @@ class PolicyLoss(torch.nn.Module, ABC):
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
-        """Return metrics of the loss over the tokens of completions, logged as ``train/<name>``; see :meth:`forward`."""
+        """Return metrics of the tokens of completions, logged as ``train/<name>``; arguments as in :meth:`forward`."""
         return {}
 
 
