@@ -23,9 +23,9 @@ class Branches(CreditOperator, reads="correct judged oracle", writes="advantages
 
     and likewise for continuations, against the mean of their siblings; before the first fork the baseline is the mean
     value of the other completions of the prompt. See :func:`rlcredit.formulas.branches.branch_credit`. The tokens
-    before a fork profit from all that was decoded behind it. Continuations count as tokens decoded for training: take
-    fewer completions. A completion without a fork has flat credit; without any, or with ``width=0``, this is ``RLOO``. Put it
-    where ``GRPO`` would stand; operators below it change the credit of completions, not of continuations.
+    before a fork profit from all that was decoded behind it. A completion without a fork has flat credit; without any,
+    or with ``width=0``, this is ``RLOO``. Continuations count as tokens decoded for training: take fewer completions.
+    Put it where ``GRPO`` would stand; operators below it change the credit of completions, not of continuations.
 
     Rules. ``threshold`` forks at the first tokens that are drawn with more entropy than ``level``, ``random`` at each
     token with the chance ``rate``: neither looks ahead, and with ``train="on_policy"`` the expected gradient is that of
