@@ -152,7 +152,7 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} leaves continuations of shape {shapes.pop()} and {tuple(mask.shape)}.")
         if not mask.any(-1).all() or (mask[:, 1:] & ~mask[:, :-1]).any():
             raise StackError(f"{self.label} leaves continuations without a token, or with padding among their tokens.")
-        for name, values in (("credit", continuations.credit), ("log-probabilities", continuations.logprobs)):
+        for name, values in (("credit values", continuations.credit), ("log-probabilities", continuations.logprobs)):
             if fault := find_value_fault(rollout.step, f"{self.label} crediting continuations", name, values, mask):
                 raise fault
 
