@@ -16,9 +16,8 @@ def continued(rows, places=None, lengths=None, credit=1.0, logprob=-1.0):
     mask = torch.arange(2) < lengths[:, None]
     ids = torch.arange(count)[:, None] * 10 + torch.tensor([1, 2])
     places = torch.zeros(count, dtype=torch.long) if places is None else torch.tensor(places)
-    return Continuations(
-        torch.tensor(rows, dtype=torch.long), places, ids, mask, torch.full((count, 2), logprob), torch.full((count, 2), credit)
-    )
+    values = torch.full((2, count, 2), 1.0) * torch.tensor([logprob, credit]).view(2, 1, 1)
+    return Continuations(torch.tensor(rows, dtype=torch.long), places, ids, mask, *values)
 
 
 def test_minibatches_have_the_continuations_of_their_own_prompts():
@@ -84,7 +83,7 @@ class Proposal(CreditOperator, reads="advantages", writes="continuations"):
         (continued([-1, 0]), "continuations at places where no token was sampled"),
         (continued([0, 0], places=[0, 6]), "continuations at places where no token was sampled"),
         (continued([2, 2], places=[0, 5]), "continuations at places where no token was sampled"),  # padding
-        (continued([0, 1])._replace(credit=torch.ones(3, 2)), "continuations of different lengths: rows 2, .* credit 3"),
+        (continued([0, 1])._replace(credit=torch.ones(3, 2)), "of different lengths: rows 2, .* credit 3"),
         (continued([0, 1])._replace(credit=torch.ones(2, 3)), r"of shape \(2, 3\) and \(2, 2\)"),
         (continued([0, 1], lengths=[2, 0]), "without a token"),
         (continued([0])._replace(mask=torch.tensor([[False, True]])), "padding among their tokens"),
