@@ -33,7 +33,7 @@ class GradientRecorder(Callback):
 def train_on_branches(folder, **trainer):
     """Train for three steps; return the gradients and the tokens decoded."""
     module = PolicyModule(
-        sampling=Sampling(completions=4, max_tokens=32),
+        sampling=Sampling(completions=8, max_tokens=48),
         validation=Sampling(completions=4, max_tokens=16),
         optimizer=partial(torch.optim.AdamW, lr=1e-3),
     )
