@@ -20,6 +20,7 @@ from tiny_traces import CHAIN_SUM
 from callbacks.episode.grpo import GRPO
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.alternatives import Alternatives
+from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.rollout import Rollout
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.sampling import Sampling
@@ -53,6 +54,15 @@ class KnownOracle:
         place = torch.arange(rollout.mask.shape[1] + 1)[:, None].minimum(lengths)
         right = (5 * place + 3 * lengths + 7 * torch.arange(samples)) % 11 < 5
         return right.where(place < lengths, lengths % 2 == 0).double()
+
+    def continue_prefixes(self, rollout, rows, places, samples):
+        lengths, sample = rollout.mask.sum(-1)[rows], torch.arange(samples)
+        right = (5 * places[:, None] + 3 * lengths[:, None] + 7 * sample) % 11 < 5
+        rows, places = (values.repeat_interleave(samples) for values in (rows, places))
+        ids = torch.stack([places + 3, places + 4], 1)
+        mask = torch.stack([places >= 0, places % 2 == 0], 1)
+        logprobs = -(1 + places[:, None]) / torch.tensor([7.0, 9.0])
+        return Continuations(rows, places, ids, mask, logprobs, torch.zeros_like(logprobs)), right.double()
 
 
 @dataclass

@@ -28,12 +28,13 @@ def partly_judged_task():
 
 class RandomCredit(
     CreditOperator,
-    reads="advantages completion_ids judged lookahead mask old_logprobs",
-    writes="advantages alternatives",
+    reads="advantages completion_ids judged lookahead mask old_logprobs oracle",
+    writes="advantages alternatives continuations",
 ):
-    """Give random credit to tokens and to alternatives, on unjudged completions too.
+    """Give random credit to tokens, to alternatives and to continuations, on unjudged completions too.
 
-    Of every four completions the first has credit of alternatives only, and the last of its own tokens only.
+    Of every four completions the first has no credit of its own tokens, the third has no continuations, and the last
+    no alternatives. Every third continuation has no credit.
     """
 
     def assign(self, rollout):
@@ -44,6 +45,12 @@ class RandomCredit(
         rollout.alternatives = others.keep(others.rows % 4 != 3)
         advantages = torch.randn(rollout.mask.shape, generator=noise)
         rollout.advantages = advantages * (torch.arange(len(rollout.mask)) % 4 != 0)[:, None]
+        rows = torch.arange(len(rollout.mask)).repeat_interleave(2)
+        rows = rows[rows % 4 != 2]
+        places = (torch.rand(len(rows), generator=noise) * rollout.mask.sum(-1)[rows]).long()
+        continued, _ = rollout.oracle.continue_prefixes(rollout, rows, places, samples=2)
+        credit = torch.randn(continued.mask.shape, generator=noise)
+        rollout.continuations = continued._replace(credit=credit * (torch.arange(len(credit)) % 3 != 0)[:, None])
         return {}
 
 
@@ -71,12 +78,26 @@ def plain_loss(module, rollout, credit):
         ]
         credited += [(place, token, logprob, weight) for other, place, token, logprob, weight in others if other == row]
         for place, token, old_logprob, gain in credited:
-            ratio = (log_p[place, token] - old_logprob).exp()
-            gained = ratio * gain
-            if isinstance(loss, ClippedSurrogate):
-                gained = torch.minimum(gained, ratio.clamp(1 - loss.low, 1 + loss.high) * gain)
-            total = total - share * gained
+            total = total - share * surrogate(loss, log_p[place, token] - old_logprob, gain)
+        branches = [] if credit.continuations is None else list(zip(*credit.continuations))
+        for other, place, ids, mask, logprobs, gains in branches:
+            if other != row:
+                continue
+            own = ids[mask]
+            read = torch.cat([prompt, rollout.completion_ids[row, :place], own])
+            logits = policy.lm(input_ids=read[None]).logits[0, -len(own) - 1 : -1]
+            log_p = (logits / module.sampling.temperature).log_softmax(-1)
+            for place, token in enumerate(own):
+                total = total - share * surrogate(loss, log_p[place, token] - logprobs[place], gains[place])
     return total
+
+
+def surrogate(loss, log_ratio, gain):
+    """Return what a loss maximises for a token: its ratio times its credit, bounded if the loss clips."""
+    ratio = log_ratio.exp()
+    if isinstance(loss, ClippedSurrogate):
+        return torch.minimum(ratio * gain, ratio.clamp(1 - loss.low, 1 + loss.high) * gain)
+    return ratio * gain
 
 
 def differentiate(module, value):

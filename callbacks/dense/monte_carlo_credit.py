@@ -5,8 +5,10 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
+from rlcredit.credit.branching import Training, credit_branches
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.branches import places_in_order
 from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.parameter_choices import require_choice
 from rlcredit.formulas.segments import Cuts, segment_differences, segment_starts
@@ -57,16 +59,28 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
     Only continuations that leave all completions are decoded; see :class:`rlcredit.oracle.Oracle`. A completion
     without verdict gets nothing.
 
+    With ``train`` the continuations are trained on, too: every cut is a fork of ``samples`` continuations, and all
+    credit is that of :func:`rlcredit.formulas.branches.branch_credit`. :math:`V_{start}` is then still the mean of the
+    continuations, and :math:`V_{end}` also counts the rest of the completion. The weight of segment k is
+    ``(1 + samples) ** -k`` with ``on_policy``, so that late segments teach little, and one with ``equal``, which turns
+    the gradient; see ``Branches``. Continuations that prefixes share are no independent draws from each: these are
+    decoded anew for every cut, at a higher cost, and for sentences and phrases only. Whether a token opens a sentence
+    or a phrase shows once it, or the phrase, is drawn: cuts look ahead so far.
+
     Args:
         samples: Continuations per prefix.
         cuts: Segments that get credit: each ``token``, each ``sentence``, or each planning ``phrase`` and what lies
             between two.
         baseline: ``value``, or for tokens ``optimal``, which leaves the gradient less noise; see
             :func:`callbacks.dense.monte_carlo_credit.optimal_baseline_credit`.
+        train: Weight of a branch if the continuations are trained on, ``on_policy`` or ``equal``; ``none`` if they
+            measure only.
 
     """
 
-    def __init__(self, samples: int = 8, cuts: Cuts = "token", baseline: Baseline = "value") -> None:
+    def __init__(
+        self, samples: int = 8, cuts: Cuts = "token", baseline: Baseline = "value", train: Training = "none"
+    ) -> None:
         super().__init__()
         if samples < 1:
             raise ValueError(f"MonteCarloCredit expects samples >= 1, got {samples}.")
@@ -75,14 +89,19 @@ class MonteCarloCredit(CreditOperator, reads="correct judged oracle tokens", wri
         self.baseline: Baseline = require_choice("MonteCarloCredit", "baseline", baseline, get_args(Baseline))
         if baseline == "optimal" and cuts != "token":
             raise ValueError(f"MonteCarloCredit has the optimal baseline for tokens only, got cuts {cuts!r}.")
+        self.train: Training = require_choice("MonteCarloCredit", "train", train, get_args(Training))
+        if train != "none" and cuts == "token":
+            raise ValueError(f"MonteCarloCredit trains on sentences and phrases only, got {cuts!r}. Use Branches.")
+        self.writes = self.writes | ({"continuations"} if train != "none" else set())
         self.reads = self.reads | ({"plan_mask"} if cuts == "phrase" else set())
         self.reads = self.reads | ({"old_logprobs"} if baseline == "optimal" else set())
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Replace; log how many tokens were decoded for it, the value of the prompts, and where credit lies."""
         mask, before = rollout.mask, rollout.oracle.decoded
-        plan_mask = rollout.plan_mask if self.cuts == "phrase" else mask  # used by phrases only
-        starts = segment_starts(rollout.tokens, plan_mask, mask, self.cuts)
+        starts = segment_starts(rollout.tokens, rollout.plan_mask if self.cuts == "phrase" else mask, mask, self.cuts)
+        if self.train != "none":
+            return credit_branches(rollout, places_in_order(starts & rollout.judged_mask), self.samples, self.train)
         right = rollout.oracle.outcomes(rollout, range(len(mask)), starts.cpu(), self.samples)
         values = right.mean(-1).to(mask.device)
         credit = segment_differences(values, starts, mask).where(rollout.judged[:, None], 0)

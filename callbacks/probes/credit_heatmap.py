@@ -10,6 +10,7 @@ from torch import Tensor
 
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.masked import masked_mean
 from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.pages.page_template import load_page_template
 from rlcredit.record.artifacts import is_picture_due, publish_text
@@ -33,14 +34,26 @@ def list_alternatives(rollout: Rollout, row: int) -> dict[int, list[tuple[str, f
     return listed
 
 
+def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, float]]]:
+    """Return length and mean credit of the continuations that leave a completion, by place."""
+    listed: dict[int, list[tuple[int, float]]] = {}
+    if rollout.continuations is not None:
+        own = rollout.continuations.keep(rollout.continuations.rows == row)
+        credit = masked_mean(own.credit, own.mask, dim=-1)
+        for place, length, mean in zip(own.places.tolist(), own.mask.sum(-1).tolist(), credit.tolist(), strict=True):
+            listed.setdefault(place, []).append((length, round(mean, 4)))
+    return listed
+
+
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
     """Write a page on which the tokens of some completions are coloured by the credit that the stack gives them.
 
     A button for each operator that wrote advantages colours the text by the credit after it; below the text all of them
     stand one above the other, with entropy, surprisal, the planning mask, and true credit if a ``CreditOracle`` of the
-    same list has measured it at this step. Pointing at a token shows its numbers, and the tokens that have credit in
-    its place. The page is one file that loads nothing: ``heatmap/<Label>_step_<step>.html`` of the run and of its
-    MLflow page. Of several processes the first one draws what it sampled. Its place in the list does not matter.
+    same list has measured it at this step. Pointing at a token shows its numbers, the tokens that have credit in its
+    place, and the continuations that leave before it. The page is one file that loads nothing:
+    ``heatmap/<Label>_step_<step>.html`` of the run and of its MLflow page. Of several processes the first one draws
+    what it sampled. Its place in the list does not matter.
 
     Args:
         every_n_steps: Steps from one page to the next; the last step writes one too.
@@ -122,6 +135,7 @@ class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs r
             "reward": rollout.rewards[row].item(),
             "values": [[round(v, 4) for v in values[place, :length].tolist()] for _, values, _ in shown],
             "alternatives": list_alternatives(rollout, row),
+            "continuations": list_continuations(rollout, row),
         }
         if errors is not None:
             record["errors"] = [round(e, 4) for e in errors[place, :length].tolist()]

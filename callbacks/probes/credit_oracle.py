@@ -36,7 +36,7 @@ class CreditOracle(
     its sum the top 10 and 20 % hold. For tokens in four classes of entropy: what they say about the verdict, and their
     entropy, in nats. Its noise is independent of what the operators have drawn. Every token goes into a table under
     ``probes/``. With several processes only the first one measures, while the others wait; with several mini-batches
-    only the first one is measured.
+    only the first one is measured. Credit of alternatives and of continuations is left out.
 
     Args:
         every_n_steps: Steps from one measurement to the next.

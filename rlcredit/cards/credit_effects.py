@@ -79,6 +79,8 @@ BOUND = 1 - 1e-5
 def measure_credit_effects(batch: CardBatch, base: CardBatch) -> Iterator[Finding]:
     """Yield the effects of a stack on the credit of a batch, compared with the baseline's credit.
 
+    Credit is that of the tokens of completions; alternatives and continuations show in the gradient.
+
     Args:
         batch: Batch under the stack that is judged.
         base: Same completions under the baseline.

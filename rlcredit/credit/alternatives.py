@@ -5,6 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from rlcredit.credit.continuations import Continuations
+from rlcredit.formulas.groups import selected_places
+
 
 class Alternatives(NamedTuple):
     """Tokens that the policy might have drawn in place of sampled ones, N of them.
@@ -55,30 +58,32 @@ class WeightedTokens(NamedTuple):
             rows: Number of rows there are, B.
 
         """
-        place_of = torch.full((rows,), -1, device=self.rows.device)
-        place_of[chosen] = torch.arange(len(chosen), device=self.rows.device)
-        new_rows = place_of[self.rows]
+        new_rows = selected_places(self.rows, chosen, rows)
         numbers = (new_rows >= 0).nonzero().squeeze(-1)
         return numbers, self._replace(rows=new_rows).keep(numbers)
 
 
 class Credit(NamedTuple):
-    """The credit of a rollout: that of its sampled tokens, and that of tokens in their place.
+    """The credit of a rollout: that of its sampled tokens, of tokens in their place, and of continuations.
 
     Attributes:
         advantages: Advantage of each sampled token, ``(B, T)`` float32.
         alternatives: Other tokens with credit; None if nothing gave them any.
+        continuations: Continuations with credit; None if nothing gave them any.
 
     """
 
     advantages: Tensor
     alternatives: WeightedTokens | None = None
+    continuations: Continuations | None = None
 
     def select_rows(self, chosen: Tensor) -> "Credit":
         """Return the credit of some completions, in the order given."""
-        others = self.alternatives
+        rows, others, branches = len(self.advantages), self.alternatives, self.continuations
         return Credit(
-            self.advantages[chosen], None if others is None else others.select_rows(chosen, len(self.advantages))[1]
+            self.advantages[chosen],
+            None if others is None else others.select_rows(chosen, rows)[1],
+            None if branches is None else branches.select_rows(chosen, rows),
         )
 
     def first_rows(self, number: int) -> "Credit":
@@ -87,13 +92,18 @@ class Credit(NamedTuple):
 
     def keep_rows(self, kept: Tensor) -> "Credit":
         """Return the same credit for some completions and none for the others; ``kept`` is ``(B,)`` bool."""
-        others = self.alternatives
+        others, branches = self.alternatives, self.continuations
         return Credit(
-            self.advantages.where(kept[:, None], 0), None if others is None else others.keep(kept[others.rows])
+            self.advantages.where(kept[:, None], 0),
+            None if others is None else others.keep(kept[others.rows]),
+            None if branches is None else branches.keep(kept[branches.rows]),
         )
 
     def credited_rows(self, mask: Tensor) -> Tensor:
-        """Return the rows on which some token has credit, shape ``(B,)`` bool; the others have no gradient."""
+        """Return the rows on which some token has credit, shape ``(B,)`` bool; the others have no gradient.
+
+        Continuations are no rows: they have gradients whether or not the completion that they leave has one.
+        """
         credited = (self.advantages.where(mask, 0) != 0).any(-1)
         if self.alternatives is None:
             return credited

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from rlcredit.credit.alternatives import WeightedTokens
+from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import OperatorContract, StackError
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
@@ -104,13 +105,15 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} rebinds {sorted(undeclared)} without declaring it in `writes`.")
         if mutated := sorted(name for name, value in tracked.items() if value._version != versions[name]):
             raise StackError(f"{self.label} changes {mutated} in place. Rebind the field to a new tensor.")
-        for name in sorted(self.writes - {*SHARES, "critic", "alternatives"}):
+        for name in sorted(self.writes - {*SHARES, "critic", "alternatives", "continuations"}):
             self._check_values(name, getattr(rollout, name), rollout)
         for name in SHARES:
             if not 0 <= getattr(rollout, name) <= 1:
                 raise StackError(f"{self.label} leaves {name} = {getattr(rollout, name):g}, expected one in [0, 1].")
         if "alternatives" in self.writes and rollout.alternatives is not None:
             self._check_alternatives(rollout.alternatives, rollout)
+        if "continuations" in self.writes and rollout.continuations is not None:
+            self._check_continuations(rollout.continuations, rollout)
         return metrics
 
     def _assign_watched(self, rollout: Rollout) -> Metrics:
@@ -135,20 +138,35 @@ class CreditOperator(OperatorContract, Callback):
 
     def _check_alternatives(self, alternatives: WeightedTokens, rollout: Rollout) -> None:
         """Require places of sampled tokens, and finite weights and log-probabilities."""
-        if len({len(values) for values in alternatives}) != 1:
-            lengths = ", ".join(f"{name} {len(values)}" for name, values in alternatives._asdict().items())
-            raise StackError(f"{self.label} leaves alternatives of different lengths: {lengths}.")
-        if not len(alternatives.rows):
-            return
-        rows, width = rollout.mask.shape
-        inside = (alternatives.rows < rows) & (alternatives.places < width) & (alternatives.rows >= 0)
-        inside &= alternatives.places >= 0
-        if not inside.all() or not rollout.mask[alternatives.rows, alternatives.places].all():
-            raise StackError(f"{self.label} leaves alternatives at places where no token was sampled.")
+        self._check_places("alternatives", alternatives, rollout)
         every = torch.ones_like(alternatives.weights, dtype=torch.bool)
         for name, values in (("weights", alternatives.weights), ("log-probabilities", alternatives.logprobs)):
             if fault := find_value_fault(rollout.step, f"{self.label} crediting alternatives", name, values, every):
                 raise fault
+
+    def _check_continuations(self, continuations: Continuations, rollout: Rollout) -> None:
+        """Require places of sampled tokens, tokens without gaps, and finite credit and log-probabilities."""
+        self._check_places("continuations", continuations, rollout)
+        mask = continuations.mask
+        if shapes := {tuple(values.shape) for values in continuations[2:]} - {tuple(mask.shape)}:
+            raise StackError(f"{self.label} leaves continuations of shape {shapes.pop()} and {tuple(mask.shape)}.")
+        if not mask.any(-1).all() or (mask[:, 1:] & ~mask[:, :-1]).any():
+            raise StackError(f"{self.label} leaves continuations without a token, or with padding among their tokens.")
+        for name, values in (("credit values", continuations.credit), ("log-probabilities", continuations.logprobs)):
+            if fault := find_value_fault(rollout.step, f"{self.label} crediting continuations", name, values, mask):
+                raise fault
+
+    def _check_places(self, name: str, credited: WeightedTokens | Continuations, rollout: Rollout) -> None:
+        """Require one place of a sampled token for each of some things with credit."""
+        if len({len(values) for values in credited}) != 1:
+            lengths = ", ".join(f"{field} {len(values)}" for field, values in credited._asdict().items())
+            raise StackError(f"{self.label} leaves {name} of different lengths: {lengths}.")
+        if not len(credited.rows):
+            return
+        rows, width = rollout.mask.shape
+        inside = (credited.rows < rows) & (credited.places < width) & (credited.rows >= 0) & (credited.places >= 0)
+        if not inside.all() or not rollout.mask[credited.rows, credited.places].all():
+            raise StackError(f"{self.label} leaves {name} at places where no token was sampled.")
 
     def _check_values(self, name: str, value: Tensor, rollout: Rollout) -> None:
         """Require one finite value per token, or per completion."""

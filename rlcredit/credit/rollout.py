@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from rlcredit.credit.alternatives import Alternatives, Credit, WeightedTokens
+from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.formulas.groups import leave_one_out_means
 from rlcredit.formulas.uncertainty import surprisal
@@ -26,6 +27,12 @@ class ValueOracle(Protocol):
 
     def outcomes(self, rollout: "Rollout", rows: Sequence[int], starts: Tensor, samples: int) -> Tensor:
         """Return whether continuations are right; see :meth:`rlcredit.oracle.Oracle.outcomes`."""
+        ...
+
+    def continue_prefixes(
+        self, rollout: "Rollout", rows: Tensor, places: Tensor, samples: int
+    ) -> tuple[Continuations, Tensor]:
+        """Return continuations and their verdicts; see :meth:`rlcredit.oracle.Oracle.continue_prefixes`."""
         ...
 
 
@@ -131,6 +138,7 @@ class Rollout:
         critic_weight: Share of credit that is taken from values, in [0, 1]; neutral: 1.
         advantages: Credit, ``(B, T)`` float32; neutral: the reward on every token, zero without a verdict.
         alternatives: Credit of tokens that were not sampled; neutral: None, there is none.
+        continuations: Continuations that are trained on, with their credit; neutral: None, there are none.
         logprobs: Log pi of the sampled token with graph, ``(B, T)``; set by the training step in the mini-batch that it
             uses, ``old_logprobs`` before.
         update: Number of the next update on this rollout, from zero; credit is assigned before the first.
@@ -171,6 +179,7 @@ class Rollout:
     critic_weight: float = field(init=False)
     advantages: Tensor = field(init=False)
     alternatives: WeightedTokens | None = field(init=False)
+    continuations: Continuations | None = field(init=False)
     logprobs: Tensor = field(init=False)
     update: int = field(init=False, default=0)
     sources: tuple[tuple[int, Any], ...] = field(init=False, default=())
@@ -209,7 +218,7 @@ class Rollout:
     @property
     def credit(self) -> Credit:
         """Credit as the ledger holds it."""
-        return Credit(self.advantages, self.alternatives)
+        return Credit(self.advantages, self.alternatives, self.continuations)
 
     def credited_rows(self) -> Tensor:
         """Return the rows on which some sampled token has an advantage, shape ``(B,)`` bool."""
@@ -248,6 +257,9 @@ class Rollout:
         others: WeightedTokens | None = vars(self)["alternatives"]
         if others is not None:
             vars(part)["alternatives"] = others.select_rows(chosen, len(self.mask))[1]
+        branches: Continuations | None = vars(self)["continuations"]
+        if branches is not None:
+            vars(part)["continuations"] = branches.select_rows(chosen, len(self.mask))
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         if self.sources:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
@@ -391,6 +403,7 @@ NEUTRAL: dict[str, Callable[[Rollout], Tensor | float | None]] = {
     "critic_weight": lambda _: 1.0,
     "advantages": lambda rollout: rollout.rewards.where(rollout.judged, 0)[:, None].expand(rollout.mask.shape),
     "alternatives": lambda _: None,
+    "continuations": lambda _: None,
     "logprobs": lambda rollout: rollout.old_logprobs,
 }
 """The ledger and its initial values; each is made from facts and from values above it."""
@@ -414,5 +427,5 @@ MEANINGFUL = FACTS | {"rewards", "signal", "progress", "returns", "advantages", 
 """Fields worth reading although no operator has written them: facts, verdict, surprisal, position, verdict again (to
 learn from, and as credit), and full weight."""
 
-NO_NUMBERS = frozenset(["plan_mask", "critic", "values", "alternatives"])
+NO_NUMBERS = frozenset(["plan_mask", "critic", "values", "alternatives", "continuations"])
 """Fields that cannot be mixed with what stood before: choices, critics and what they know, and lists of tokens."""

@@ -218,7 +218,7 @@ def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]]
     Advantages that nobody has written are made of the rewards: there, who uses these uses those. What a probe shows is
     a use of fields that describe tokens, for there are stacks that only measure; of credit it is none.
     """
-    used, shown = [{"advantages", "alternatives"}], [set[str]()]
+    used, shown = [{"advantages", "alternatives", "continuations"}], [set[str]()]
     neutral = [not any("advantages" in above.writes for above in stack[:place]) for place in range(len(stack) + 1)]
     for place in reversed(range(len(stack) + 1)):
         if neutral[place] and "advantages" in used[0]:

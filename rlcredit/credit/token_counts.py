@@ -19,8 +19,8 @@ class TokenCounts:
         prefill: Tokens read before decoding begins: every distinct prompt of a round once, every continued prefix
             once, its prompt included.
         forward: Tokens through a forward pass without gradient: every distinct prompt once, and the completions.
-        backward: Tokens through forward and backward pass of an update: rows that are scored with gradient, and their
-            distinct prompts once.
+        backward: Tokens through forward and backward pass of an update: rows that are scored with gradient,
+            continuations with the prefix that they share, and distinct prompts once.
 
     Example:
         >>> counts = TokenCounts()

@@ -1,6 +1,7 @@
 """Sampling noise as a function of seed, step, prompt, sample and position alone."""
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ VALIDATION = 2**63
 
 ORACLE = 2**63 + 1
 """First step number of the noise of counterfactual continuations."""
+
+BRANCHES = 2**63 + 2**62
+"""First step number of the noise of continuations that are trained on."""
 
 OPERATORS = 2**63
 """First prompt number of the noise of random operators, so that it never repeats that of a completion."""
@@ -83,6 +87,44 @@ def continuation_uniforms(seed: int, step: int, prompt: int, samples: int, lengt
     """
     names = range(oracle * ORACLES, oracle * ORACLES + samples)
     return sampling_uniforms(seed, ORACLE + step, [prompt] * samples, list(names), length)
+
+
+def branch_uniforms(
+    seed: int,
+    step: int,
+    prompts: Sequence[int],
+    completions: Sequence[int],
+    places: Sequence[int],
+    samples: Sequence[int],
+    length: int,
+    oracle: int = 0,
+) -> Tensor:
+    """Draw the noise of continuations that are trained on; no two of them share any, nor with a completion.
+
+    Args:
+        seed: Seed of the run.
+        step: Optimizer steps taken.
+        prompts: Number of each continuation's prompt in its data set.
+        completions: Number in its group of the completion that each continuation leaves, below 2**20.
+        places: Token before which it leaves, below 2**20.
+        samples: Number of each continuation among those of its prefix, below 2**16.
+        length: Tokens per continuation, T.
+        oracle: Number of the oracle, below 2**8; another one draws other noise.
+
+    Returns:
+        Shape ``(N, T)`` float64 in [0, 1), of the first own token of each continuation and of those that follow.
+
+    Example:
+        >>> both = branch_uniforms(0, 5, prompts=[7, 7], completions=[1, 2], places=[3, 3], samples=[0, 0], length=4)
+        >>> bool((both[0] == both[1]).any())
+        False
+
+    """
+    names = [
+        ((oracle << 20 | completion) << 20 | place) << 16 | sample
+        for completion, place, sample in zip(completions, places, samples, strict=True)
+    ]
+    return sampling_uniforms(seed, BRANCHES + step, list(prompts), names, length)
 
 
 def stream_number(name: str, number: int = 0) -> int:

@@ -85,6 +85,25 @@ def leave_one_out_deviations(rewards: Tensor, group_size: int) -> Tensor:
     return judged / (judged - 1).clamp(min=1) * deviations
 
 
+def selected_places(rows: Tensor, chosen: Tensor, number: int) -> Tensor:
+    """Return the place in a selection of the row of each entry, -1 where it is not selected.
+
+    Args:
+        rows: Row of each entry, shape ``(N,)`` int64.
+        chosen: Rows that are selected, each once, shape ``(M,)`` int64.
+        number: Number of rows.
+
+    Example:
+        >>> import torch
+        >>> selected_places(torch.tensor([0, 2, 2, 3]), torch.tensor([3, 2]), number=4).tolist()
+        [-1, 1, 1, 0]
+
+    """
+    place_of = torch.full((number,), -1, device=rows.device)
+    place_of[chosen] = torch.arange(len(chosen), device=rows.device)
+    return place_of[rows]
+
+
 def ranks_within_rows(rows: Tensor, number: int) -> Tensor:
     """Return how many entries of the same row stand before each entry.
 

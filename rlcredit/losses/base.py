@@ -111,13 +111,15 @@ class PolicyLoss(torch.nn.Module, ABC):
     ) -> Tensor:
         """Return what is maximised, per token, shape ``(B, T)``; arguments as in :meth:`forward`."""
 
-    def alternatives_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
-        """Return what is maximised for tokens that were not sampled: their importance ratio times their credit.
+    def token_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
+        """Return what is maximised for tokens that are no part of a completion: importance ratio times credit.
+
+        They are alternatives to sampled tokens, and tokens of continuations.
 
         Args:
-            logprobs: Log pi of the tokens with graph, shape ``(N,)``.
-            old_logprobs: Log pi_old of the same tokens, shape ``(N,)``.
-            credit: Credit of each token, shape ``(N,)``.
+            logprobs: Log pi of the tokens with graph, any shape.
+            old_logprobs: Log pi_old of the same tokens, same shape.
+            credit: Credit of each token, same shape; zero on padding.
 
         """
         return credited_ratio(logprobs - old_logprobs, credit) * credit
@@ -125,7 +127,7 @@ class PolicyLoss(torch.nn.Module, ABC):
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any
     ) -> dict[str, Tensor]:
-        """Return metrics of the loss, logged as ``train/<name>``; arguments as in :meth:`forward`."""
+        """Return metrics of the tokens of completions, logged as ``train/<name>``; arguments as in :meth:`forward`."""
         return {}
 
 
@@ -162,9 +164,9 @@ class AddedTerm(PolicyLoss, every_row=True):
         inner = self.loss.objective(logprobs, old_logprobs, advantages, mask, **facts)
         return inner + self.beta * self.term(logprobs, mask, **facts) if self.beta else inner
 
-    def alternatives_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
-        """Return the loss's own; the term is about sampled tokens."""
-        return self.loss.alternatives_objective(logprobs, old_logprobs, credit)
+    def token_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
+        """Return the loss's own; the term is about the tokens of completions."""
+        return self.loss.token_objective(logprobs, old_logprobs, credit)
 
     def metrics(
         self, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, **facts: Any

@@ -83,7 +83,7 @@ class ClippedSurrogate(PolicyLoss):
         ratio = self.ratio(logprobs, old_logprobs, mask)
         return clipped_surrogate(ratio, advantages, self.low, self.high, self.dual)
 
-    def alternatives_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
+    def token_objective(self, logprobs: Tensor, old_logprobs: Tensor, credit: Tensor) -> Tensor:
         """Return the clipped surrogate of each token's own ratio."""
         return clipped_surrogate(bounded_ratio(logprobs - old_logprobs), credit, self.low, self.high, self.dual)
 

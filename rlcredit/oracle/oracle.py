@@ -8,18 +8,19 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from rlcredit.credit.continuations import Continuations, concatenate_continuations
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.token_counts import count_distinct_prompt_tokens, count_sequence_tokens
 from rlcredit.decoding.decoding_loop import ROW_MULTIPLE
 from rlcredit.decoding.engine import Decoder
-from rlcredit.decoding.noise import continuation_uniforms, inverse_cdf
+from rlcredit.decoding.noise import branch_uniforms, continuation_uniforms, inverse_cdf
 from rlcredit.formulas.uncertainty import tempered_logits
 from rlcredit.oracle.credit_estimate import TrueCredit, true_credit
 from rlcredit.oracle.prefix_tree import Branch, PrefixTree
 from rlcredit.policy.policy import Policy
 from rlcredit.policy.prompt_format import PADDING
 from rlcredit.tasks.task import Task
-from rlcredit.verification.rewards import verdict_mask
+from rlcredit.verification.rewards import judged_mask, require_verdicts, verdict_mask
 from rlcredit.verification.verifiers import Verdict
 
 LOGITS = 2**24
@@ -121,6 +122,76 @@ class Oracle:
             ).view(len(prefix_lengths), samples)
         return right
 
+    def continue_prefixes(
+        self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int
+    ) -> tuple[Continuations, Tensor]:
+        """Decode continuations of some prefixes, to be trained on, and judge them; nothing is cached.
+
+        Unlike those of :meth:`outcomes`, every continuation has noise of its own, by seed, step, prompt, completion,
+        place and sample. Given its prefix, it is independent of the completion and of all others.
+
+        Args:
+            rollout: Rollout, not yet used for an update, with the sources of its prompts.
+            rows: Row of each prefix, N of them, shape ``(N,)`` int64.
+            places: Tokens of each prefix, fewer than its completion has, shape ``(N,)`` int64.
+            samples: Continuations per prefix, M.
+
+        Returns:
+            Continuations without credit, N times M of them, prefix by prefix; and their verdicts, one for right, zero
+            for wrong, NaN where the verifier could not tell, shape ``(N, M)`` float64.
+
+        """
+        _refuse_late_questions(rollout)
+        per_batch = max(1, (self.engine.decode_batch_size or max(len(rollout.mask), samples)) // max(samples, 1))
+        none = rows.new_zeros(0, 0)
+        decoded = [Continuations(rows[:0], rows[:0], none, none.bool(), none.float(), none.float())]
+        verdicts = [torch.zeros(0, samples, dtype=torch.float64, device=rows.device)]
+        for start in range(0, len(rows) if samples else 0, per_batch):
+            part = slice(start, start + per_batch)
+            continuations = self._decode_continuations(rollout, rows[part], places[part], samples)
+            decoded.append(continuations)
+            verdicts.append(self._judge_continuations(rollout, continuations).view(-1, samples).to(rows.device))
+        return concatenate_continuations(decoded), torch.cat(verdicts)
+
+    @torch.no_grad()
+    def _decode_continuations(self, rollout: Rollout, rows: Tensor, places: Tensor, samples: int) -> Continuations:
+        prefixes = [
+            (row, rollout.completion_ids[row, :place].tolist())
+            for row, place in zip(rows.tolist(), places.tolist(), strict=True)
+        ]
+        contexts = self._build_contexts(rollout, prefixes)
+        of = torch.arange(len(rows), device=rows.device).repeat_interleave(samples)
+        own_rows, own_places = rows[of].tolist(), places[of].tolist()
+        limits = self.max_tokens - places[of]
+        noise = branch_uniforms(
+            self.seed,
+            self.step,
+            prompts=[rollout.sources[row // rollout.group_size][0] for row in own_rows],
+            completions=[row % rollout.group_size for row in own_rows],
+            places=own_places,
+            samples=list(range(samples)) * len(rows),
+            length=int(limits.max()),
+            oracle=self.stream,
+        )
+        with self.precision():
+            decoded = self.engine.decode(self.policy, contexts, noise, of, self.temperature, limits)
+        number, longest = int(decoded.mask.sum()), int(decoded.mask.sum(-1).max())
+        self.decoded += number
+        rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts))
+        ids, mask, logprobs = (
+            values[:, :longest] for values in (decoded.completion_ids, decoded.mask, decoded.logprobs)
+        )
+        return Continuations(rows[of], places[of], ids, mask, logprobs, torch.zeros_like(logprobs))
+
+    def _judge_continuations(self, rollout: Rollout, continuations: Continuations) -> Tensor:
+        """Return one for right, zero for wrong, NaN where the verifier could not tell, shape ``(N,)`` float64."""
+        answers = self.policy.decode_texts(*continuations.join_prefixes(rollout.completion_ids))
+        examples = [rollout.sources[row // rollout.group_size][1] for row in continuations.rows.tolist()]
+        verdicts = require_verdicts(
+            self.task.judge(self.policy.prepend_thinking_mark(answers), examples), len(answers), self.task
+        )
+        return verdict_mask(verdicts, Verdict.RIGHT).double().where(judged_mask(verdicts), torch.nan)
+
     def credit(self, rollout: Rollout, rows: Sequence[int], samples: int) -> TrueCredit:
         """Return the credit of every token of some completions; arguments as in :meth:`outcomes`, M at least 2."""
         mask = rollout.mask[list(rows)].cpu()
@@ -138,8 +209,7 @@ class Oracle:
         self, rollout: Rollout, rows: Sequence[int], starts: Tensor, samples: int
     ) -> tuple[PrefixTree, list[list[int]]]:
         """Add some completions to the tree; return the prefixes asked about, row by row."""
-        if rollout.update:
-            raise ValueError("The oracle needs the policy that sampled, but an update has changed it. Ask before it.")
+        _refuse_late_questions(rollout)
         tree, paths = self._trees.setdefault(samples, PrefixTree()), []
         new: dict[int, list[int]] = {}
         reached: set[int] = set()
@@ -245,3 +315,9 @@ class Oracle:
             prompt = prompt_ids[self.policy.prompt_mask(prompt_ids)]
             contexts.append(torch.cat([prompt, prompt.new_tensor(tokens)]))
         return pad_sequence(contexts, batch_first=True, padding_value=PADDING, padding_side="left")
+
+
+def _refuse_late_questions(rollout: Rollout) -> None:
+    """Refuse to continue with a policy that has changed since it sampled."""
+    if rollout.update:
+        raise ValueError("The oracle needs the policy that sampled, but an update has changed it. Ask before it.")

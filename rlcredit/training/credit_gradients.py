@@ -9,6 +9,7 @@ from lightning.pytorch import Trainer
 from torch import Tensor
 
 from rlcredit.credit.alternatives import Credit, WeightedTokens
+from rlcredit.credit.continuations import concatenate_continuations
 from rlcredit.credit.rollout import Rollout
 from rlcredit.formulas.distributed import rank_and_world_size, sum_over_processes
 from rlcredit.formulas.gradient_vectors import Vector
@@ -63,18 +64,31 @@ def _compute_local_gradients(
     union.advantages = torch.stack([(credit.advantages != 0).float() for credit in credits]).sum(0)
     others = [credit.alternatives for credit in credits if credit.alternatives is not None]
     union.alternatives = WeightedTokens(*map(torch.cat, zip(*others, strict=True))) if others else None
+    branches = [credit.continuations for credit in credits if credit.continuations is not None]
+    union.continuations = concatenate_continuations(branches) if branches else None
     with torch.enable_grad(), trainer.precision_plugin.forward_context():
         scores: UpdateScores = module(union)
-        start = 0
         for index, credit in enumerate(credits):
-            number = 0 if credit.alternatives is None else len(credit.alternatives.rows)
-            own = None if scores.alternatives is None else scores.alternatives[start : start + number]
-            start += number
-            loss = module.compute_loss(rollout, scores._replace(alternatives=own), credit)
+            loss = module.compute_loss(rollout, _select_scores(scores, credits, index), credit)
             more_follow = index + 1 < len(credits)
             parts = torch.autograd.grad(loss, list(weights.values()), retain_graph=more_follow, materialize_grads=True)
             results.append({name: part.detach().float() for name, part in zip(weights, parts, strict=True)})
     return results
+
+
+def _select_scores(scores: UpdateScores, credits: Sequence[Credit], index: int) -> UpdateScores:
+    """Return scores of the tokens outside the completions to which one of several ledgers gives credit."""
+    before, credit = credits[:index], credits[index]
+    if credit.alternatives is not None:
+        assert scores.alternatives is not None
+        start = sum(len(each.alternatives.rows) for each in before if each.alternatives is not None)
+        scores = scores._replace(alternatives=scores.alternatives[start : start + len(credit.alternatives.rows)])
+    if credit.continuations is not None:
+        assert scores.continuations is not None
+        start = sum(len(each.continuations.rows) for each in before if each.continuations is not None)
+        number, width = credit.continuations.mask.shape
+        scores = scores._replace(continuations=scores.continuations[start : start + number, :width])
+    return scores
 
 
 class AdamStep(NamedTuple):

@@ -14,17 +14,17 @@ from torch.nn.utils import get_total_norm
 
 from rlcredit.base.exit_status import NotFinite, RunStopped
 from rlcredit.base.lightning_private import read_callbacks, read_datamodule
-from rlcredit.credit.alternatives import Credit, WeightedTokens
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
-from rlcredit.credit.token_counts import TokenCounts, count_sequence_tokens
+from rlcredit.credit.token_counts import TokenCounts
 from rlcredit.decoding.engine import Engine
 from rlcredit.decoding.in_process import InProcessEngine
 from rlcredit.decoding.noise import VALIDATION, stream_number, token_uniforms
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.formulas.distributed import is_set_anywhere, share_first_value, sum_over_processes
 from rlcredit.formulas.finite import find_non_finite_name
-from rlcredit.formulas.masked import masked_mean
+from rlcredit.formulas.masked import masked_mean, masked_sum
 from rlcredit.losses import ImportanceSampling, PolicyLoss
 from rlcredit.losses.base import bounded_ratio
 from rlcredit.policy.policy import Policy
@@ -36,7 +36,12 @@ from rlcredit.training.metrics import MeanPassAtK, policy_metrics, sampling_metr
 from rlcredit.training.micro_batches import MicroBatches, Size
 from rlcredit.training.nan_and_mismatch import UpdateValues, find_value_fault, find_weight_fault, trainable_weights
 from rlcredit.training.postmortem import stop_on_fault, stop_on_not_finite
-from rlcredit.training.scoring import RolloutScorer, UpdateScores
+from rlcredit.training.scoring import (
+    RolloutScorer,
+    UpdateScores,
+    list_update_sequences,
+    number_update_sequences,
+)
 from rlcredit.training.setup_checks import refuse_unfit_settings, refuse_unfit_setup
 from rlcredit.training.step_state import Phase, StepState
 from rlcredit.verification.rewards import verdict_mask
@@ -254,11 +259,12 @@ class PolicyModule(LightningModule):
         scores = self(part)
         part.logprobs = scores.logprobs
         arguments, facts = self.collect_loss_inputs(part, scores, part.advantages)
-        loss = self.loss(*arguments, **facts) + self.weigh_alternatives(part, scores, part.alternatives)
+        loss = self.loss(*arguments, **facts) + self.weigh_other_tokens(part, scores, part.credit)
         with torch.no_grad():
             reported = self.loss.metrics(*arguments, **facts)
         scored = self.rows_to_score(part)
-        part.token_counts.add(backward=count_sequence_tokens(part.prompt_ids[scored], part.mask[scored]))
+        read = number_update_sequences(part, scored.nonzero().squeeze(-1))
+        part.token_counts.add(backward=list_update_sequences(part).count_tokens(read))
         compared = policy_metrics(part, scored)
         self.state.update = UpdateValues(
             step=self.global_step,
@@ -317,40 +323,49 @@ class PolicyModule(LightningModule):
         Args:
             rollout: The mini-batch.
             scores: Scores of the mini-batch by the policy that is trained.
-            credit: Credit of its tokens, and of tokens in their place.
+            credit: Credit of its tokens, of tokens in their place, and of continuations.
 
         """
         arguments, facts = self.collect_loss_inputs(rollout, scores, credit.advantages)
-        return self.loss(*arguments, **facts) + self.weigh_alternatives(rollout, scores, credit.alternatives)
+        return self.loss(*arguments, **facts) + self.weigh_other_tokens(rollout, scores, credit)
 
-    def weigh_alternatives(
-        self, rollout: Rollout, scores: UpdateScores, alternatives: WeightedTokens | None
-    ) -> Tensor | float:
-        r"""Return the part of the loss that comes from tokens that were not sampled; zero if none has credit.
+    def weigh_other_tokens(self, rollout: Rollout, scores: UpdateScores, credit: Credit) -> Tensor | float:
+        r"""Return the part of the loss that comes from tokens outside the completions; zero if none has credit.
 
         .. math:: -\sum_n c_{i_n, t_n}\, \rho_n\, w_n, \qquad
             \rho_n = \frac{\pi_\theta(v_n \mid o_{i_n, <t_n})}{\pi_{old}(v_n \mid o_{i_n, <t_n})}
 
-        with c the weight that the loss gives to the token sampled at the same place, and :math:`\rho_n w_n` bounded as
-        the loss bounds it, see :meth:`rlcredit.losses.base.PolicyLoss.alternatives_objective`. An engine's mismatch
-        changes the credit of all tokens of a place alike.
+        over alternatives to sampled tokens, and over all tokens of continuations, :math:`t_n` being the place where the
+        continuation leaves its completion. c is the weight that the loss gives to the token sampled at that place, and
+        :math:`\rho_n w_n` is bounded as the loss bounds it, see
+        :meth:`rlcredit.losses.base.PolicyLoss.token_objective`. An engine's mismatch changes the credit of all tokens
+        that might stand at a place alike; a continuation is other tokens, which the oracle's decoder has drawn.
 
         Args:
             rollout: The mini-batch.
             scores: Scores of the mini-batch by the policy that is trained.
-            alternatives: Tokens with their credit, which ``scores`` are of.
+            credit: Credit that ``scores`` are of.
 
         """
-        if alternatives is None:
+        others, branches = credit.alternatives, credit.continuations
+        if others is None and branches is None:
             return 0.0
-        assert scores.alternatives is not None
-        judged = rollout.judged
+        judged, total = rollout.judged, torch.zeros((), device=rollout.mask.device)
         weights = torch.zeros(rollout.mask.shape, device=judged.device)
         weights[judged] = self.loss.token_weights(rollout.mask[judged])
-        place = (alternatives.rows, alternatives.places)
-        credit = alternatives.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
-        gained = self.loss.alternatives_objective(scores.alternatives, alternatives.logprobs, credit)
-        return -(weights[place] * gained).sum()
+        if others is not None:
+            assert scores.alternatives is not None
+            place = (others.rows, others.places)
+            gain = others.weights * self.correct_engine_mismatch(rollout, torch.ones_like(weights))[place]
+            gained = self.loss.token_objective(scores.alternatives, others.logprobs, gain)
+            total = total - (weights[place] * gained).sum()
+        if branches is not None:
+            assert scores.continuations is not None
+            gain = branches.credit.where(branches.mask, 0)
+            gained = self.loss.token_objective(scores.continuations, branches.logprobs, gain)
+            share = weights[branches.rows, branches.places][:, None].expand(branches.mask.shape)
+            total = total - masked_sum(share * gained, branches.mask)
+        return total
 
     def collect_loss_inputs(
         self, rollout: Rollout, scores: UpdateScores, credit: Tensor

@@ -62,8 +62,9 @@ def collect_postmortem(rollout: Rollout, details: Mapping[str, Any]) -> dict[str
     """
     facts = {name: _detach_tensor(getattr(rollout, name)) for name in sorted(FACTS - OBJECTS)}
     ledger = {name: _detach_tensor(getattr(rollout, name)) for name in NEUTRAL if name not in OBJECTS}
-    if rollout.alternatives is not None:
-        ledger["alternatives"] = {n: _detach_tensor(value) for n, value in rollout.alternatives._asdict().items()}
+    for name in ("alternatives", "continuations"):
+        if ledger[name] is not None:
+            ledger[name] = {field: _detach_tensor(value) for field, value in ledger[name]._asdict().items()}
     return {
         **{name: _detach_tensor(value) for name, value in details.items()},
         "update": rollout.update,

@@ -9,7 +9,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
+from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.token_counts import count_sequence_tokens
 from rlcredit.policy.policy import Policy, PromptContext, TokenScores
 from rlcredit.training.micro_batches import TOKENS, MicroBatches, split_rows_by_tokens
 
@@ -24,12 +26,63 @@ class UpdateScores(NamedTuple):
         entropy: Entropy of the policy, ``(B, T)``.
         alternatives: Log pi of the tokens that have credit without being sampled, with graph, ``(N,)``; None if there
             are none.
+        continuations: Log pi of the tokens of continuations, with graph, ``(N, T')``; None if there are none.
 
     """
 
     logprobs: Tensor
     entropy: Tensor
     alternatives: Tensor | None = None
+    continuations: Tensor | None = None
+
+
+class UpdateSequences(NamedTuple):
+    """What an update reads: the completions of a mini-batch and, below them, the N whole answers of continuations.
+
+    Attributes:
+        prompt_ids: Left-padded prompts, ``(B + N, L)``.
+        completion_ids: Right-padded answers, those of continuations with the prefix that they share, ``(B + N, W)``.
+        mask: True on the tokens of answers, ``(B + N, W)``.
+        alternatives: Other tokens with credit, in the rows of completions; None if there are none.
+
+    """
+
+    prompt_ids: Tensor
+    completion_ids: Tensor
+    mask: Tensor
+    alternatives: WeightedTokens | None
+
+    def count_tokens(self, chosen: Tensor) -> int:
+        """Count the tokens of some answers, and of their distinct prompts."""
+        return count_sequence_tokens(self.prompt_ids[chosen], self.mask[chosen])
+
+
+def list_update_sequences(rollout: Rollout) -> UpdateSequences:
+    """Return what an update reads of a mini-batch."""
+    extra = rollout.continuations
+    if extra is None:
+        return UpdateSequences(rollout.prompt_ids, rollout.completion_ids, rollout.mask, rollout.alternatives)
+    answers, inside = extra.join_prefixes(rollout.completion_ids)
+    padding = (0, answers.shape[1] - rollout.mask.shape[1])
+    return UpdateSequences(
+        torch.cat([rollout.prompt_ids, rollout.prompt_ids[extra.rows]]),
+        torch.cat([pad(rollout.completion_ids, padding), answers]),
+        torch.cat([pad(rollout.mask, padding), inside]),
+        rollout.alternatives,
+    )
+
+
+def number_update_sequences(rollout: Rollout, rows: Tensor) -> Tensor:
+    """Return the numbers of some completions and of all continuations that have a gradient.
+
+    Args:
+        rollout: The mini-batch of an update.
+        rows: Numbers of completions, shape ``(N,)``.
+
+    """
+    if rollout.continuations is None:
+        return rows
+    return torch.cat([rows, len(rollout.mask) + rollout.continuations.find_credited(rollout.judged)])
 
 
 class RolloutScorer:
@@ -59,76 +112,99 @@ class RolloutScorer:
         self.keeps_entropy_graph = keeps_entropy_graph
 
     def score_for_update(self, rollout: Rollout, rows: Tensor) -> UpdateScores:
-        """Score some rows with graph; the others keep the log-probabilities and entropy of sampling, without one.
+        """Score some rows, and continuations that have a gradient; others keep the scores of sampling, without one.
 
-        Micro-batches are computed again in the backward pass; without them all parts stay in memory.
+        Micro-batches are computed again in the backward pass; without them all parts stay in memory. A continuation
+        is read as a row of its own, from its prompt on.
 
         Args:
             rollout: The mini-batch of an update.
             rows: Numbers of the rows to score, shape ``(N,)``, at least one.
 
         """
-        rows = rows[rollout.mask.sum(-1)[rows].argsort(stable=True)]
-        width = self._trim_prompts(rollout, rows).shape[1]
-        lengths = (rollout.mask.sum(-1)[rows] + width).tolist()
-        cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(rollout, rows[part]))
+        read, numbers = list_update_sequences(rollout), number_update_sequences(rollout, rows)
+        numbers = numbers[read.mask.sum(-1)[numbers].argsort(stable=True)]
+        width = self._trim_prompts(read, numbers).shape[1]
+        lengths = (read.mask.sum(-1)[numbers] + width).tolist()
+        cut = self.update_batches.split_batch(lengths, lambda part: self._try_gradient(read, numbers[part]))
         if len(cut) > 1:
-            scored = [self._score_with_recomputation(rollout, rows[part]) for part in cut]
+            scored = [self._score_with_recomputation(read, numbers[part]) for part in cut]
         else:
-            scored = self._score_at_once(rollout, rows)
+            scored = self._score_at_once(read, numbers)
         logprobs, entropy, *alternatives = zip(*scored, strict=True)
+        logprobs, entropy = torch.cat(logprobs), torch.cat(entropy)
+        others = torch.stack(alternatives[0]).sum(0) if alternatives else None
+        own, columns = numbers < len(rollout.mask), rollout.mask.shape[1]
         return UpdateScores(
-            rollout.old_logprobs.index_copy(0, rows, torch.cat(logprobs)),
-            rollout.entropy.index_copy(0, rows, torch.cat(entropy)),
-            *(torch.stack(parts).sum(0) for parts in alternatives),
+            rollout.old_logprobs.index_copy(0, numbers[own], logprobs[own, :columns]),
+            rollout.entropy.index_copy(0, numbers[own], entropy[own, :columns]),
+            others,
+            self._pick_continuations(rollout, numbers[~own] - len(rollout.mask), logprobs[~own]),
         )
 
-    def _score_at_once(self, rollout: Rollout, rows: Tensor) -> list[tuple[Tensor, ...]]:
+    def _pick_continuations(self, rollout: Rollout, numbers: Tensor, logprobs: Tensor) -> Tensor | None:
+        """Return the log-probabilities of continuations, those that were not scored as they were.
+
+        Args:
+            rollout: The mini-batch of an update.
+            numbers: Numbers of the continuations that were scored, shape ``(M,)``.
+            logprobs: Log-probabilities of their whole answers, shape ``(M, W)``.
+
+        """
+        extra = rollout.continuations
+        if extra is None:
+            return None
+        scored = extra.keep(numbers)
+        places = scored.places[:, None] + torch.arange(extra.mask.shape[1], device=numbers.device)
+        own = logprobs.gather(1, places.clamp(max=logprobs.shape[1] - 1)).where(scored.mask, 0)
+        return extra.logprobs.index_copy(0, numbers, own)
+
+    def _score_at_once(self, read: UpdateSequences, rows: Tensor) -> list[tuple[Tensor, ...]]:
         """Score rows of ascending length, every prompt read once."""
         with self.policy.merge_for_gradients():
-            context = self.policy.read_prompts(self._trim_prompts(rollout, rows))
-            cut = split_rows_by_tokens(rollout.mask.sum(-1)[rows].tolist(), TOKENS)
-            return [self._score_rows(rollout, rows[part], context.select_rows(part)) for part in cut]
+            context = self.policy.read_prompts(self._trim_prompts(read, rows))
+            cut = split_rows_by_tokens(read.mask.sum(-1)[rows].tolist(), TOKENS)
+            return [self._score_rows(read, rows[part], context.select_rows(part)) for part in cut]
 
-    def _score_with_recomputation(self, rollout: Rollout, rows: Tensor) -> tuple[Tensor, ...]:
+    def _score_with_recomputation(self, read: UpdateSequences, rows: Tensor) -> tuple[Tensor, ...]:
         """Score some rows, and once more in the backward pass."""
 
         def score(prompt_ids: Tensor) -> tuple[Tensor, ...]:
             with self.policy.merge_for_gradients():
-                return self._score_rows(rollout, rows, self.policy.read_prompts(prompt_ids))
+                return self._score_rows(read, rows, self.policy.read_prompts(prompt_ids))
 
-        return checkpoint(score, self._trim_prompts(rollout, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
+        return checkpoint(score, self._trim_prompts(read, rows), use_reentrant=False)  # pyright: ignore[reportReturnType]
 
-    def _score_rows(self, rollout: Rollout, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
+    def _score_rows(self, read: UpdateSequences, rows: Tensor, context: PromptContext) -> tuple[Tensor, ...]:
         """Score some rows after their prompts, without columns that are padding in all of them.
 
         Returns:
             Log-probabilities and entropy; if alternatives have credit, their log-probabilities too, zero in other rows.
 
         """
-        width = int(rollout.mask[rows].sum(-1).max())
-        completion_ids = rollout.completion_ids[rows, :width]
+        width = int(read.mask[rows].sum(-1).max())
+        completion_ids = read.completion_ids[rows, :width]
         states = self.policy.predicting_states(context, completion_ids)
         scores = self.policy.score_states(states, completion_ids, self.temperature)
-        padding = (0, rollout.mask.shape[1] - width)
+        padding = (0, read.mask.shape[1] - width)
         entropy = scores.entropy if self.keeps_entropy_graph else scores.entropy.detach()
         sampled = pad(scores.logprobs, padding), pad(entropy, padding)
-        if rollout.alternatives is None:
+        if read.alternatives is None:
             return sampled
-        numbers, others = rollout.alternatives.select_rows(rows, len(rollout.mask))
+        numbers, others = read.alternatives.select_rows(rows, len(read.mask))
         predicting = states[others.rows, others.places]
         logprobs = self.policy.score_states(predicting, others.tokens, self.temperature).logprobs
-        return *sampled, torch.zeros_like(rollout.alternatives.logprobs).index_copy(0, numbers, logprobs)
+        return *sampled, torch.zeros_like(read.alternatives.logprobs).index_copy(0, numbers, logprobs)
 
-    def _try_gradient(self, rollout: Rollout, rows: Tensor) -> None:
+    def _try_gradient(self, read: UpdateSequences, rows: Tensor) -> None:
         """Compute the gradient of some rows and discard it, to find out whether memory suffices."""
-        scored = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(rollout, rows)])
+        scored = torch.cat([logprobs.flatten() for logprobs, *_ in self._score_at_once(read, rows)])
         weights = [weight for weight in self.policy.parameters() if weight.requires_grad]
         torch.autograd.grad(scored.sum(), weights, allow_unused=True)
 
-    def _trim_prompts(self, rollout: Rollout, rows: Tensor) -> Tensor:
+    def _trim_prompts(self, read: UpdateSequences, rows: Tensor) -> Tensor:
         """Return the prompts of some rows, without columns that are padding in all of them."""
-        prompt_ids = rollout.prompt_ids[rows]
+        prompt_ids = read.prompt_ids[rows]
         return prompt_ids[:, self.policy.prompt_mask(prompt_ids).any(0)]
 
     def score_without_graph(

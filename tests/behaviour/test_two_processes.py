@@ -1,11 +1,13 @@
-"""What one process finds stops, or skips, all."""
+"""What one process finds stops, or skips, all; what each decodes and trains on is what one process would."""
 
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from torch.testing import assert_close
 
+from tests.behaviour.two_branches import train_on_branches
 from tests.small_runs import run_test_script
 
 
@@ -23,3 +25,17 @@ def test_what_is_not_finite_in_one_process_is_skipped_and_stopped_by_both(tmp_pa
     assert sorted(rank for rank, _ in said) == ["0", "1"]
     assert torch.load(kept, weights_only=True)["rank"] == 1
     assert torch.load(kept.with_name("step_000002.pt"), weights_only=True)["message"] == ""
+
+
+@pytest.mark.slow
+def test_two_processes_train_on_the_continuations_of_one(tmp_path):
+    done = run_test_script(Path(__file__).with_name("two_branches.py"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    gradients, decoded = train_on_branches(tmp_path)
+    assert min(max(part.abs().max() for part in gradient.values()) for gradient in gradients) > 1e-3
+    for rank in (0, 1):
+        of_rank, decoded_by_both = torch.load(tmp_path / f"rank{rank}.pt", weights_only=True)
+        assert decoded_by_both == decoded
+        for one, two in zip(of_rank, gradients, strict=True):
+            for name in two:
+                assert_close(one[name], two[name], atol=5e-6, rtol=1e-3)

@@ -269,6 +269,7 @@ def test_a_neutral_parameter_is_the_identity(operator, rewards):
         assert torch.equal(getattr(rollout, field)[rollout.mask], before[field][rollout.mask])
     assert torch.equal(rollout.rewards, before["rewards"])
     assert rollout.alternatives is None
+    assert rollout.continuations is None
     for field in SHARES:
         assert getattr(rollout, field) == before[field]
 

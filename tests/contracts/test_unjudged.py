@@ -9,6 +9,8 @@ from torch.testing import assert_close
 
 from callbacks import StackWarning
 from callbacks.critics.head_critic import HeadCritic
+from callbacks.dense.branches import Branches
+from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.episode.batch_normalization import BatchNormalization
 from callbacks.episode.grpo import GRPO
 from callbacks.episode.grpos import GRPOS
@@ -50,6 +52,8 @@ ARGUED = [
     OutcomeAnchor(zero_variance="outcome"),
     Delight(eta=AdaptiveEta(decay=0.9)),
     STARE(target=0.45, down=0.9, adapt=0.1),
+    Branches(forks=2, spacing=1, rule="entropy_rank", train="equal"),
+    MonteCarloCredit(samples=2, cuts="sentence", train="on_policy"),
     *(EntropyMask(rho=0.3, scope=scope, denominator="kept", keep_ties=True) for scope in SCOPES),
     *(QuadrantMask(("PHR", "NLR"), threshold, scope) for threshold in ("mean", "median", "top") for scope in SCOPES),
     *(RandomMask(rho=0.3, scope=scope) for scope in SCOPES),

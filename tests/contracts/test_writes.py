@@ -116,7 +116,9 @@ def credit(stack):
         warnings.simplefilter("ignore", StackWarning)
         rollout, changed = BATCH.copy_with_neutral_ledger(), []
         for operator in copy.deepcopy(stack):
-            before = {name: getattr(rollout, name) for name in operator.writes - {"critic", "alternatives"}}
+            before = {
+                name: getattr(rollout, name) for name in operator.writes - {"critic", "alternatives", "continuations"}
+            }
             operator.assign(rollout)
             changed.append(
                 any(

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from callbacks.dense.monte_carlo_credit import MonteCarloCredit
 from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.credit_oracle import CreditOracle
+from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.stack import check_stack
 from tests.conftest import make_rollout
@@ -61,5 +62,44 @@ def test_refused_arguments():
         MonteCarloCredit(cuts="word")
     with pytest.raises(ValueError, match="baseline to be one of value, optimal, got 'best'"):
         MonteCarloCredit(baseline="best")
+    with pytest.raises(ValueError, match=r"trains on sentences and phrases only, got 'token'\. Use Branches"):
+        MonteCarloCredit(train="on_policy")
+    with pytest.raises(ValueError, match="train to be one of none, on_policy, equal, got 'all'"):
+        MonteCarloCredit(cuts="sentence", train="all")
     with pytest.raises(ValueError, match="optimal baseline for tokens only, got cuts 'sentence'"):
         MonteCarloCredit(cuts="sentence", baseline="optimal")
+
+
+@pytest.mark.parametrize("train", ["on_policy", "equal"])
+def test_continuations_that_measure_are_trained_on(train):
+    rollout = make_rollout(rewards=(0.0,), group_size=1)
+    StrategicGrams().assign(rollout)  # "let me think", and a calculation
+    right = torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+
+    class Told:
+        decoded = 0
+
+        def continue_prefixes(self, rollout, rows, places, samples):
+            assert (rows.tolist(), places.tolist(), samples) == ([0, 0], [0, 3], 2)
+            rows, places = (values.repeat_interleave(samples) for values in (rows, places))
+            zeros = torch.zeros(4, 1)
+            return Continuations(rows, places, zeros.long(), zeros == 0, zeros, zeros), right.double()
+
+    rollout.oracle = Told()
+    operator = MonteCarloCredit(samples=2, cuts="phrase", train=train)
+    assert operator.writes == {"advantages", "continuations"}
+    metrics = operator.assign_checked(rollout)
+    # The phrase leads from 1/2 to (1 + 1 + 0) / 3, and the rest from there, where both others were right, to 0.
+    first, second = (1 / 3, 1 / 9) if train == "on_policy" else (1.0, 1.0)
+    assert_close(rollout.advantages[0], torch.tensor([first * (2 / 3 - 1 / 2)] * 3 + [-second] * 3))
+    told = [first * (1 - 1 / 3), first * (0 - 5 / 6), second * 0.5, second * 0.5]
+    assert_close(rollout.continuations.credit[:, 0], torch.tensor(told))
+    assert float(metrics["value"]) == pytest.approx((2 / 3 + 1 + 0) / 3)
+    assert float(metrics["credited_fraction"]) == 1
+
+
+def test_without_training_nothing_else_is_written():
+    assert MonteCarloCredit(cuts="sentence").writes == {"advantages"}
+    rollout = make_rollout()
+    MonteCarloCredit(cuts="sentence").assign_checked(rollout)
+    assert rollout.continuations is None

@@ -15,6 +15,7 @@ from callbacks.probes.credit_oracle import CreditOracle
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
 from rlcredit.credit.alternatives import WeightedTokens
+from rlcredit.credit.continuations import Continuations
 from rlcredit.tasks.example import Example
 from tests.conftest import make_rollout
 
@@ -79,6 +80,18 @@ def test_tokens_with_credit_in_place_of_another_stand_with_it():
     page = CreditHeatmap(completions=8).collect_page(rollout)
     assert page["rows"][0]["alternatives"] == {1: [("<5>", 0.25, -0.5), ("<6>", 0.125, 0.3)]}
     assert page["rows"][1]["alternatives"] == {}
+
+
+def test_continuations_stand_with_the_token_before_which_they_leave():
+    rollout = make_rollout()
+    rollout.sources = tuple((number, Example("1 + 1 =", "2", {})) for number in range(2))
+    mask = torch.tensor([[True, True], [True, False]])
+    rows, places, credit = torch.tensor([2, 2]), torch.tensor([1, 1]), torch.tensor([[0.5, 0.3], [-0.5, 7.0]])
+    rollout.continuations = Continuations(rows, places, mask.long(), mask, -credit.abs(), credit)
+    page = CreditHeatmap(completions=8).collect_page(rollout)
+    assert page["rows"][2]["continuations"] == {1: [(2, 0.4), (1, -0.5)]}
+    assert page["rows"][0]["continuations"] == {}
+    assert "continuation ${number + 1}" in CreditHeatmap().render_html(rollout)
 
 
 HOSTILE = [

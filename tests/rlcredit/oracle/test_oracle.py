@@ -284,3 +284,85 @@ def test_after_an_update_there_is_nobody_to_ask(rollout):
     rollout.update = 1
     with pytest.raises(ValueError, match="Ask before it"):
         oracle().credit(rollout, [0], samples=2)
+
+
+def places_of(rollout):
+    """Every place of every completion, as rows and places."""
+    return rollout.mask.nonzero(as_tuple=True)
+
+
+def test_continuations_to_be_trained_on_are_draws_of_the_policy_and_their_verdicts_estimate_values(rollout):
+    rows, places = places_of(rollout)
+    continued, verdicts = oracle(temperature=0.6).continue_prefixes(rollout, rows, places, samples=600)
+    assert verdicts.shape == (len(rows), 600)
+    assert torch.equal(continued.rows, rows.repeat_interleave(600))
+    assert torch.equal(continued.places, places.repeat_interleave(600))
+    assert int((continued.places + continued.mask.sum(-1)).max()) == HORIZON
+    for prefix, (row, place) in enumerate(zip(rows.tolist(), places.tolist())):
+        exact = value(SOME[row][:place], EXAMPLES[rollout.sources[row // 2][0]], 0.6)
+        spread = math.sqrt(exact * (1 - exact) / 600)
+        assert abs(verdicts[prefix].mean().item() - exact) < 4 * spread + 1e-6
+    for number in range(0, len(continued.rows), 97):
+        row, place, own = (values[number] for values in (continued.rows, continued.places, continued.mask))
+        tokens = [*SOME[row][:place], *continued.completion_ids[number][own].tolist()]
+        told = float(right("".join("-AB."[token] for token in tokens), EXAMPLES[rollout.sources[row // 2][0]]))
+        assert verdicts.flatten()[number].item() == told
+        for t in range(int(place), len(tokens)):
+            chance = probability(tokens[t - 1] if t else A, tokens[t], 0.6)
+            assert continued.logprobs[number, t - place].item() == pytest.approx(math.log(chance), abs=1e-5)
+        assert not continued.credit[number].any()
+
+
+def test_a_continuation_depends_on_nothing_else_that_is_asked_and_is_decoded_anew(rollout):
+    rows, places = places_of(rollout)
+    asked = oracle()
+    together, verdicts = asked.continue_prefixes(rollout, rows, places, samples=5)
+    assert asked.decoded == int(together.mask.sum())
+    assert rollout.token_counts.decoded == asked.decoded
+    again, _ = asked.continue_prefixes(rollout, rows[3:4], places[3:4], samples=2)
+    for number in range(2):
+        own = together.completion_ids[15 + number][together.mask[15 + number]]
+        assert torch.equal(again.completion_ids[number][again.mask[number]], own)
+    assert asked.decoded == int(together.mask.sum()) + int(again.mask.sum())
+    small = Oracle(Chain(), InProcessEngine(decode_batch_size=3, fused=False), Judge(), 1.0, HORIZON)
+    parts, told = small.continue_prefixes(rollout, rows, places, samples=5)
+    assert torch.equal(parts.completion_ids.where(parts.mask, -1), together.completion_ids.where(together.mask, -1))
+    assert torch.equal(told, verdicts)
+
+
+def test_continuations_of_the_same_prefix_share_no_noise(rollout):
+    # The first two completions of prompt 7, continued from the empty prefix: the same state, other draws.
+    rows, places = torch.tensor([0, 1]), torch.tensor([0, 0])
+    continued, _ = oracle().continue_prefixes(rollout, rows, places, samples=400)
+    first = continued.completion_ids[:, 0].view(2, 400)
+    chances = torch.tensor([probability(A, token, 1.0) for token in (A, B, END)])
+    expected = chances.square().sum().item()  # that two independent draws are the same
+    assert (first[0] == first[1]).double().mean().item() == pytest.approx(expected, abs=0.1)
+    assert (first[0, 1:] == first[0, :-1]).double().mean().item() == pytest.approx(expected, abs=0.1)
+    for other in (oracle(seed=1), oracle(step=1), oracle().with_fresh_noise()):
+        another, _ = other.continue_prefixes(rollout, rows, places, samples=400)
+        assert not torch.equal(another.completion_ids[:, 0], continued.completion_ids[:, 0])
+    common = oracle().outcomes(rollout, [0], rollout.mask[:1], samples=400)[0, 0]
+    _, own = oracle().continue_prefixes(rollout, rows[:1], places[:1], samples=400)
+    assert not torch.equal(own[0], common)
+
+
+def test_what_the_verifier_cannot_tell_has_no_verdict_and_nothing_asked_is_nothing_decoded(rollout):
+    class Unsure(Judge):
+        def judge(self, completions, examples):
+            verdicts = super().judge(completions, examples)
+            return [Verdict.UNJUDGED if text.startswith("B") else told for text, told in zip(completions, verdicts)]
+
+    asked, rows = Oracle(Chain(), InProcessEngine(fused=False), Unsure(), 1.0, HORIZON), torch.tensor([0])
+    continued, verdicts = asked.continue_prefixes(rollout, rows, torch.tensor([0]), samples=50)
+    assert torch.equal(verdicts[0].isnan(), continued.completion_ids[:, 0] == B)
+    assert 0 < int(verdicts.isnan().sum()) < 50
+    before = asked.decoded
+    for nothing in ((rows[:0], rows[:0], 4), (rows, rows, 0)):
+        continued, verdicts = asked.continue_prefixes(rollout, *nothing)
+        assert len(continued.rows) == 0
+        assert verdicts.numel() == 0
+    assert asked.decoded == before
+    rollout.update = 1
+    with pytest.raises(ValueError, match="Ask before it"):
+        asked.continue_prefixes(rollout, rows, rows, samples=2)

@@ -67,13 +67,16 @@ class SeveralCredits(Callback):
 
     def on_before_backward(self, trainer, module, loss):
         rollout = module.state.rollout
-        given, others = rollout.credit, rollout.alternatives
+        given, others, branches = rollout.credit, rollout.alternatives, rollout.continuations
+        shorter = branches._replace(mask=branches.mask & (torch.arange(branches.mask.shape[1]) < 5))
+        shorter = shorter._replace(**{name: getattr(shorter, name)[:, :5] for name in shorter._fields[2:]})
         halved = others._replace(weights=others.weights / 2).keep(others.rows % 2 == 0)
         credits = [
             given,
             Credit(given.advantages.flip(0)),
             Credit(torch.zeros_like(given.advantages), halved),
-            Credit(given.advantages, others.keep(others.places < 4)),
+            Credit(given.advantages, others.keep(others.places < 4), shorter.keep(branches.rows != 3)),
+            Credit(torch.zeros_like(given.advantages), continuations=branches._replace(credit=-branches.credit)),
         ]
         found = compute_credit_gradients(trainer, module, rollout, credits)
         expected = [differentiate(module, plain_loss(module, rollout, credit)) for credit in credits]
@@ -86,10 +89,10 @@ class SeveralCredits(Callback):
         self.compared.append(({name: sum(share[name] for share in shares) for name in found[0]}, expected[0]))
 
 
-def test_each_of_several_credits_with_alternatives_has_its_own_gradient(fit):
+def test_each_of_several_credits_with_alternatives_and_continuations_has_its_own_gradient(fit):
     several = SeveralCredits()
     fit(steps=1, stack=[RandomCredit(), several], completions=4, max_tokens=24, task=partly_judged_task())
-    assert len(several.compared) == 4 + 2 + 1
+    assert len(several.compared) == 5 + 2 + 1
     for found, expected in several.compared:
         assert max(gradient.abs().max() for gradient in found.values()) > 1e-3
         for name in expected:

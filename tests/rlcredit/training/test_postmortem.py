@@ -1,6 +1,7 @@
 import torch
 
 from rlcredit.credit.alternatives import WeightedTokens
+from rlcredit.credit.continuations import Continuations
 from rlcredit.run_folder.layout import RunFolder
 from rlcredit.training.postmortem import collect_postmortem, write_postmortem
 from tests.conftest import KnownCritic
@@ -13,6 +14,7 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     rollout.critic = KnownCritic()
     places = torch.tensor([0, 1])
     rollout.alternatives = WeightedTokens(places, places, places, torch.tensor([-1.0, -2.0]), torch.tensor([0.5, 0.25]))
+    rollout.continuations = Continuations(places, places, places[:, None], places[:, None] < 2, *[torch.ones(2, 1)] * 2)
     known = collect_postmortem(rollout, {"loss": 0.5, "step": 12})
     said = write_postmortem(RunFolder(tmp_path).postmortem_file(12), known)
     path = tmp_path / "postmortem" / "step_000012.pt"
@@ -25,6 +27,7 @@ def test_a_postmortem_is_tensors_and_plain_python(rollout, tmp_path):
     assert torch.equal(content["trail"][0][1], rollout.advantages)
     assert torch.equal(content["facts"]["hidden"], rollout.hidden)
     assert content["ledger"]["alternatives"]["weights"].tolist() == [0.5, 0.25]
+    assert content["ledger"]["continuations"]["completion_ids"].tolist() == [[0], [1]]
     assert (content["facts"].keys() | content["ledger"].keys()).isdisjoint({"oracle", "lookahead", "critic"})
 
 

@@ -1,0 +1,94 @@
+"""Continuations that are trained on: tokens decoded from a prefix of a completion, with credit of their own."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from rlcredit.formulas.groups import selected_places
+
+
+class Continuations(NamedTuple):
+    """Tokens drawn by the policy after prefixes of completions, N continuations of up to T' tokens.
+
+    Attributes:
+        rows: Row of the completion that a continuation leaves, ``(N,)`` int64.
+        places: Number of tokens it shares with the completion; it leaves before the token at this place, ``(N,)``
+            int64.
+        completion_ids: Token ids of its own, right-padded, ``(N, T')`` int64.
+        mask: True on its own tokens, end-of-sequence included, at least one, ``(N, T')`` bool.
+        logprobs: Log pi_old of its own tokens, ``(N, T')`` float32.
+        credit: Credit of its own tokens, ``(N, T')`` float32, weighed by the loss as the token of the completion is
+            that stands where the continuation leaves.
+
+    """
+
+    rows: Tensor
+    places: Tensor
+    completion_ids: Tensor
+    mask: Tensor
+    logprobs: Tensor
+    credit: Tensor
+
+    def keep(self, where: Tensor) -> "Continuations":
+        """Return some of them; ``where`` is boolean or holds their numbers."""
+        return Continuations(*(values[where] for values in self))
+
+    def select_rows(self, chosen: Tensor, rows: int) -> "Continuations":
+        """Return those of some completions, rows renumbered to their places in ``chosen``.
+
+        Args:
+            chosen: Rows that are selected, each once, shape ``(M,)``.
+            rows: Number of rows there are, B.
+
+        """
+        new_rows = selected_places(self.rows, chosen, rows)
+        return self._replace(rows=new_rows).keep(new_rows >= 0)
+
+    def find_credited(self, judged: Tensor) -> Tensor:
+        """Return the numbers of those with credit that leave judged completions; the others have no gradient.
+
+        Args:
+            judged: False on completions without a verdict, shape ``(B,)``.
+
+        """
+        credited = (self.credit.where(self.mask, 0) != 0).any(-1)
+        return (credited & judged[self.rows]).nonzero().squeeze(-1)
+
+    def join_prefixes(self, completion_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return whole answers, the prefix of the completion and the tokens of the continuation, and their mask.
+
+        Args:
+            completion_ids: Token ids of the completions, shape ``(B, T)``.
+
+        Returns:
+            Token ids and mask, shape ``(N, W)``, W being the longest answer or T, whichever is more.
+
+        """
+        lengths = self.places + self.mask.sum(-1)
+        width = max([completion_ids.shape[1], *lengths.tolist()])
+        prefixes = pad(completion_ids, (0, width - completion_ids.shape[1]))[self.rows]
+        own_place = torch.arange(width, device=self.rows.device) - self.places[:, None]
+        tokens = prefixes
+        if len(self.rows):
+            own = self.completion_ids.gather(1, own_place.clamp(0, self.completion_ids.shape[1] - 1))
+            tokens = prefixes.where(own_place < 0, own)
+        inside = own_place < self.mask.sum(-1, keepdim=True)
+        return tokens.where(inside, 0), inside
+
+
+def concatenate_continuations(parts: Sequence[Continuations]) -> Continuations:
+    """Return the continuations of several lists in their order, padded to the longest.
+
+    Args:
+        parts: Lists of continuations of one rollout, at least one.
+
+    """
+    width = max(part.mask.shape[1] for part in parts)
+
+    def widen(values: Tensor) -> Tensor:
+        return pad(values, (0, width - values.shape[1])) if values.ndim == 2 else values
+
+    return Continuations(*(torch.cat([widen(each) for each in field]) for field in zip(*parts, strict=True)))

@@ -1,0 +1,159 @@
+"""Trees of a completion and the continuations that leave it: where it forks, and what credit each branch gets.
+
+K forks lie along a completion, in the order of its tokens. Before each of them up to W continuations leave, and the
+completion goes on as one branch more.
+"""
+
+import torch
+from torch import Tensor
+
+from rlcredit.formulas.groups import leave_one_out_deviations
+
+
+def fork_places(priority: Tensor, allowed: Tensor, forks: int, spacing: int) -> Tensor:
+    """Return the allowed places of highest priority, each at least some tokens from those chosen before.
+
+    Args:
+        priority: Number that is higher the sooner a place is chosen, shape ``(B, T)``.
+        allowed: False where there may be no fork, shape ``(B, T)`` bool.
+        forks: Most forks of a completion, K.
+        spacing: Fewest tokens between two forks.
+
+    Returns:
+        Ascending places, then -1 where there are fewer than K, shape ``(B, K)`` int64.
+
+    Example:
+        >>> priority = torch.tensor([[0.1, 0.9, 0.8, 0.5], [0.4, 0.1, 0.1, 0.1]])
+        >>> fork_places(priority, priority > 0.3, forks=2, spacing=2)
+        tensor([[ 1,  3],
+                [ 0, -1]])
+
+    """
+    rows, width = allowed.shape
+    place = torch.arange(width, device=allowed.device)
+    chosen = [place.new_full((rows, 0), width)]
+    for _ in range(forks if width else 0):
+        best = priority.double().where(allowed, -torch.inf).argmax(-1, keepdim=True)
+        chosen.append(best.where(allowed.any(-1, keepdim=True), width))
+        allowed = allowed & ((place - chosen[-1]).abs() >= spacing)
+    places = torch.cat(chosen, -1).sort(-1).values
+    return places.where(places < width, -1)
+
+
+def places_in_order(where: Tensor) -> Tensor:
+    """Return the places that are marked, ascending, then -1, shape ``(B, K)``, K being the most of a row.
+
+    Args:
+        where: True on some places, shape ``(B, T)`` bool.
+
+    Example:
+        >>> places_in_order(torch.tensor([[True, False, True], [False, True, False]]))
+        tensor([[ 0,  2],
+                [ 1, -1]])
+
+    """
+    most = int(where.sum(-1).max()) if len(where) else 0
+    place = torch.arange(where.shape[1], device=where.device).expand_as(where)
+    return fork_places(-place, where, most, spacing=1)
+
+
+def forks_passed(forks: Tensor, width: int) -> Tensor:
+    """Return how many forks stand at or before each token, shape ``(B, T)`` int64.
+
+    Args:
+        forks: Places of forks, -1 for none, shape ``(B, K)``.
+        width: Number of tokens, T.
+
+    Example:
+        >>> forks_passed(torch.tensor([[1, 3], [2, -1]]), width=4)
+        tensor([[0, 1, 1, 2],
+                [0, 0, 1, 1]])
+
+    """
+    place = torch.arange(width, device=forks.device)[:, None]
+    return ((forks[:, None] >= 0) & (forks[:, None] <= place)).sum(-1)
+
+
+def branch_values(rewards: Tensor, ends: Tensor) -> Tensor:
+    r"""Return the mean reward below a completion's tokens behind k of its forks, each fork counting as one draw.
+
+    .. math:: Q_K = r, \qquad Q_{k-1} = \frac{Q_k + \sum_w r_{k,w}}{1 + W_k}
+
+    Args:
+        rewards: Reward of each completion, NaN where there was no verdict, shape ``(B,)``.
+        ends: Rewards of the continuations that leave at each fork, NaN for none, shape ``(B, K, W)``.
+
+    Returns:
+        Shape ``(B, K + 1)`` float64, the value of the prompt first; NaN without a verdict on the completion.
+
+    Example:
+        >>> branch_values(torch.tensor([0.0]), torch.tensor([[[1.0, 1.0], [1.0, torch.nan]]]))
+        tensor([[0.8333, 0.5000, 0.0000]], dtype=torch.float64)
+
+    """
+    counts, sums = (~ends.isnan()).sum(-1), ends.double().nan_to_num(0).sum(-1)
+    values = [rewards.double()]
+    for fork in reversed(range(ends.shape[1])):
+        values.append((values[-1] + sums[:, fork]) / (1 + counts[:, fork]))
+    return torch.stack(values[::-1], 1)
+
+
+def branch_credit(rewards: Tensor, ends: Tensor, group_size: int) -> tuple[Tensor, Tensor]:
+    r"""Return the credit of a completion before and after each of its forks, and that of its continuations.
+
+    .. math:: A_0 = Q_0 - \frac{1}{G-1} \sum_{j \ne i} Q_0^{(j)}, \qquad A_k = Q_k - \frac{1}{W_k} \sum_w r_{k,w},
+        \qquad A_{k,w} = r_{k,w} - \frac{1}{W_k} \Bigl(Q_k + \sum_{v \ne w} r_{k,v}\Bigr)
+
+    with the values Q of :func:`branch_values`. Before the first fork the baseline is that of the other completions of
+    the prompt, behind a fork that of the other branches: given the prefix, none of them depends on the token that is
+    credited. A continuation without a verdict counts as if it had not been decoded. Without continuations this is
+    ``RLOO``.
+
+    Args:
+        rewards: Reward of each completion, NaN where there was no verdict, shape ``(B,)``, groups of ``group_size``
+            neighbours.
+        ends: Rewards of the continuations that leave at each fork, NaN for none, shape ``(B, K, W)``.
+        group_size: Completions per prompt, G.
+
+    Returns:
+        Credit of tokens behind k forks, shape ``(B, K + 1)``, and of continuations, zero for none, shape ``(B, K,
+        W)``; float64.
+
+    Example:
+        >>> ends = torch.tensor([[[1.0, 1.0]], [[torch.nan, torch.nan]]])
+        >>> own, others = branch_credit(torch.tensor([0.0, 0.0]), ends, group_size=2)
+        >>> [round(credit, 3) for credit in own[0].tolist()], others[0].tolist(), round(own[1, 0].item(), 3)
+        ([0.667, -1.0], [[0.5, 0.5]], -0.667)
+
+    """
+    values, known = branch_values(rewards, ends), ~ends.isnan()
+    counts, found = known.sum(-1), ends.double().where(known, 0)
+    sums = found.sum(-1)
+    deviations = values[:, 1:] - sums / counts.clamp(min=1)
+    own = [leave_one_out_deviations(values[:, 0], group_size).flatten()]
+    for fork in range(ends.shape[1]):
+        own.append(deviations[:, fork].where(counts[:, fork] > 0, own[-1]))
+    siblings = values[:, 1:, None] + sums[..., None] - found
+    others = found - siblings / counts[..., None].clamp(min=1)
+    return torch.stack(own, 1).where(~rewards.isnan()[:, None], 0), others.where(known, 0)
+
+
+def branch_shares(ends: Tensor) -> Tensor:
+    r"""Return the share of its prompt's mass that a branch stands for, :math:`\prod_{j \le k} (1 + W_j)^{-1}`.
+
+    Every fork splits the mass of its prefix equally among the completion and the continuations. With these weights the
+    gradient of a tree estimates that of the policy; with equal ones it leans towards the states behind forks.
+
+    Args:
+        ends: Rewards of the continuations that leave at each fork, NaN for none, shape ``(B, K, W)``.
+
+    Returns:
+        Share behind k forks, shape ``(B, K + 1)`` float64; continuations that leave at fork k have that behind it.
+
+    Example:
+        >>> branch_shares(torch.tensor([[[1.0, 0.0], [0.0, torch.nan]]]))
+        tensor([[1.0000, 0.3333, 0.1667]], dtype=torch.float64)
+
+    """
+    kept = 1 / (1 + (~ends.isnan()).sum(-1).double())
+    return torch.cat([kept.new_ones(len(ends), 1), kept], 1).cumprod(1)
