@@ -11,7 +11,6 @@ only the policies that say planning phrases are measured.
 
 import argparse
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import csv_rows
@@ -30,23 +29,16 @@ from signal_quantities import (
 from worse_masks import STACKS
 
 from callbacks.episode.grpo import GRPO
-from callbacks.planning.strategic_grams import PHRASES, StrategicGrams
-from callbacks.schedules.constant_lambda import ConstantLambda
-from callbacks.signals.sepa import SEPA
-from callbacks.tokens.gtpo import GTPO
-from callbacks.tokens.hicra import HICRA
+from callbacks.planning.strategic_grams import PHRASES
 from rlcredit.cards.card_policies import resolve_card_policy
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
 from rlcredit.credit.stack import CreditStack
-from rlcredit.formulas.masked import masked_var
 from rlcredit.formulas.spans import phrase_plan_mask
-from rlcredit.formulas.uncertainty import surprisal
 from rlcredit.oracle import Oracle
 from rlcredit.pages.number_formats import format_with_interval
 from rlcredit.pages.tables import Table
-from rlcredit.statistics.t_test import paired_t_test
 from rlcredit.tasks import Task
 from rlcredit.training.module import PolicyModule
 
@@ -103,39 +95,6 @@ def make_policy_run(name: str, prompts: int, seed: int = 0) -> tuple[PolicyModul
     return make_configured_run(argparse.Namespace(**named))
 
 
-class ExecutionVariances(CreditOperator, reads="old_logprobs plan_mask"):
-    """Keep the variance of surprisal over execution tokens, before any pooling, of every step."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kept: list[float] = []
-
-    def assign(self, rollout: Rollout) -> Metrics:
-        """Measure; nothing is logged."""
-        self.kept.append(masked_var(surprisal(rollout.old_logprobs), rollout.mask & ~rollout.plan_mask).item())
-        return {}
-
-
-def measure_trained_variance(name: str, pairs: int, steps: int) -> Iterator[Row]:
-    """Yield the variance of execution tokens before pooling, mean of the steps of short runs under SEPA and HICRA."""
-    found: dict[str, list[float]] = {"SEPA": [], "HICRA": []}
-    credits = {"SEPA": [ConstantLambda(1.0), SEPA(), GTPO()], "HICRA": [GTPO(), HICRA()]}
-    for seed in range(pairs):
-        for stack, below in credits.items():
-            module, task = make_policy_run(name, 4, seed)
-            module.optimizer = partial(torch.optim.AdamW, lr=5e-4, weight_decay=0.0)
-            seen = ExecutionVariances()
-            train_unlogged(module, task, steps, [GRPO(), StrategicGrams(), seen, *below], gradient_clip_val=1.0)
-            found[stack].append(sum(seen.kept) / len(seen.kept))
-    found["SEPA beyond HICRA"] = [own - other for own, other in zip(*found.values(), strict=True)]
-    for subject, values in found.items():
-        test = paired_t_test(values)
-        yield {
-            **{"subject": subject, "quantity": "execution_variance", "estimate": test.difference},
-            **{"low": test.interval.low, "high": test.interval.high},
-        }
-
-
 def measure_policy(name: str, args: argparse.Namespace) -> list[Row]:
     """Return everything that is measured of one policy."""
     module, task = make_policy_run(name, args.prompts)
@@ -157,8 +116,6 @@ def measure_policy(name: str, args: argparse.Namespace) -> list[Row]:
             ("pooled credit", measure_pooled_credit(truth, recorder.ledgers, plan_mask)),
             ("masks", measure_masks(gradients)),
         ]
-    if name == "aligned" and args.pairs:
-        parts.append(("trained", measure_trained_variance(name, args.pairs, args.steps)))
     return [write_row(name, part, row) for part, rows in parts for row in rows]
 
 
@@ -178,11 +135,9 @@ def main() -> None:
     """Measure, print one row per quantity, and keep them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", nargs="+", default=POLICIES, help=f"of {', '.join(POLICIES)}")
-    parser.add_argument("--prompts", type=int, default=128)
+    parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--asked", type=int, default=64, help="completions whose true credit is measured")
     parser.add_argument("--samples", type=int, default=64, help="continuations per prefix")
-    parser.add_argument("--pairs", type=int, default=6, help="pairs of short runs of aligned; none if 0")
-    parser.add_argument("--steps", type=int, default=30, help="of a short run")
     parser.add_argument("--out", type=Path, default=None, help="CSV file to be written")
     args = parser.parse_args()
     silence_libraries()

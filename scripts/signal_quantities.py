@@ -84,7 +84,7 @@ def count_opposite_pairs(surprisals: Tensor, variances: Tensor, mask: Tensor) ->
     counts = []
     for s, v, row in zip(surprisals, variances, mask, strict=True):
         first, second = torch.combinations(torch.arange(int(row.sum()))).T
-        s, v = s[row].double(), v[row].double()
+        s, v = s[row], v[row]
         unlikely = torch.maximum(s[first], s[second]) > math.log(2)
         opposite = (s[first] - s[second]) * (v[first] - v[second]) < 0
         counts.append([len(first), int(unlikely.sum()), int(opposite.sum())])
