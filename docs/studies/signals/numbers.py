@@ -17,6 +17,7 @@ from docs.numbers import (
     format_estimate,
     format_fixed,
     read_results,
+    require_claim,
 )
 from docs.studies.leaderboard.numbers import collect_findings
 from docs.studies.replication.numbers import count_area_conclusions
@@ -123,8 +124,7 @@ def render_variance_table(measured: Measured) -> str:
     for policy, tokens in [*((policy, "all") for policy in POLICIES), *((policy, "execution") for policy in SPEAKING)]:
         found = [measured.find(policy, "variance", name, "", tokens) for name in ("variance", "correlation")]
         shares = [
-            measured.percent(policy, "variance", name, "", tokens)
-            for name in ("entropy_share", "noise_share", "rest")
+            measured.percent(policy, "variance", name, "", tokens) for name in ("entropy_share", "noise_share", "rest")
         ]
         rows.append(
             [
@@ -188,17 +188,19 @@ def render_mask_table(measured: Measured, policy: str) -> str:
     rows = []
     for name, title in MASKS.items():
         beyond = measured.find(policy, "masks", "agreement_beyond_SEPA", name)
+        truth = measured.find(policy, "pooled credit", "cosine_within_beyond_GTPO", name, "all")
         rows.append(
             [
                 title,
                 format_fixed(measured.find(policy, "masks", "agreement", name), 2),
                 "" if name == "SEPA" else format_estimate(beyond, 2, sign=True),
                 "" if name == "GRPO" else format_estimate(measured.find(policy, "masks", "direction", name), 3),
-                format_estimate(measured.find(policy, "pooled credit", "cosine_within", name, "all"), 2),
+                format_fixed(measured.find(policy, "pooled credit", "cosine_within", name, "all"), 2),
+                "" if name == "GTPO" else format_estimate(truth, 2, sign=True),
             ]
         )
     heads = ["", "agreement of batches", "beyond the true mask", "direction against flat", "agreement with true credit"]
-    return Table(heads, rows).to_markdown()
+    return Table([*heads, "beyond GTPO"], rows).to_markdown()
 
 
 def render_area_table() -> str:
@@ -228,23 +230,46 @@ def collect_training() -> dict[str, Any]:
     }
 
 
-def collect_pooled_credit(measured: Measured, policy: str) -> dict[str, Estimate]:
-    """Return how pooling changes area and agreement on a policy, and how much lies on execution tokens."""
+def collect_pooled_credit(measured: Measured) -> dict[str, list[float]]:
+    """Return what pooling takes from areas on every policy, and how much lies on execution tokens, in percent.
+
+    Raises:
+        ValueError: the page says more than the results.
+
+    """
     part = "pooled credit"
-    return {
-        "all": measured.find(policy, part, "area_beyond_GTPO", "SEPA", "all"),
-        "execution": measured.find(policy, part, "area_beyond_GTPO", "SEPA", "execution"),
-        "agreement": measured.find(policy, part, "cosine_within_beyond_GTPO", "SEPA", "all"),
-        "execution_forks": measured.percent(policy, part, "execution_forks", "true credit", "execution"),
-        "execution_credit": measured.percent(policy, part, "execution_credit", "true credit", "execution"),
+    losses = {
+        tokens: [-measured.find(policy, part, "area_beyond_GTPO", "SEPA", tokens) for policy in SPEAKING]
+        for tokens in ("all", "execution")
     }
+    for tokens, found in losses.items():
+        require_claim(all(each.low > 0 for each in found), f"pooling lowers the area for forks over {tokens} tokens")
+    for policy in SPEAKING:
+        agreement = measured.find(policy, part, "cosine_within_beyond_GTPO", "SEPA", "all")
+        require_claim(agreement.low < 0 < agreement.high, f"pooling is not seen to change agreement on {policy}")
+    shares = {
+        name: [measured.percent(policy, part, name, "true credit", "execution").mean for policy in SPEAKING]
+        for name in ("execution_forks", "execution_credit")
+    }
+    return {**{tokens: [each.mean for each in found] for tokens, found in losses.items()}, **shares}
 
 
 def collect_masks(measured: Measured, policy: str) -> dict[str, Any]:
-    """Return what worse masks cost of the agreement of batches, and what pooling gains of it over GTPO."""
+    """Return what worse masks cost of the agreement of batches, and what pooling gains of it over GTPO.
+
+    Raises:
+        ValueError: the page says more than the results.
+
+    """
     names = {"missed": "half missed", "lot": "half wrong", "surprising": "half wrong, surprising", "gain": "GTPO"}
     found = {key: -measured.find(policy, "masks", "agreement_beyond_SEPA", name) for key, name in names.items()}
-    return {**found, "missed_part": found["missed"].mean / found["gain"].mean}
+    truth = -measured.find(policy, "pooled credit", "cosine_within_beyond_GTPO", names["missed"], "all")
+    require_claim(truth.low > 0, "SEPA with half of the phrases agrees less with true credit than GTPO")
+    lot = measured.find(policy, "pooled credit", "cosine_within_beyond_GTPO", names["lot"], "all")
+    require_claim(lot.low < 0 < lot.high, "wrong marks by lot are not seen to cost agreement with true credit")
+    whole = measured.find(policy, "masks", "agreement_beyond_SEPA", "GTPO").mean + found["surprising"].mean
+    require_claim(abs(whole) < 0.01, "wrong marks on the most surprising tokens cost what pooling gains")
+    return {**found, "missed_truth": truth}
 
 
 def collect_numbers() -> dict[str, Any]:
@@ -263,19 +288,21 @@ def collect_numbers() -> dict[str, Any]:
         "training": collect_training(),
         "noise_shares": list_shares(measured, "noise_share"),
         "entropy_shares": list_shares(measured, "entropy_share"),
-        "correlations": [measured.find(each, "variance", "correlation", "", "all") for each in POLICIES],
-        "weight_correlations": [measured.find(each, "order", "weight_correlation") for each in POLICIES],
+        "correlations": [measured.find(each, "variance", "correlation", "", "all").mean for each in POLICIES],
+        "weight_correlations": [measured.find(each, "order", "weight_correlation").mean for each in POLICIES],
         "taken": [100 - measured.percent(each, "pooling", "left", "execution").mean for each in SPEAKING],
         "planning_ratio": [
             measured.find(each, "pooling", "mean", "planning").mean
             / measured.find(each, "pooling", "mean", "execution").mean
             for each in SPEAKING
         ],
-        "pooled": {each: collect_pooled_credit(measured, each) for each in SPEAKING},
+        "pooled": collect_pooled_credit(measured),
         "masks": collect_masks(measured, "aligned_1"),
-        "pivot_beyond": [measured.find(each, "pivots", "area_beyond_entropy", "pivot score") for each in POLICIES],
+        "pivot_beyond": [measured.find(each, "pivots", "area_beyond_entropy", "pivot score").mean for each in POLICIES],
         "pivots_found": [
-            measured.percent(each, "pivots", "forks_that_are_pivots", "pivot") for each in POLICIES if each != "decoy"
+            measured.percent(each, "pivots", "forks_that_are_pivots", "pivot").mean
+            for each in POLICIES
+            if each != "decoy"
         ],
         "decoy_found": measured.percent("decoy", "pivots", "forks_that_are_pivots", "pivot"),
         "pivots_wrong": [
