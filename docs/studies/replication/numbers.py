@@ -168,7 +168,7 @@ def collect_numbers() -> dict[str, Any]:
             "delight": read_held_out(STUDY, "delight", ENTROPY).mean(),
         },
         "lengths": collect_lengths(),
-        "signals": collect_signals(),
+        "by_signal": collect_signals(),
         "planner": estimate_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
         "planner_area": estimate_area_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
         "random_mask": estimate_lead(STUDY, "random_mask", "c5_maxrl"),

@@ -28,6 +28,8 @@ from rlcredit.pages.tables import Table
 
 SPEAKING = ("aligned", "aligned_1", "long_chains")
 POLICIES = (*SPEAKING, "decoy", "delayed", "backward")
+UNPLANTED = (*SPEAKING, "delayed", "backward")
+"""Policies that are uncertain where they decide."""
 MASKS = {
     "GRPO": "flat credit",
     "GTPO": "GTPO, no pooling",
@@ -216,8 +218,8 @@ def render_area_table() -> str:
 
 
 def list_shares(measured: Measured, name: str) -> list[float]:
-    """Return a share of the variance of surprisal over all tokens in percent, policy by policy."""
-    return [measured.percent(policy, "variance", name, "", "all").mean for policy in POLICIES]
+    """Return a share of the variance of surprisal over all tokens in percent, on all policies but decoy."""
+    return [measured.percent(policy, "variance", name, "", "all").mean for policy in UNPLANTED]
 
 
 def collect_training() -> dict[str, Any]:
@@ -272,9 +274,26 @@ def collect_masks(measured: Measured, policy: str) -> dict[str, Any]:
     return {**found, "missed_truth": truth}
 
 
+def check_claims(measured: Measured) -> None:
+    """Hold the sentences without numbers to the results."""
+    for policy in POLICIES:
+        rest = measured.find(policy, "variance", "rest", "", "all")
+        require_claim(rest.low < 0 < rest.high, f"nothing is left of the variance on {policy}")
+    for policy in SPEAKING:
+        require_claim(
+            measured.find(policy, "variance", "rest", "", "execution").high < 0, f"something is left on {policy}"
+        )
+    noise = measured.percent("decoy", "variance", "noise_share", "", "all")
+    require_claim(noise.high < 0.1, "surprisal is entropy on decoy")
+    for score in ("surprisal", "entropy", "pivot score"):
+        area = measured.find("decoy", "pivots", "area", score).mean
+        require_claim(abs(area - 0.5) < 0.03, f"the area of {score} is that of chance on decoy")
+
+
 def collect_numbers() -> dict[str, Any]:
     """Return what pages say of the signals."""
     measured = Measured(read_results("signals"))
+    check_claims(measured)
     return {
         "card_table": render_card_table(),
         "pooled_table": render_pooled_table(measured),
@@ -287,8 +306,7 @@ def collect_numbers() -> dict[str, Any]:
         "area_table": render_area_table(),
         "training": collect_training(),
         "noise_shares": list_shares(measured, "noise_share"),
-        "entropy_shares": list_shares(measured, "entropy_share"),
-        "correlations": [measured.find(each, "variance", "correlation", "", "all").mean for each in POLICIES],
+        "correlations": [measured.find(each, "variance", "correlation", "", "all").mean for each in UNPLANTED],
         "weight_correlations": [measured.find(each, "order", "weight_correlation").mean for each in POLICIES],
         "taken": [100 - measured.percent(each, "pooling", "left", "execution").mean for each in SPEAKING],
         "planning_ratio": [
@@ -299,14 +317,8 @@ def collect_numbers() -> dict[str, Any]:
         "pooled": collect_pooled_credit(measured),
         "masks": collect_masks(measured, "aligned_1"),
         "pivot_beyond": [measured.find(each, "pivots", "area_beyond_entropy", "pivot score").mean for each in POLICIES],
-        "pivots_found": [
-            measured.percent(each, "pivots", "forks_that_are_pivots", "pivot").mean
-            for each in POLICIES
-            if each != "decoy"
-        ],
+        "pivots_found": [measured.percent(each, "pivots", "forks_that_are_pivots", "pivot").mean for each in UNPLANTED],
         "decoy_found": measured.percent("decoy", "pivots", "forks_that_are_pivots", "pivot"),
-        "pivots_wrong": [
-            100 - measured.percent(each, "pivots", "pivots_that_are_forks", "pivot").mean for each in POLICIES
-        ],
+        "pivots_right": [measured.percent(each, "pivots", "pivots_that_are_forks", "pivot").mean for each in UNPLANTED],
         "by_area": count_area_conclusions("tiny_study"),
     }
