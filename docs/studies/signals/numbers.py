@@ -132,7 +132,7 @@ def render_variance_table(measured: Measured) -> str:
             [
                 policy if tokens == "all" else f"{policy}, execution tokens",
                 format_fixed(found[0], 3),
-                *(format_estimate(share, 0, "%") for share in shares),
+                *(format_estimate(share, 1, "%") for share in shares),
                 format_estimate(found[1], 2),
             ]
         )
@@ -153,20 +153,19 @@ def render_pooling_table(measured: Measured) -> str:
         return [
             *(format_fixed(each, 1) + " %" for each in marked),
             " / ".join(format_fixed(each, 2) for each in means),
-            " > ".join(format_fixed(each, 3) for each in variances),
+            " / ".join(format_fixed(each, 3) for each in variances),
             format_estimate(taken, 1, "%"),
-            " > ".join(format_fixed(each, 3) for each in planning),
+            " / ".join(format_fixed(each, 3) for each in planning),
         ]
 
     heads = [
         "tokens marked",
         "completions",
         "mean, planning / execution",
-        "execution variance",
+        "execution variance, before / after",
         "taken",
-        "planning variance",
     ]
-    return render_policy_table(heads, SPEAKING, cells)
+    return render_policy_table([*heads, "planning variance, before / after"], SPEAKING, cells)
 
 
 def render_pivot_table(measured: Measured) -> str:
@@ -316,7 +315,13 @@ def collect_numbers() -> dict[str, Any]:
         ],
         "pooled": collect_pooled_credit(measured),
         "masks": collect_masks(measured, "aligned_1"),
-        "pivot_beyond": [measured.find(each, "pivots", "area_beyond_entropy", "pivot score").mean for each in POLICIES],
+        "missed_elsewhere": {
+            each: -measured.find(each, "pooled credit", "cosine_within_beyond_GTPO", "half missed", "all")
+            for each in ("aligned", "long_chains")
+        },
+        "pivot_beyond": max(
+            abs(measured.find(each, "pivots", "area_beyond_entropy", "pivot score").mean) for each in POLICIES
+        ),
         "pivots_found": [measured.percent(each, "pivots", "forks_that_are_pivots", "pivot").mean for each in UNPLANTED],
         "decoy_found": measured.percent("decoy", "pivots", "forks_that_are_pivots", "pivot"),
         "pivots_right": [measured.percent(each, "pivots", "pivots_that_are_forks", "pivot").mean for each in UNPLANTED],
