@@ -35,7 +35,7 @@ HEADS = ("condition", "pass@1", "difference", "p", "equivalent, p", "verdict", "
 
 Comparison = dict[str, str]
 Columns = Mapping[str, Mapping[tuple[str, str], str]]
-"""Further columns by title: cells by family and condition."""
+"""Columns behind the others, by title: cells by family and condition."""
 Published = dict[tuple[str, str, str], MeasuredValues]
 
 
@@ -85,7 +85,7 @@ def render_family_table(
         return
     baseline = comparisons[0]["baseline"]
     paper_arms = [PAPER.get((name, comparison["condition"]), []) for comparison in comparisons]
-    heads = (*HEADS, *more, "the paper") if any(paper_arms) else (*HEADS, *more)
+    heads = (*HEADS, "the paper") if any(paper_arms) else HEADS
     yield f"**{name}**, against `{baseline}` ({solved[baseline]:.3f})\n"
     rows = []
     for comparison, names_in_paper in zip(comparisons, paper_arms, strict=True):
@@ -93,11 +93,11 @@ def render_family_table(
             comparison["condition"],
             f"{solved[comparison['condition']]:.3f}",
             *render_contrast_cells(comparison),
-            *(cells[comparison["family"], comparison["condition"]] for cells in more.values()),
         )
         paper_cell = "; ".join(format_published_difference(*names, paper) for names in names_in_paper)
-        rows.append((*measured_cells, paper_cell)[: len(heads)])
-    yield Table(heads, rows).to_markdown() + "\n"
+        further_cells = [cells[comparison["family"], comparison["condition"]] for cells in more.values()]
+        rows.append([*(*measured_cells, paper_cell)[: len(heads)], *further_cells])
+    yield Table([*heads, *more], rows).to_markdown() + "\n"
 
 
 def render_study_tables(folder: Path, paper: Published, more: Columns | None = None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import signal_quantities
@@ -17,7 +18,7 @@ def collect(rows):
     return {tuple(row[key] for key in ("tokens", "subject", "quantity") if key in row): row["estimate"] for row in rows}
 
 
-def make_batch(group_size=1, **fields):
+def make_batch(group_size=1, **fields) -> Any:
     """Return a batch without padding."""
     return SimpleNamespace(group_size=group_size, mask=torch.ones_like(fields["entropy"], dtype=torch.bool), **fields)
 
