@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from docs.studies.published_tables.tabulate_published import read_published_runs
-from docs.tabulate_study import render_study_tables
+from docs.tabulate_study import Columns, render_study_tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -142,10 +142,10 @@ def list_deficits(study: str, conditions: Iterable[str], baseline: str = "c1_grp
     return [float(pair_differences(study, baseline, condition).mean()) for condition in conditions]
 
 
-def render_study(study: str) -> str:
-    """Return the tables of all families of a study in Markdown."""
+def render_study(study: str, more: Columns | None = None) -> str:
+    """Return the tables of all families of a study in Markdown, with further columns if there are any."""
     paper = read_published_runs(RESULTS / "published.csv")
-    return "\n".join(render_study_tables(RESULTS / study, paper)).strip()
+    return "\n".join(render_study_tables(RESULTS / study, paper, more)).strip()
 
 
 def parse_estimate(text: str) -> Estimate:

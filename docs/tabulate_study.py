@@ -6,7 +6,7 @@ The folder holds the CSV files that ``rlcredit report`` wrote, and is called lik
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -34,6 +34,8 @@ PAPER = {
 HEADS = ("condition", "pass@1", "difference", "p", "equivalent, p", "verdict", "area")
 
 Comparison = dict[str, str]
+Columns = Mapping[str, Mapping[tuple[str, str], str]]
+"""Columns behind the others, by title: cells by family and condition."""
 Published = dict[tuple[str, str, str], MeasuredValues]
 
 
@@ -74,7 +76,7 @@ def render_contrast_cells(comparison: Comparison) -> tuple[str, ...]:
 
 
 def render_family_table(
-    name: str, comparisons: list[Comparison], solved: dict[str, float], paper: Published
+    name: str, comparisons: list[Comparison], solved: dict[str, float], paper: Published, more: Columns
 ) -> Iterator[str]:
     """Yield the table of one family, or why there is none."""
     reasons = [verdict for row in comparisons if (verdict := row["verdict"]).startswith(("open", "not compared"))]
@@ -93,15 +95,24 @@ def render_family_table(
             *render_contrast_cells(comparison),
         )
         paper_cell = "; ".join(format_published_difference(*names, paper) for names in names_in_paper)
-        rows.append((*measured_cells, paper_cell)[: len(heads)])
-    yield Table(heads, rows).to_markdown() + "\n"
+        further_cells = [cells[comparison["family"], comparison["condition"]] for cells in more.values()]
+        rows.append([*(*measured_cells, paper_cell)[: len(heads)], *further_cells])
+    yield Table([*heads, *more], rows).to_markdown() + "\n"
 
 
-def render_study_tables(folder: Path, paper: Published) -> Iterator[str]:
-    """Yield the tables of all families in Markdown; a campaign without families is one, called like the campaign."""
+def render_study_tables(folder: Path, paper: Published, more: Columns | None = None) -> Iterator[str]:
+    """Yield the tables of all families in Markdown; a campaign without families is one, called like the campaign.
+
+    Args:
+        folder: Folder with the CSV files of a report.
+        paper: Values that the SEPA paper reports.
+        more: Further columns; none if None.
+
+    """
     solved = {row["condition"]: float(row["pass_at_1"]) for row in csv_rows.read_csv_rows(folder / "conditions.csv")}
     for family, comparisons in groupby(csv_rows.read_csv_rows(folder / "comparisons.csv"), lambda row: row["family"]):
-        yield from render_family_table(folder.name if family == "all" else family, list(comparisons), solved, paper)
+        name = folder.name if family == "all" else family
+        yield from render_family_table(name, list(comparisons), solved, paper, more or {})
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def measure_credit_agreement(batch: CardBatch, base: CardBatch, truth: TrueCredi
     for name, (title, quantity, unit) in quantities.items():
         least = -1.0 if name.startswith("cosine") else 0.0
         found = jackknife_estimate(
-            lambda chosen, of=quantity: of(_select_completions(truth, chosen), ledgers[0][chosen]), len(rows), least
+            lambda chosen, of=quantity: of(select_completions(truth, chosen), ledgers[0][chosen]), len(rows), least
         )
         if name == "wrong_signs":
             found = _widen_extreme_share(found, int(credit_fork_mask(truth).any(-1).sum()))
@@ -85,7 +85,7 @@ def _widen_extreme_share(found: dict[str, float], completions: int) -> dict[str,
     return {**found, "low": 1 - unseen} if found["estimate"] == 1 else found
 
 
-def _select_completions(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
+def select_completions(truth: TrueCredit, chosen: Sequence[int]) -> TrueCredit:
     """Return the credit of some of the completions."""
     rows = torch.tensor(chosen)
     parts = {field.name: getattr(truth, field.name) for field in fields(truth)}

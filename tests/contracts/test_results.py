@@ -138,4 +138,4 @@ def test_conditions_follow_from_the_values_of_the_runs(folder):
 def test_a_page_shows_the_tables_of_every_campaign(folder):
     tables = render_study(folder.name)
     assert "| verdict |" in tables
-    assert tables in PAGES
+    assert [line for line in tables.splitlines() if line not in PAGES] == []  # a page may show further columns

@@ -27,13 +27,13 @@ def comparison(family, condition, **more):
 def tables(tmp_path):
     """Return what is printed for some comparisons with ``grpo``."""
 
-    def printed(*comparisons, paper=None):
+    def printed(*comparisons, paper=None, more=None):
         folder = tmp_path / "study"
         folder.mkdir()
         write_csv_rows(folder / "comparisons.csv", comparisons)
         names = ["grpo", *(each["condition"] for each in comparisons)]
         write_csv_rows(folder / "conditions.csv", [{"condition": name, "pass_at_1": "0.9525"} for name in names])
-        return "\n".join(tabulate_study.render_study_tables(folder, paper or {}))
+        return "\n".join(tabulate_study.render_study_tables(folder, paper or {}, more))
 
     return printed
 
@@ -44,6 +44,12 @@ def test_differences_are_in_percentage_points_and_a_campaign_without_families_ha
     row = "| gtpo | 0.953 | -0.77 (-1.32 to -0.22) | 0.013 | 0.710 | worse | +1.00 (+0.50 to +1.50) |\n"
     assert row in text
     assert "the paper" not in text
+
+
+def test_further_columns_stand_behind_the_others(tables):
+    text = tables(comparison("all", "gtpo"), more={"by area": {("all", "gtpo"): "slower"}})
+    assert "| verdict | area | by area |\n" in text
+    assert text.rstrip().endswith("| worse | +1.00 (+0.50 to +1.50) | slower |")
 
 
 def test_a_family_that_lacks_pairs_or_cannot_be_compared_has_no_table(tables):

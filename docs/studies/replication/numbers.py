@@ -23,6 +23,9 @@ from docs.numbers import (
     require_claim,
 )
 from docs.studies.published_tables.tabulate_published import read_published_runs
+from docs.studies.replication.tabulate_areas import conclude_areas
+from docs.tabulate_study import Columns
+from rlcredit.pages.number_formats import format_p_value
 from rlcredit.statistics.collapse import clopper_pearson_limit
 from rlcredit.statistics.t_test import welch_t_test
 
@@ -74,6 +77,27 @@ def collect_best_rates() -> dict[str, Any]:
     return {name: estimate_lead(BEST, name, "flat") for name in worse}
 
 
+def render_area_columns(study: str) -> Columns:
+    """Return what areas show in every comparison of a study, as further columns of its tables."""
+    found = conclude_areas(RESULTS / study)
+    return {
+        "area, p": {key: format_p_value(each.p) for key, each in found.items()},
+        "by area": {key: each.words for key, each in found.items()},
+    }
+
+
+def count_area_conclusions(study: str) -> dict[str, int]:
+    """Return how many comparisons of a study areas decide, in which way, and how many of them ends leave undecided."""
+    found = list(conclude_areas(RESULTS / study).values())
+    decided = [each for each in found if each.words != "undecided"]
+    return {
+        "compared": len(found),
+        "decided": len(decided),
+        **{words: sum(each.words == words for each in found) for words in ("faster", "slower")},
+        "undecided_at_the_end": sum(each.end.startswith("undecided") for each in decided),
+    }
+
+
 def check_claims() -> None:
     """Hold the sentences without numbers to the results."""
     collapsed = [row for row in read_results(f"{STUDY}/conditions") if int(row["collapsed"])]
@@ -120,13 +144,15 @@ def collect_numbers() -> dict[str, Any]:
     contrast = [estimate_lead(STUDY, name) for name in ("c7_maxrl_hicra", "c8_maxrl_sepa")]
     mask = find_comparison("masks", "entropy_mask_published")
     return {
-        "tables": {study: render_study(study) for study in (STUDY, LEAD)},
+        "tables": {STUDY: render_study(STUDY, render_area_columns(STUDY)), LEAD: render_study(LEAD)},
+        "by_area": {study: count_area_conclusions(study) for study in (STUDY, "tiny_study_2")},
         "conclusions": {name: conclusions[name] for name in ("better", "worse", "equivalent", "undecided")},
         "runs": sum(int(row["runs"]) for row in read_results(f"{STUDY}/conditions")),
         "clean_limit": clopper_pearson_limit(0, 8),
         "maxrl_deficits": list_deficits(STUDY, ON_MAXRL, "c5_maxrl"),
         "contrast": [-each for each in contrast],
         "contrast_gain": max(each.high for each in contrast),
+        "on_grpo_areas": [-estimate_area_lead(STUDY, name) for name in ON_GRPO],
         "maxrl_area": -estimate_area_lead(STUDY, "c5_maxrl"),
         "published_mask": estimate_lead(STUDY, "entropy_mask_published", "c5_maxrl"),
         "published_mask_equivalence": float(mask["p_equivalence_holm"]),
@@ -142,7 +168,7 @@ def collect_numbers() -> dict[str, Any]:
             "delight": read_held_out(STUDY, "delight", ENTROPY).mean(),
         },
         "lengths": collect_lengths(),
-        "signals": collect_signals(),
+        "by_signal": collect_signals(),
         "planner": estimate_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
         "planner_area": estimate_area_lead(STUDY, "c8_maxrl_sepa", "random_planner"),
         "random_mask": estimate_lead(STUDY, "random_mask", "c5_maxrl"),
