@@ -14,7 +14,8 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
 import rlcredit.decoding.vllm_server
-import rlcredit.supervision.token_budget  # noqa: F401  (so that a configuration may say `TokenBudget`)
+import rlcredit.supervision.token_budget
+import rlcredit.training.linear_rate  # noqa: F401  (likewise `LinearRate`)
 from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message

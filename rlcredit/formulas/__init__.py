@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         judged_counts,
         leave_one_out_deviations,
         leave_one_out_means,
+        mixed_rows,
         ranks_within_rows,
         unanimous_groups,
     )
@@ -107,6 +108,7 @@ __all__ = [
     "masked_sum",
     "masked_topk",
     "masked_var",
+    "mixed_rows",
     "mutual_information",
     "outcome_normalized",
     "phrase_plan_mask",

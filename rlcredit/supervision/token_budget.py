@@ -28,8 +28,8 @@ class TokenBudget(Callback):
     """End the run with the first rollout at or over a number of tokens, evaluated and saved like the last step.
 
     The numbers are ``tokens/decoded`` and ``tokens/backward``, exact counts over all processes; floating-point
-    operations could only be estimated. Set ``trainer.max_steps`` to -1, or to a limit that still holds. A schedule of
-    the learning rate is refused: it counts steps, whose number a budget leaves open.
+    operations could only be estimated. Set ``trainer.max_steps`` to -1, or to a limit that still holds. A scheduler in
+    ``model.scheduler`` is refused: it counts steps, whose number a budget leaves open. ``LinearRate`` counts tokens.
 
     Args:
         decoded_tokens: Tokens decoded for training, at least 1; give this or ``backward_tokens``.
@@ -120,6 +120,6 @@ def refuse_step_schedule(module: PolicyModule) -> None:
     """
     if module.scheduler is not None:
         raise ValueError(
-            "model.scheduler counts steps, and a budget of tokens leaves their number open. Set model.scheduler: null, "
-            "or declare a number of steps instead of a budget."
+            "model.scheduler counts steps, and a budget of tokens leaves their number open. Set model.scheduler: null "
+            "and add LinearRate to trainer.callbacks, or declare a number of steps instead of a budget."
         )

@@ -1,0 +1,31 @@
+"""Zero-variance mask: a critic gives no credit to groups whose rewards are all equal."""
+
+from rlcredit.credit.operator import CreditOperator, Metrics
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import mixed_rows
+
+
+class ZeroVarianceMask(
+    CreditOperator,
+    reads="advantages alternatives judged rewards",
+    writes="advantages alternatives",
+):
+    """Erase the credit of groups in which all judged completions have the same reward.
+
+    Flat credit of such a group is zero, but that of a critic is not: it goes on telling tokens apart where the rewards
+    say nothing, and its errors, the same step after step, drive the policy towards certainty. Put it below
+    ``ExpectedGradient`` or ``GAE``. That such groups teach nothing is the filter of DAPO (Yu et al., 2025,
+    arXiv:2503.14476), which samples others in their place; see ``model.dynamic_sampling``.
+    """
+
+    def assign(self, rollout: Rollout) -> Metrics:
+        """Erase; log the share of groups that keep their credit."""
+        mixed = mixed_rows(rollout.judged_rewards, rollout.group_size)
+        others = rollout.alternatives
+        rollout.advantages = rollout.advantages.where(mixed[:, None], 0)
+        rollout.alternatives = None if others is None else others.keep(mixed[others.rows])
+        return {"mixed_fraction": mixed.float().mean()}
+
+    def bound(self, above: float, group_size: int) -> float:
+        """Nothing grows; a single completion is always as good as its group."""
+        return above if group_size > 1 else 0.0
