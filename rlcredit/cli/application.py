@@ -13,9 +13,6 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
-import rlcredit.decoding.vllm_server
-import rlcredit.supervision.token_budget
-import rlcredit.training.linear_rate  # noqa: F401  (likewise `LinearRate`)
 from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         leave_one_out_means,
         mixed_rows,
         ranks_within_rows,
+        selected_places,
         unanimous_groups,
     )
     from rlcredit.formulas.masked import (
@@ -125,6 +126,7 @@ __all__ = [
     "scores_from_hidden",
     "segment_differences",
     "segment_starts",
+    "selected_places",
     "sentence_starts",
     "shaped_rewards",
     "shared_token_mask",

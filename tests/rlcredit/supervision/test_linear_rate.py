@@ -7,8 +7,8 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.optim.lr_scheduler import LinearLR
 
 from callbacks.episode.grpo import GRPO
+from rlcredit.supervision.linear_rate import LinearRate
 from rlcredit.supervision.token_budget import TokenBudget
-from rlcredit.training.linear_rate import LinearRate
 
 
 class Rates(Callback):
