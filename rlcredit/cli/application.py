@@ -13,6 +13,10 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.utilities import rank_zero_only
 
+# A configuration may name the classes of these modules.
+import rlcredit.decoding.vllm_server
+import rlcredit.supervision.linear_rate
+import rlcredit.supervision.token_budget  # noqa: F401
 from rlcredit.base.exit_status import FAILED, RunStopped
 from rlcredit.base.lightning_private import OpenCLI, read_callbacks
 from rlcredit.base.messages import print_message

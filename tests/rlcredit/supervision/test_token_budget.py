@@ -115,6 +115,7 @@ def test_shares_are_at_least_one():
 def test_a_configuration_ends_a_run_by_its_tokens_and_its_files_say_how_many(tmp_path):
     words = ("--trainer.max_steps=-1", "--trainer.logger=false")
     budget = "--trainer.callbacks+=TokenBudget(decoded_tokens=1200, evaluations=2)"
+    words = (*words, "--trainer.callbacks+=LinearRate(end=0.5)")
     status, _, err = finish_small_run(tmp_path, *words, budget)
     assert status == 0, err
     held_out = tmp_path / "runs" / "grpo-seed0" / "held_out"
