@@ -6,7 +6,7 @@ the filters below, and so decides about digits, signs and units.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from scipy import stats
 
 from docs.studies.published_tables.tabulate_published import read_published_runs
 from docs.tabulate_study import Columns, render_study_tables
+from rlcredit.statistics.run_aggregates import learning_curve_area
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -67,6 +68,25 @@ def require_claim(holds: Any, claim: str) -> None:
 def read_results(name: str) -> Rows:
     """Return the rows of a CSV file of docs/results, which is named without its ending."""
     return csv_rows.read_csv_rows(RESULTS / f"{name}.csv")
+
+
+def measure_run_areas(rows: Iterable[Mapping[str, str]], place: str = "step") -> dict[tuple[str, int], float]:
+    """Return the area under pass@1 of every run, its mean height, by condition and seed.
+
+    Args:
+        rows: Rows of the file of a campaign's runs.
+        place: Column that says where on the run an evaluation lies: ``step``, or ``budget`` for shares of tokens.
+
+    Example:
+        >>> rows = [{"condition": "a", "seed": "1", "step": s, "val/pass_at_1": p} for s, p in (("0", "0"), ("9", "1"))]
+        >>> measure_run_areas(rows)
+        {('a', 1): 0.5}
+
+    """
+    curves: dict[tuple[str, int], dict[int, float]] = {}
+    for row in rows:
+        curves.setdefault((row["condition"], int(row["seed"])), {})[int(row[place])] = float(row[PASS])
+    return {run: float(learning_curve_area(*zip(*sorted(curve.items()), strict=True))) for run, curve in curves.items()}
 
 
 def read_held_out(study: str, condition: str, metric: str = PASS, step: int = 100) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Zero-variance mask: a critic gives no credit to groups whose rewards are all equal."""
 
+from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.operator import CreditOperator, Metrics
 from rlcredit.credit.rollout import Rollout
-from rlcredit.formulas.groups import mixed_rows
+from rlcredit.formulas.groups import mixed_groups
 
 
 class ZeroVarianceMask(
@@ -20,10 +21,10 @@ class ZeroVarianceMask(
 
     def assign(self, rollout: Rollout) -> Metrics:
         """Erase; log the share of groups that keep their credit."""
-        mixed = mixed_rows(rollout.judged_rewards, rollout.group_size)
-        others = rollout.alternatives
-        rollout.advantages = rollout.advantages.where(mixed[:, None], 0)
-        rollout.alternatives = None if others is None else others.keep(mixed[others.rows])
+        mixed = mixed_groups(rollout.judged_rewards, rollout.group_size)
+        credit = Credit(rollout.advantages, rollout.alternatives)
+        kept = credit.keep_rows(mixed.repeat_interleave(rollout.group_size))
+        rollout.advantages, rollout.alternatives = kept.advantages, kept.alternatives
         return {"mixed_fraction": mixed.float().mean()}
 
     def bound(self, above: float, group_size: int) -> float:

@@ -254,12 +254,8 @@ class Rollout:
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 vars(part)[name] = value[chosen]
-        others: WeightedTokens | None = vars(self)["alternatives"]
-        if others is not None:
-            vars(part)["alternatives"] = others.select_rows(chosen, len(self.mask))[1]
-        branches: Continuations | None = vars(self)["continuations"]
-        if branches is not None:
-            vars(part)["continuations"] = branches.select_rows(chosen, len(self.mask))
+        credit = Credit(*(vars(self)[name] for name in Credit._fields))
+        vars(part).update(credit.select_rows(chosen)._asdict())
         part.tokens = [self.tokens[row] for row in chosen.tolist()]
         if self.sources:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])

@@ -24,6 +24,9 @@ class Engine(ABC):
     exact: bool = False
     """Whether log-probabilities equal the trainer's up to rounding."""
 
+    can_keep_hidden: bool = False
+    """Whether ``sample`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
+
     @abstractmethod
     def sample(
         self, policy: Policy, prompt_ids: Tensor, prompts: Sequence[int], sampling: Sampling, *, seed: int, step: int
@@ -51,9 +54,6 @@ class Decoder(Engine):
     exact = True
     decode_batch_size: int | None = None
     """Completions decoded at a time; as many as are asked for if None."""
-
-    can_keep_hidden: bool = False
-    """Whether ``decode`` takes ``keeps_hidden=True`` and then returns hidden states; else the trainer reads them."""
 
     @abstractmethod
     def decode(

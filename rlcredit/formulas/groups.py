@@ -178,25 +178,16 @@ def unanimous_groups(verdicts: Tensor, group_size: int) -> tuple[Tensor, Tensor]
     return right & ~wrong, wrong & ~right
 
 
-def mixed_rows(rewards: Tensor, group_size: int) -> Tensor:
-    """Return which rows belong to a group with two different rewards.
-
-    Args:
-        rewards: NaN where there was no verdict, shape ``(B,)``.
-        group_size: Completions per prompt, G.
-
-    Returns:
-        Shape ``(B,)`` bool.
+def mixed_groups(rewards: Tensor, group_size: int) -> Tensor:
+    """Return which groups hold two different rewards, shape ``(P,)`` bool; arguments as for :func:`group_deviations`.
 
     Example:
         >>> import torch
-        >>> mixed_rows(torch.tensor([1.0, 0.0, 0.5, torch.nan]), group_size=2)
-        tensor([ True,  True, False, False])
+        >>> mixed_groups(torch.tensor([1.0, 0.0, 0.5, torch.nan]), group_size=2)
+        tensor([ True, False])
 
     """
-    groups = rewards.view(-1, group_size)
-    spread = groups.nan_to_num(-torch.inf).amax(-1) > groups.nan_to_num(torch.inf).amin(-1)
-    return spread.repeat_interleave(group_size)
+    return (group_deviations(rewards, group_size)[0] != 0).any(-1)
 
 
 def group_standardized(values: Tensor, mask: Tensor, group_size: int) -> Tensor:

@@ -14,6 +14,7 @@ from rlcredit.credit.token_counts import count_distinct_prompt_tokens, count_seq
 from rlcredit.decoding.decoding_loop import ROW_MULTIPLE
 from rlcredit.decoding.engine import Decoder
 from rlcredit.decoding.noise import branch_uniforms, continuation_uniforms, inverse_cdf
+from rlcredit.decoding.sampling import Samples
 from rlcredit.formulas.uncertainty import tempered_logits
 from rlcredit.oracle.credit_estimate import TrueCredit, true_credit
 from rlcredit.oracle.prefix_tree import Branch, PrefixTree
@@ -173,11 +174,8 @@ class Oracle:
             length=int(limits.max()),
             oracle=self.stream,
         )
-        with self.precision():
-            decoded = self.engine.decode(self.policy, contexts, noise, of, self.temperature, limits)
-        number, longest = int(decoded.mask.sum()), int(decoded.mask.sum(-1).max())
-        self.decoded += number
-        rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts))
+        decoded = self._decode_contexts(rollout, contexts, noise, of, limits)
+        longest = int(decoded.mask.sum(-1).max())
         ids, mask, logprobs = (
             values[:, :longest] for values in (decoded.completion_ids, decoded.mask, decoded.logprobs)
         )
@@ -185,11 +183,8 @@ class Oracle:
 
     def _judge_continuations(self, rollout: Rollout, continuations: Continuations) -> Tensor:
         """Return one for right, zero for wrong, NaN where the verifier could not tell, shape ``(N,)`` float64."""
-        answers = self.policy.decode_texts(*continuations.join_prefixes(rollout.completion_ids))
-        examples = [rollout.sources[row // rollout.group_size][1] for row in continuations.rows.tolist()]
-        verdicts = require_verdicts(
-            self.task.judge(self.policy.prepend_thinking_mark(answers), examples), len(answers), self.task
-        )
+        answers = continuations.join_prefixes(rollout.completion_ids)
+        verdicts = self._judge_answers(rollout, continuations.rows.tolist(), *answers)
         return verdict_mask(verdicts, Verdict.RIGHT).double().where(judged_mask(verdicts), torch.nan)
 
     def credit(self, rollout: Rollout, rows: Sequence[int], samples: int) -> TrueCredit:
@@ -285,27 +280,39 @@ class Oracle:
             places = torch.arange(self.max_tokens - int(prefix_lengths.min())) + prefix_lengths[:, None]
             context_of = {node: number for number, node in enumerate(dict.fromkeys(node for node, _ in open_branches))}
             contexts = self._build_contexts(rollout, [(rows[node], prefixes[node]) for node in context_of])
-            with self.precision():
-                decoded = self.engine.decode(
-                    self.policy,
-                    contexts,
-                    noise.gather(1, places.clamp(max=self.max_tokens - 1)),
-                    torch.tensor([context_of[node] for node, _ in open_branches], device=rollout.prompt_ids.device),
-                    self.temperature,
-                    self.max_tokens - prefix_lengths,
-                )
+            decoded = self._decode_contexts(
+                rollout,
+                contexts,
+                noise.gather(1, places.clamp(max=self.max_tokens - 1)),
+                torch.tensor([context_of[node] for node, _ in open_branches], device=rollout.prompt_ids.device),
+                self.max_tokens - prefix_lengths,
+            )
             lengths = decoded.mask.sum(-1).tolist()
-            self.decoded += sum(lengths)
-            rollout.token_counts.add(decoded=sum(lengths), prefill=count_distinct_prompt_tokens(contexts))
             rows_decoded = zip(open_branches, decoded.completion_ids.tolist(), lengths, strict=True)
             continuations = {branch: tokens[:length] for branch, tokens, length in rows_decoded}
         completions = [torch.tensor(prefixes[branch[0]] + continuations.get(branch, [])) for branch in branches]
         ids = pad_sequence(completions, batch_first=True)
         mask = torch.arange(ids.shape[1]) < torch.tensor([len(tokens) for tokens in completions])[:, None]
-        answers = self.policy.prepend_thinking_mark(self.policy.decode_texts(ids, mask))
-        examples = [rollout.sources[rows[node] // rollout.group_size][1] for node, _ in branches]
-        right = verdict_mask(self.task.judge(answers, examples), Verdict.RIGHT)
+        verdicts = self._judge_answers(rollout, [rows[node] for node, _ in branches], ids, mask)
+        right = verdict_mask(verdicts, Verdict.RIGHT)
         tree.ended.update(zip(branches, right.double().tolist(), strict=True))
+
+    def _decode_contexts(
+        self, rollout: Rollout, contexts: Tensor, noise: Tensor, of: Tensor, limits: Tensor
+    ) -> Samples:
+        """Continue contexts, and count the tokens that are decoded and read for it."""
+        with self.precision():
+            decoded = self.engine.decode(self.policy, contexts, noise, of, self.temperature, limits)
+        number = int(decoded.mask.sum())
+        self.decoded += number
+        rollout.token_counts.add(decoded=number, prefill=count_distinct_prompt_tokens(contexts))
+        return decoded
+
+    def _judge_answers(self, rollout: Rollout, rows: Sequence[int], ids: Tensor, mask: Tensor) -> Sequence[Verdict]:
+        """Return the verdicts on whole answers to the prompts of some rows."""
+        answers = self.policy.prepend_thinking_mark(self.policy.decode_texts(ids, mask))
+        examples = [rollout.sources[row // rollout.group_size][1] for row in rows]
+        return require_verdicts(self.task.judge(answers, examples), len(answers), self.task)
 
     def _build_contexts(self, rollout: Rollout, prefixes: list[tuple[int, list[int]]]) -> Tensor:
         """Return prompts, each with the beginning of an answer, left-padded."""

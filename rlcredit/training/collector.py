@@ -124,7 +124,7 @@ class RolloutCollector:
         """Sample and judge once; record which completions are right, judged, truncated, without answer."""
         group, device = self.sampling.completions, self.policy.device
         started = read_clock(device)
-        asked = {"keeps_hidden": True} if "hidden" in self.needs and self._engine_keeps_hidden else {}
+        asked = {"keeps_hidden": True} if "hidden" in self.needs and self.engine.can_keep_hidden else {}
         samples = self.sample(prompts, prompt_ids, self.sampling, self.seed, step, **asked)
         engine_fault = self.compare_engine(prompt_ids, samples, self.sampling, step)
         decoded = read_clock(device)
@@ -179,10 +179,6 @@ class RolloutCollector:
             width = int(self.trainer.strategy.reduce(longest, reduce_op="max"))  # pyright: ignore[reportArgumentType]
             prompt_ids = pad(prompt_ids, (width - prompt_ids.shape[1], 0), value=PADDING)
         return prompt_ids
-
-    @property
-    def _engine_keeps_hidden(self) -> bool:
-        return isinstance(self.engine, Decoder) and self.engine.can_keep_hidden
 
     def sample(
         self, prompts: PromptBatch, prompt_ids: Tensor, sampling: Sampling, seed: int, step: int, **asked: bool

@@ -78,16 +78,16 @@ def _compute_local_gradients(
 
 def _select_scores(scores: UpdateScores, credits: Sequence[Credit], index: int) -> UpdateScores:
     """Return scores of the tokens outside the completions to which one of several ledgers gives credit."""
-    before, credit = credits[:index], credits[index]
-    if credit.alternatives is not None:
-        assert scores.alternatives is not None
-        start = sum(len(each.alternatives.rows) for each in before if each.alternatives is not None)
-        scores = scores._replace(alternatives=scores.alternatives[start : start + len(credit.alternatives.rows)])
-    if credit.continuations is not None:
-        assert scores.continuations is not None
-        start = sum(len(each.continuations.rows) for each in before if each.continuations is not None)
-        number, width = credit.continuations.mask.shape
-        scores = scores._replace(continuations=scores.continuations[start : start + number, :width])
+
+    def locate_own(name: str) -> slice:
+        counts = [0 if part is None else len(part.rows) for part in (getattr(credit, name) for credit in credits)]
+        return slice(sum(counts[:index]), sum(counts[: index + 1]))
+
+    others, branches = scores.alternatives, scores.continuations
+    if others is not None:
+        scores = scores._replace(alternatives=others[locate_own("alternatives")])
+    if branches is not None and (own := credits[index].continuations) is not None:
+        scores = scores._replace(continuations=branches[locate_own("continuations"), : own.mask.shape[1]])
     return scores
 
 

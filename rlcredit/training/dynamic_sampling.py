@@ -8,6 +8,7 @@ from torch import Tensor
 
 from rlcredit.credit.rollout import Rollout, concatenate_rollouts
 from rlcredit.formulas.distributed import sum_over_processes
+from rlcredit.formulas.groups import mixed_groups
 
 
 @dataclass
@@ -34,8 +35,7 @@ class DynamicSampling:
 
 def informative_groups(rollout: Rollout) -> Tensor:
     """Return which groups hold right and wrong answers, shape ``(P,)`` bool."""
-    groups = rollout.verdicts.view(-1, rollout.group_size)
-    return (groups == 1).any(-1) & (groups == 0).any(-1)
+    return mixed_groups(rollout.verdicts, rollout.group_size)
 
 
 def sample_until_informative(rounds: Iterator[Rollout], prompts: int) -> tuple[Rollout, dict[str, float]]:

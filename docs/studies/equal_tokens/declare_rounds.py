@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from docs.numbers import CAMPAIGNS, PASS, read_results
+from docs.numbers import CAMPAIGNS, measure_run_areas, read_results
 from docs.studies.headline.choose_rates import factor_value, group_conditions_by_factor
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.pages.tables import Table
+from rlcredit.report.condition_comparison import FEWEST
 from rlcredit.statistics.grid_choice import GridChoice, choose_grid_value
-from rlcredit.statistics.run_aggregates import learning_curve_area
 
 FLAT = "flat"
 """Name of the kind that the others are measured by."""
@@ -34,25 +34,16 @@ FLAT = "flat"
 STOPPED = 0.05
 """Area by which a kind may be behind flat credit after the first round."""
 
-FEWEST = 6
-"""Seeds from which on a campaign can reach a verdict."""
-
 Areas = Mapping[str, Mapping[float, Mapping[int, float]]]
 
 
 def read_areas(campaigns: Sequence[str]) -> dict[str, dict[float, dict[int, float]]]:
     """Return the area under the held-out curve of every run, by kind of credit, factor of the rate, and seed."""
-    curves: dict[tuple[str, float, int], dict[int, float]] = {}
-    for campaign in campaigns:
-        for row in read_results(f"{campaign}/runs"):
-            name, _, factor = row["condition"].rpartition("_x")
-            curve = curves.setdefault((name, factor_value(factor), int(row["seed"])), {})
-            curve[int(row["budget"])] = float(row[PASS])
     areas: dict[str, dict[float, dict[int, float]]] = {}
-    for (name, factor, seed), curve in curves.items():
-        areas.setdefault(name, {}).setdefault(factor, {})[seed] = float(
-            learning_curve_area(list(curve), list(curve.values()))
-        )
+    for campaign in campaigns:
+        for (condition, seed), area in measure_run_areas(read_results(f"{campaign}/runs"), "budget").items():
+            name, _, factor = condition.rpartition("_x")
+            areas.setdefault(name, {}).setdefault(factor_value(factor), {})[seed] = area
     return areas
 
 
@@ -136,33 +127,46 @@ def declare_campaign(
     }
 
 
+def name_factor(factor: float) -> str:
+    """Return a factor as conditions and files are named by it; the opposite of ``factor_value``.
+
+    Example:
+        >>> name_factor(0.5), name_factor(2.0)
+        ('05', '2')
+
+    """
+    return f"{factor:g}".replace(".", "")
+
+
+def find_rate_file(factor: float) -> str:
+    """Return the file that sets the learning rate to so many times the usual one."""
+    return f"configs/rates/x{name_factor(factor)}.yaml"
+
+
+def list_files_but_rates(tuned: CampaignDeclaration) -> dict[str, tuple[str, ...]]:
+    """Return the files of every kind of credit without the last one, which sets its rate."""
+    return {name: next(iter(grid.values()))[:-1] for name, grid in group_conditions_by_factor(tuned).items()}
+
+
 def select_repeated(tuned: CampaignDeclaration, areas: Areas) -> dict[str, tuple[str, ...]]:
     """Return the conditions of the second round: two rates of every kind that goes on, by the areas of the first."""
-    grid, stopped = group_conditions_by_factor(tuned), find_stopped_kinds(areas, spare_highest=True)
-    selected: dict[str, tuple[str, ...]] = {}
-    for name, rates in areas.items():
-        if name in stopped:
-            continue
-        best, second = rank_rates(rates)[:2]
-        highest = best == max(rates)
-        for factor, files in grid[name].items():
-            if factor_value(factor) == best or (factor_value(factor) == second and not highest):
-                selected[f"{name}_x{factor}"] = files
-        if highest:
-            rate = f"configs/rates/x{2 * best:g}.yaml"
-            selected[f"{name}_x{2 * best:g}"] = (*grid[name][f"{best:g}"][:-1], rate)
+    stopped, selected = find_stopped_kinds(areas, spare_highest=True), {}
+    for name, files in list_files_but_rates(tuned).items():
+        if name not in stopped:
+            best, second = rank_rates(areas[name])[:2]
+            for factor in sorted([best, 2 * best if best == max(areas[name]) else second]):
+                selected[f"{name}_x{name_factor(factor)}"] = (*files, find_rate_file(factor))
     return selected
 
 
 def select_best(tuned: CampaignDeclaration, areas: Areas, stopped: Container[str]) -> dict[str, tuple[str, ...]]:
     """Return the conditions of the comparison: every kind that goes on, at its rate."""
-    grid, selected = group_conditions_by_factor(tuned), {}
-    for name, choice in choose_rates(areas).items():
-        if name not in stopped:
-            files = grid[name].values()
-            name_of_rate = f"{choice.best:g}".replace(".", "")
-            selected[name] = (*next(iter(files))[:-1], f"configs/rates/x{name_of_rate}.yaml")
-    return selected
+    choices = choose_rates(areas)
+    return {
+        name: (*files, find_rate_file(choices[name].best))
+        for name, files in list_files_but_rates(tuned).items()
+        if name not in stopped
+    }
 
 
 def main() -> None:

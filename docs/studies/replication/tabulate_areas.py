@@ -13,10 +13,10 @@ from pathlib import Path
 import csv_rows
 import numpy as np
 
+from docs.numbers import measure_run_areas
 from rlcredit.pages.number_formats import format_p_value, format_signed_points
 from rlcredit.pages.tables import Table
 from rlcredit.statistics.adjusted_p import holm_adjusted_p
-from rlcredit.statistics.run_aggregates import learning_curve_area
 from rlcredit.statistics.sign_flip import sign_flip_p
 from rlcredit.statistics.t_test import paired_t_test
 
@@ -49,16 +49,10 @@ class AreaConclusion:
 
 def read_areas(path: Path) -> dict[str, np.ndarray]:
     """Return the area under pass@1 of every run of a file, by condition, in the order of the seeds."""
-    curves: dict[str, dict[int, dict[int, float]]] = {}
-    for row in csv_rows.read_csv_rows(path):
-        runs = curves.setdefault(row["condition"], {})
-        runs.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row["val/pass_at_1"])
-    return {
-        name: np.array(
-            [float(learning_curve_area(*zip(*sorted(runs[seed].items()), strict=True))) for seed in sorted(runs)]
-        )
-        for name, runs in curves.items()
-    }
+    areas: dict[str, list[float]] = {}
+    for (condition, _), area in sorted(measure_run_areas(csv_rows.read_csv_rows(path)).items()):
+        areas.setdefault(condition, []).append(area)
+    return {condition: np.array(each) for condition, each in areas.items()}
 
 
 def conclude_areas(folder: Path) -> dict[Key, AreaConclusion]:

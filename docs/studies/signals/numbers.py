@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from csv_rows import read_csv_rows
+from measure_signals import POLICIES, SPEAKING
 
 from callbacks.tokens.gtpo import gtpo_weights
 from docs.numbers import (
@@ -26,8 +27,6 @@ from rlcredit.cards.ranking import SHIPPED
 from rlcredit.formulas.uncertainty import predictive_variance, surprisal
 from rlcredit.pages.tables import Table
 
-SPEAKING = ("aligned", "aligned_1", "long_chains")
-POLICIES = (*SPEAKING, "decoy", "delayed", "backward")
 UNPLANTED = (*SPEAKING, "delayed", "backward")
 """Policies that are uncertain where they decide."""
 MASKS = {
