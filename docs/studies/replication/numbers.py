@@ -21,6 +21,7 @@ from docs.numbers import (
     read_results,
     render_study,
     require_claim,
+    student_estimate,
 )
 from docs.studies.published_tables.tabulate_published import read_published_runs
 from docs.studies.replication.tabulate_areas import conclude_areas
@@ -84,6 +85,16 @@ def render_area_columns(study: str) -> Columns:
         "area, p": {key: format_p_value(each.p) for key, each in found.items()},
         "by area": {key: each.words for key, each in found.items()},
     }
+
+
+def collect_pass_at_2() -> dict[str, Any]:
+    """Return how MaxRL compares with GRPO at pass@2, in points."""
+    early, late = (
+        student_estimate(100 * pair_differences(STUDY, "c5_maxrl", "c1_grpo", "val/pass_at_k", step))
+        for step in (50, 100)
+    )
+    require_claim(early.high < 0 and late.low < 0 < late.high, "MaxRL is behind at pass@2 on the way, level at the end")
+    return {"early": early, "late": late}
 
 
 def count_area_conclusions(study: str) -> dict[str, int]:
@@ -154,6 +165,7 @@ def collect_numbers() -> dict[str, Any]:
         "contrast_gain": max(each.high for each in contrast),
         "on_grpo_areas": [-estimate_area_lead(STUDY, name) for name in ON_GRPO],
         "maxrl_area": -estimate_area_lead(STUDY, "c5_maxrl"),
+        "pass_at_2": collect_pass_at_2(),
         "published_mask": estimate_lead(STUDY, "entropy_mask_published", "c5_maxrl"),
         "published_mask_equivalence": float(mask["p_equivalence_holm"]),
         "paper_mask": measure_published_mask(),
