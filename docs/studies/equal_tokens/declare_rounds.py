@@ -179,10 +179,12 @@ def select_repeated(tuned: CampaignDeclaration, areas: Areas) -> dict[str, Files
     return selected
 
 
-def select_best(tuned: CampaignDeclaration, areas: Areas, kinds: Sequence[str]) -> dict[str, Files]:
-    """Return the conditions of a comparison: every kind that is named, at its setting."""
+def select_best(
+    tuned: CampaignDeclaration, areas: Areas, kinds: Sequence[str], setting: Setting | None = None
+) -> dict[str, Files]:
+    """Return the conditions of a comparison: every kind that is named, at its setting, or all at the one given."""
     files = list_kind_files(tuned)
-    return {kind: (files[kind], *find_setting_files(choose_setting(areas[kind]))) for kind in kinds}
+    return {kind: (files[kind], *find_setting_files(setting or choose_setting(areas[kind]))) for kind in kinds}
 
 
 def declare_campaign(
@@ -223,6 +225,7 @@ def main() -> None:
     parser.add_argument(
         "--kinds", nargs="+", metavar="KIND", default=[FLAT], help="what is compared, the baseline first"
     )
+    parser.add_argument("--setting", nargs=2, metavar=("PROMPTS", "RATE"), help="setting of all, if not their best")
     parser.add_argument("--configs", nargs="+", metavar="FILE", help="policy and task of the comparison, if others")
     parser.add_argument("--tokens", type=int, help="decoded tokens of a run, if others than in the first round")
     parser.add_argument("--first-seed", type=int, default=0)
@@ -240,8 +243,10 @@ def main() -> None:
         conditions, name = select_repeated(tuned, areas), args.repeat
         title = "Settings of flat credit and of the two best other kinds, on further seeds."
     elif args.compare:
-        conditions, name = select_best(tuned, areas, args.kinds), args.compare
-        title = "Kinds of credit at their own best batch and rate, at equal decoded tokens."
+        setting = Setting(int(args.setting[0]), float(args.setting[1])) if args.setting else None
+        conditions, name = select_best(tuned, areas, args.kinds, setting), args.compare
+        chosen = f"all at {setting}, falling" if setting else "each at its best batch and rate"
+        title = f"Kinds of credit at equal decoded tokens, {chosen}."
     else:
         return
     plan = declare_campaign(tuned, name, conditions, seeds, next(iter(conditions)))
