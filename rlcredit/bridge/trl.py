@@ -3,11 +3,12 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from trl import GRPOConfig, GRPOTrainer
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from rlcredit.bridge.assignment import assign_credit
 from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
@@ -51,7 +52,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         self._decode = make_piece_decoder(self._tokenizer)
         given = dict.fromkeys(("prompt_ids", "decode", *SCORED), True)
         self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL")
-        refuse_settings(self.args, self.stack)
+        refuse_settings(cast(GRPOConfig, self.args), self.stack)
 
     def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
         """Keep the rewards of all functions and processes, which TRL does not hand on."""
@@ -61,9 +62,9 @@ class CreditGRPOTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         """Replace TRL's advantages of completions by the stack's of tokens, before rows are shuffled."""
         batch = super()._generate_and_score_completions(inputs)
-        training = self.model.training
+        training = cast(torch.nn.Module, self.model).training
         stack = self.stack if training else self.stack.copy_for_evaluation()
-        size = self.num_generations if training else self.num_generations_eval
+        size = cast(int, self.num_generations if training else self.num_generations_eval)
         rows = len(batch["completion_ids"])
         if rows % size:
             raise ValueError(
@@ -118,13 +119,17 @@ class CreditGRPOTrainer(GRPOTrainer):
     def _log_credit(self, stack: BridgedStack, advantages: Tensor, mask: Tensor, mode: str) -> None:
         """Log what operators report, and the mean credit of completions in place of TRL's advantages."""
         for name, value in sorted(stack.metrics.items()):
-            everywhere = self.accelerator.gather(torch.tensor([value], device=advantages.device))
+            everywhere = self._gather(torch.tensor([value], device=advantages.device))
             self._metrics[mode][name].append(everywhere.mean().item())
-        means = self.accelerator.gather(advantages.sum(-1) / mask.sum(-1).clamp(min=1)).tolist()
+        means = self._gather(advantages.sum(-1) / mask.sum(-1).clamp(min=1)).tolist()
         logged = self._logs["advantages"]
         for _ in means:
             logged.pop()
         logged.extend(means)
+
+    def _gather(self, values: Tensor) -> Tensor:
+        """Return the values of all processes."""
+        return cast(Tensor, self.accelerator.gather(values))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Save what operators have learned beside the rest of a checkpoint."""
