@@ -16,7 +16,7 @@ VERDICTS = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0]
 @pytest.mark.parametrize("numbered", [True, False])
 def test_advantages_lie_where_the_response_does(numbered):
     rollout = make_rollout(VERDICTS, group_size=4, width=6)
-    rows, width = rollout.mask.shape
+    rows = len(rollout.mask)
 
     def behind_prompt(values):
         return torch.cat([values.new_zeros(rows, 3), values, values.new_zeros(rows, 2)], 1)
