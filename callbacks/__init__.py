@@ -8,7 +8,7 @@ from typing import Any
 from rlcredit.credit.catalogue import load_operator
 from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.operator import CreditOperator
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack_checks import check_stack
 
 
 def __getattr__(name: str) -> Any:

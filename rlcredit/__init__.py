@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rlcredit.credit.contract import StackError
     from rlcredit.credit.operator import CreditOperator
     from rlcredit.credit.rollout import Rollout
-    from rlcredit.credit.stack import CreditStack, check_stack
+    from rlcredit.credit.stack import CreditStack
+    from rlcredit.credit.stack_checks import check_stack
     from rlcredit.decoding.sampling import Sampling
     from rlcredit.outputs.held_out import HeldOutVerdicts
     from rlcredit.policy.policy import LoRA, Policy
@@ -70,7 +71,7 @@ _MODULES = {
     "Sampling": "rlcredit.decoding.sampling",
     "StackError": "rlcredit.credit.contract",
     "Task": "rlcredit.tasks.task",
-    "check_stack": "rlcredit.credit.stack",
+    "check_stack": "rlcredit.credit.stack_checks",
     "read_run": "rlcredit.record.recorded_run",
 }
 

@@ -14,7 +14,8 @@ from rlcredit.credit.alternatives import Credit
 from rlcredit.credit.contract import StackError
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FACTS, Rollout
-from rlcredit.credit.stack import CreditStack, check_stack
+from rlcredit.credit.stack import CreditStack
+from rlcredit.credit.stack_checks import check_stack
 from rlcredit.formulas.gradient_vectors import vector_agreement
 from rlcredit.record.artifacts import make_run_folder, publish_file, publish_text, warn_on_write_error
 from rlcredit.training.credit_gradients import compute_credit_gradients, predict_optimizer_steps

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rlcredit.cards.card_batch import CardBatch
 from rlcredit.cards.finding import Finding, jackknife_estimate
-from rlcredit.credit.stack import bound_advantages, explain_idle_operators
+from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 
 PASSES = {
     "ref_logprobs": {"reference"},

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from rlcredit.cards.card_batch import CardBatch
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import NEUTRAL, PER_TOKEN, Rollout
-from rlcredit.credit.stack import bound_advantages
+from rlcredit.credit.stack_checks import bound_advantages
 from rlcredit.formulas.groups import group_imputed_values
 
 WIDER = 3

@@ -36,7 +36,7 @@ from rlcredit.config.error_messages import find_root_cause
 from rlcredit.config.paths import extend_import_path, resolve_config_flags
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
-from rlcredit.credit.stack import bound_advantages, check_stack
+from rlcredit.credit.stack_checks import bound_advantages, check_stack
 from rlcredit.outputs.adapter import SaveAdapter
 from rlcredit.outputs.checkpoints import Checkpoints, DurableCheckpoints
 from rlcredit.outputs.completion_table import CompletionTable

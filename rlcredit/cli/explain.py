@@ -11,7 +11,7 @@ from lightning.pytorch import Trainer
 
 from rlcredit.base.lightning_private import read_callbacks
 from rlcredit.credit.contract import OperatorContract, select_operators
-from rlcredit.credit.stack import bound_advantages, explain_idle_operators
+from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 from rlcredit.losses import PolicyLoss
 from rlcredit.preflight.memory import estimate_memory
 from rlcredit.preflight.weights import explain_missing_folder

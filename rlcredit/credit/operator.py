@@ -9,6 +9,7 @@ from torch import Tensor
 from rlcredit.credit.alternatives import WeightedTokens
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import OperatorContract, StackError
+from rlcredit.credit.operator_state import collect_state, restore_state
 from rlcredit.credit.rollout import FIELDS, OPTIONAL, Rollout
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.credit.value_fault import find_value_fault
@@ -46,8 +47,8 @@ class CreditOperator(OperatorContract, Callback):
         super().__init_subclass__(**kwargs)
         if cls.state:
             # Lightning treats a callback with these two methods as stateful, and rejects two with the same state key.
-            cls.state_dict = _collect_state  # pyright: ignore[reportAttributeAccessIssue]
-            cls.load_state_dict = _restore_state  # pyright: ignore[reportAttributeAccessIssue]
+            cls.state_dict = collect_state  # pyright: ignore[reportAttributeAccessIssue]
+            cls.load_state_dict = restore_state  # pyright: ignore[reportAttributeAccessIssue]
         if "assign" in vars(cls):
             cls.assign = torch.no_grad()(cls.assign)
 
@@ -73,7 +74,7 @@ class CreditOperator(OperatorContract, Callback):
             StackError: with the attribute.
 
         """
-        _collect_state(self)
+        collect_state(self)
 
     def assign_checked(self, rollout: Rollout, watch: bool = True) -> Metrics:
         """Assign credit and check that the operator keeps to its header.
@@ -177,45 +178,3 @@ class CreditOperator(OperatorContract, Callback):
             raise StackError(f"{self.label} leaves {name} of shape {shape}, expected {expected}: one per {unit}.")
         if fault := find_value_fault(rollout.step, f"{self.label} assigning credit", name, value, counted):
             raise fault
-
-
-def _collect_state(operator: CreditOperator) -> dict[str, Any]:
-    state = {name: getattr(operator, name) for name in operator.state}
-    for name, value in state.items():
-        if not _is_loadable(value):
-            raise StackError(
-                f"{operator.label} keeps {type(value).__name__} `{name}` as state; a checkpoint holds tensors, "
-                "numbers, strings, None, and lists and dicts of these."
-            )
-    return state
-
-
-def _is_loadable(value: object) -> bool:
-    """Whether a checkpoint can restore the value without running code."""
-    if isinstance(value, dict):
-        return all(map(_is_loadable, value)) and all(map(_is_loadable, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_loadable, value))
-    return value is None or type(value) in (bool, int, float, str) or isinstance(value, Tensor)
-
-
-def _restore_state(operator: CreditOperator, state_dict: dict[str, Any]) -> None:
-    for name in operator.state:
-        setattr(operator, name, state_dict[name])
-
-
-def move_state(operator: CreditOperator, device: torch.device) -> None:
-    """Move the tensors of an operator's state to the device of the rollouts; from a checkpoint they come on the CPU."""
-    for name in operator.state:
-        setattr(operator, name, _move_tensors(getattr(operator, name), device))
-
-
-def _move_tensors(value: Any, device: torch.device) -> Any:
-    """Return a tensor on a device, lists and dicts with all of theirs there, and anything else as it is."""
-    if isinstance(value, Tensor):
-        return value.to(device)
-    if isinstance(value, list):
-        return [_move_tensors(each, device) for each in value]
-    if isinstance(value, dict):
-        return {name: _move_tensors(each, device) for name, each in value.items()}
-    return value

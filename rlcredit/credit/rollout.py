@@ -7,6 +7,7 @@ Shapes: P prompts, G completions each, B = P * G rows, L prompt tokens, T comple
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -261,6 +262,19 @@ class Rollout:
             part.sources = tuple(self.sources[row // self.group_size] for row in chosen.tolist()[:: self.group_size])
         part.trail = tuple((label, advantages[chosen]) for label, advantages in self.trail)
         return part
+
+    def save(self, file: str | Path) -> None:
+        """Write the facts, and what operators have written; see :func:`rlcredit.credit.rollout_file.save_rollout`."""
+        from rlcredit.credit.rollout_file import save_rollout  # noqa: PLC0415  (it knows this class)
+
+        save_rollout(self, file)
+
+    @staticmethod
+    def load(file: str | Path) -> "Rollout":
+        """Return a rollout that was saved; see :func:`rlcredit.credit.rollout_file.load_rollout`."""
+        from rlcredit.credit.rollout_file import load_rollout  # noqa: PLC0415  (it knows this class)
+
+        return load_rollout(file)
 
     def copy_with_neutral_ledger(self) -> "Rollout":
         """Return the same facts with a neutral ledger; its tokens are counted apart."""

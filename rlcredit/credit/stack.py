@@ -1,26 +1,19 @@
-"""A stack of operators: checked like a program before weights are loaded, then one callback that assigns credit."""
+"""A stack of operators: one callback that assigns credit."""
 
-import inspect
-import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rlcredit.credit.catalogue import find_usual_writer
-from rlcredit.credit.contract import OperatorContract, StackError, StackWarning, select_operators
-from rlcredit.credit.operator import Callback, CreditOperator, move_state
-from rlcredit.credit.rollout import MEANINGFUL, Rollout
+from rlcredit.credit.contract import StackWarning
+from rlcredit.credit.operator import Callback, CreditOperator
+from rlcredit.credit.operator_state import move_state
+from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.stack_checks import bound_advantages, check_stack
 
 if TYPE_CHECKING:
     from lightning.pytorch import LightningModule, Trainer
 
     from rlcredit.training.module import PolicyModule
-
-CREDIT = frozenset(["rewards", "advantages"])
-"""Fields that are credit or its sources; the others describe tokens."""
-
-BYPRODUCTS = frozenset(["critic"])
-"""Fields that may be written although nothing reads them: a critic's values are used without the critic, too."""
 
 
 class CreditStack(Callback):
@@ -123,132 +116,3 @@ def _log_metrics(
         over_ranks = ending if ending in ("min", "max") else "mean"
         name = f"credit/{operator.label}/{quantity}"
         module.log(name, value, reduce_fx=over_ranks, batch_size=rows, sync_dist=trainer.world_size > 1)
-
-
-def check_stack(callbacks: Iterable[object]) -> None:
-    """Reject a stack that reads what nothing wrote, or writes what does not reach the advantages.
-
-    Args:
-        callbacks: Callbacks as listed in ``trainer.callbacks``; those that are not credit operators are passed over.
-
-    Raises:
-        StackError: with the operator, the field and the repair.
-
-    """
-    stack = select_operators(callbacks)
-    for place, operator in enumerate(stack):
-        for name in sorted(operator.reads):
-            _refuse_undefined_read(stack, place, name)
-        _refuse_ambiguous_state(stack, place)
-    for place in reversed(range(len(stack))):  # what feeds a dead write is dead too: the lowest is the one at fault
-        for name in sorted(stack[place].writes - BYPRODUCTS):
-            _refuse_dead_write(stack, place, name)
-
-
-def bound_advantages(stack: Sequence[OperatorContract], group_size: int) -> list[float]:
-    """Return the largest advantage above each operator and, last, below all; the neutral ledger holds rewards.
-
-    Infinity where none is known, and where credit is made of shaped rewards, since these may leave [0, 1].
-    """
-    limits, shaped, neutral = [1.0], False, True
-    for operator in stack:
-        bound = operator.bound(limits[-1], group_size)
-        shaped, neutral = shaped or "rewards" in operator.writes, neutral and "advantages" not in operator.writes
-        made_of_rewards = neutral or operator.reads | operator.writes >= CREDIT
-        limits.append(math.inf if shaped and made_of_rewards else bound)
-    return limits
-
-
-def explain_idle_operators(callbacks: Iterable[object], group_size: int) -> list[str]:
-    """Return warnings about operators that cannot have an effect."""
-    stack = select_operators(callbacks)
-    above = bound_advantages(stack, group_size)
-    messages = [operator.notice(limit, group_size) for operator, limit in zip(stack, above, strict=False)]
-    return [message for message in messages if message]
-
-
-def _refuse_undefined_read(stack: Sequence[OperatorContract], place: int, name: str) -> None:
-    """Refuse an undefined read: the field still has a neutral value that means nothing."""
-    if name in MEANINGFUL or any(name in above.writes for above in stack[:place]):
-        return
-    reader, below = (
-        _operator_name(stack[place]),
-        [_operator_name(late) for late in stack[place + 1 :] if name in late.writes],
-    )
-    usual = find_usual_writer(name)
-    named = usual.__name__ if usual else f"an operator that writes `{name}`"
-    verb, writer = ("Move", below[0]) if below else ("Put", named)
-    raise StackError(
-        f"{reader} reads `{name}`, which no callback above it writes. "
-        f"{verb} {writer} above {reader} in trainer.callbacks."
-    )
-
-
-def _refuse_dead_write(stack: Sequence[OperatorContract], place: int, name: str) -> None:
-    """Refuse a dead write: it is overwritten or unused before it has reached the advantages."""
-    used, shown = _trace_field_uses(stack)
-    if name in used[place + 1]:
-        return
-    writer, below = stack[place], stack[place + 1 :]
-    overwriting = next((later for later in below if name in later.writes), writer)
-    if overwriting is not writer and name not in overwriting.reads:
-        other = _operator_name(overwriting)
-        repair = f"Move {other} above {_operator_name(writer)}" if name in writer.reads else "Keep only one of the two"
-        raise StackError(
-            f"{other} overwrites the `{name}` of {_operator_name(writer)} before anything uses it. "
-            f"{repair} in trainer.callbacks."
-        )
-    above = enumerate(stack[:place])
-    readers = [_operator_name(reader) for at, reader in above if name in reader.reads and reader.writes & used[at + 1]]
-    if name in shown[place + 1] and not readers:
-        return
-    repair = (
-        f"Move {_operator_name(writer)} above {readers[0]}"
-        if readers
-        else f"Remove {_operator_name(writer)} from the list"
-    )
-    where = "in trainer.callbacks." if readers else "trainer.callbacks."
-    nothing = "which only probes read" if name in shown[place + 1] else "which nothing below it reads"
-    raise StackError(f"{_operator_name(writer)} writes `{name}`, {nothing}. {repair} {where}")
-
-
-def _trace_field_uses(stack: Sequence[OperatorContract]) -> tuple[list[set[str]], list[set[str]]]:
-    """Return which fields, as they are above each operator and, last, below all, reach the advantages, and a probe.
-
-    Advantages that nobody has written are made of the rewards: there, who uses these uses those. What a probe shows is
-    a use of fields that describe tokens, for there are stacks that only measure; of credit it is none.
-    """
-    used, shown = [{"advantages", "alternatives", "continuations"}], [set[str]()]
-    neutral = [not any("advantages" in above.writes for above in stack[:place]) for place in range(len(stack) + 1)]
-    for place in reversed(range(len(stack) + 1)):
-        if neutral[place] and "advantages" in used[0]:
-            used[0] |= {"rewards"}
-        if place:
-            operator = stack[place - 1]
-            for fields, through in ((used, operator.writes & used[0]), (shown, operator.writes & shown[0])):
-                fields.insert(0, (fields[0] - operator.writes) | operator.reads if through else set(fields[0]))
-            shown[0] = (shown[0] | (set() if operator.writes else operator.reads)) - CREDIT
-    return used, shown
-
-
-def _refuse_ambiguous_state(stack: Sequence[OperatorContract], place: int) -> None:
-    """Refuse operators that a checkpoint could not tell apart by class and arguments."""
-    operator = stack[place]
-    if not operator.state:
-        return
-    if lost := [name for name in inspect.signature(type(operator)).parameters if name not in operator.arguments]:
-        raise StackError(
-            f"{_operator_name(operator)} must keep {lost} under the same name: a checkpoint knows it by its arguments."
-        )
-    twins = [
-        above for above in stack[:place] if type(above) is type(operator) and above.arguments == operator.arguments
-    ]
-    if twins:
-        raise StackError(
-            f"Two {_operator_name(operator)} with the same arguments would share one state in a checkpoint. "
-            "Change an argument of one, or keep only one, in trainer.callbacks."
-        )
-
-
-def _operator_name(operator: OperatorContract) -> str:
-    return type(operator).__name__

@@ -23,6 +23,7 @@ from rlcredit.policy.model_loading import (
     load_frozen_model,
     load_tokenizer,
 )
+from rlcredit.policy.pieces import make_piece_decoder
 from rlcredit.policy.prompt_format import (
     PADDING,
     Conversation,
@@ -413,13 +414,9 @@ class Policy(nn.Module):
             One list of strings per row; joined, they are its text without special tokens.
 
         """
-        from tokenizers.decoders import DecodeStream  # noqa: PLC0415
-
-        backend, rows = self.tokenizer.backend_tokenizer, []
-        for ids, length in zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True):
-            stream = DecodeStream(skip_special_tokens=True)
-            rows.append([stream.step(backend, token) or "" for token in ids[:length]])
-        return rows
+        decode = make_piece_decoder(self.tokenizer)
+        rows = zip(completion_ids.tolist(), mask.sum(-1).tolist(), strict=True)
+        return [decode(ids[:length]) for ids, length in rows]
 
     def decode_texts(self, completion_ids: Tensor, mask: Tensor) -> list[str]:
         """Decode row by row: the joined result of :meth:`decode_pieces`, several times faster."""

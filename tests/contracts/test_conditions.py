@@ -21,7 +21,7 @@ from rlcredit.config.class_paths import patch_jsonargparse
 from rlcredit.config.code_fingerprint import walk_config_texts
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.credit.catalogue import find_operator_classes
-from rlcredit.credit.stack import explain_idle_operators
+from rlcredit.credit.stack_checks import explain_idle_operators
 from rlcredit.losses import PolicyLoss
 from rlcredit.policy.policy import Policy
 from rlcredit.training.dynamic_sampling import DynamicSampling

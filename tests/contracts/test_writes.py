@@ -43,7 +43,7 @@ from callbacks.tokens.stare import STARE
 from callbacks.tokens.taco import TACO
 from rlcredit.credit.catalogue import find_operator_classes
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.stack import bound_advantages, check_stack
+from rlcredit.credit.stack_checks import bound_advantages, check_stack
 from tests.conftest import make_rollout
 
 BATCH = make_rollout((1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, *[0.0] * 4, *[1.0] * 4), width=9, seed=3)

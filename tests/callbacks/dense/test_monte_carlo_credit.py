@@ -7,7 +7,7 @@ from callbacks.planning.strategic_grams import StrategicGrams
 from callbacks.probes.credit_oracle import CreditOracle
 from rlcredit.credit.continuations import Continuations
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack_checks import check_stack
 from tests.conftest import make_rollout
 
 

@@ -11,7 +11,7 @@ from callbacks.signals.predictive_variance import PredictiveVariance
 from callbacks.signals.sepa import SEPA
 from callbacks.tokens.gtpo import GTPO
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack_checks import check_stack
 from tests.conftest import make_rollout
 
 

@@ -23,7 +23,8 @@ from callbacks.tokens.random_mask import RandomMask
 from callbacks.tokens.repo import REPO
 from callbacks.tokens.rsi_mask import RSIMask
 from rlcredit.cli.explain import describe_stack
-from rlcredit.credit.stack import CreditStack, bound_advantages, explain_idle_operators
+from rlcredit.credit.stack import CreditStack
+from rlcredit.credit.stack_checks import bound_advantages, explain_idle_operators
 from rlcredit.preflight.stack_rehearsal import rehearse_stack
 from tests.callbacks.rollouts import numbers
 from tests.conftest import copy_rollout_fields, make_rollout

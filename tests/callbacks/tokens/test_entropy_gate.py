@@ -9,7 +9,7 @@ from callbacks.signals.process_signal import ProcessSignal
 from callbacks.tokens.entropy_gate import EntropyGate, entropy_gate
 from callbacks.tokens.outcome_anchor import OutcomeAnchor
 from rlcredit.credit.contract import StackError
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack_checks import check_stack
 from tests.callbacks.rollouts import THREE_AND_TWO
 from tests.conftest import make_rollout
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from callbacks.tokens.shared_state_mask import SharedStateMask
-from rlcredit.credit.stack import explain_idle_operators
+from rlcredit.credit.stack_checks import explain_idle_operators
 from tests.callbacks.rollouts import FORKED, numbers, rollout_of_ids
 
 

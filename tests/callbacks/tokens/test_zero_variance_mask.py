@@ -2,7 +2,7 @@ import torch
 
 from callbacks.tokens.zero_variance_mask import ZeroVarianceMask
 from rlcredit.credit.alternatives import WeightedTokens
-from rlcredit.credit.stack import explain_idle_operators
+from rlcredit.credit.stack_checks import explain_idle_operators
 from tests.callbacks.rollouts import numbers
 from tests.conftest import make_rollout
 

@@ -9,7 +9,7 @@ import yaml
 from rlcredit.campaign.resolved_condition import resolve_condition
 from rlcredit.cards.condition import list_shipped_operators, resolve_card_condition
 from rlcredit.cli.explain import find_trainer_stack
-from rlcredit.credit.stack import check_stack
+from rlcredit.credit.stack_checks import check_stack
 from tests.rlcredit.cards.cards import OWN
 
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from callbacks.critics.head_critic import HeadCritic
 from callbacks.critics.ridge_critic import RidgeCritic
 from rlcredit.credit.critic import describe_values, prefix_features
-from rlcredit.credit.operator import move_state
+from rlcredit.credit.operator_state import move_state
 from tests.callbacks.rollouts import THREE_AND_TWO, numbers, valued_rollout
 from tests.conftest import make_rollout
 

@@ -25,11 +25,11 @@ from callbacks.tokens.delight import Delight
 from callbacks.tokens.gtpo import GTPO
 from callbacks.tokens.hicra import HICRA
 from rlcredit.base.exit_status import NotFinite
-from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.catalogue import find_operator_classes, find_usual_writer
 from rlcredit.credit.contract import StackError, StackWarning
 from rlcredit.credit.operator import CreditOperator
 from rlcredit.credit.rollout import FIELDS
-from rlcredit.credit.stack import bound_advantages, check_stack, explain_idle_operators, find_usual_writer
+from rlcredit.credit.stack_checks import bound_advantages, check_stack, explain_idle_operators
 from rlcredit.credit.undeclared_reads import note_undeclared_reads
 from rlcredit.training.periodic_measurement import PeriodicMeasurement
 from tests.conftest import make_rollout

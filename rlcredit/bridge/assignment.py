@@ -1,0 +1,211 @@
+"""Credit for a batch of tensors that another trainer has sampled and judged."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rlcredit.bridge.batch_layout import BatchLayout, lay_out_batch
+from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
+from rlcredit.credit.contract import OperatorContract, StackError
+from rlcredit.credit.rollout import Rollout
+from rlcredit.formulas.groups import group_imputed_values
+
+Decode = Callable[[list[int]], Sequence[str]]
+"""Return the text of each token of a completion."""
+
+
+def assign_credit(
+    stack: str | Path | Sequence[OperatorContract] | BridgedStack,
+    *,
+    completion_ids: Tensor,
+    mask: Tensor,
+    rewards: Tensor | Sequence[float | None],
+    groups: Tensor | Sequence[Hashable],
+    old_logprobs: Tensor | None = None,
+    entropy: Tensor | None = None,
+    ref_logprobs: Tensor | None = None,
+    sum_pi_squared: Tensor | None = None,
+    prompt_ids: Tensor | None = None,
+    correct: Tensor | Sequence[float] | None = None,
+    decode: Decode | None = None,
+    step: int = 0,
+    giver: str = "this call",
+) -> Tensor:
+    """Return the advantage of every token.
+
+    Rows may come in any order, groups may differ in size, and tokens that were not sampled may stand anywhere in a row:
+    on the left, on the right, or between sampled ones. Operators see sampled tokens only.
+
+    Args:
+        stack: Operators; the name of a condition, as ``sepa_paper/c8_maxrl_sepa``; a file; or what
+            :func:`rlcredit.bridge.load_stack` returns, which keeps the state of operators from batch to batch.
+        completion_ids: Token ids, shape ``(B, T)``.
+        mask: True, or one, on tokens that the policy has sampled, shape ``(B, T)``.
+        rewards: Reward of each completion, any real number, shape ``(B,)``; NaN or None where nobody could tell, which
+            gives no credit and does not count for others.
+        groups: Group of each completion, B integers, texts, or other hashable values; equal ones answer one prompt.
+        old_logprobs: Log-probability of each sampled token, shape ``(B, T)``.
+        entropy: Entropy in nats of the distribution that each token was drawn from, shape ``(B, T)``.
+        ref_logprobs: Log-probability of each sampled token under the reference policy, shape ``(B, T)``.
+        sum_pi_squared: Sum of the squared probabilities of all tokens at each place, shape ``(B, T)``.
+        prompt_ids: Token ids of the prompts, shape ``(B, L)``.
+        correct: One for right and zero for wrong, shape ``(B,)``; the rewards if these are nothing else.
+        decode: Function from the token ids of a completion to the text of each token; see
+            :func:`rlcredit.policy.pieces.make_piece_decoder`.
+        step: Optimizer steps taken so far, for schedules.
+        giver: Name of the trainer, for messages.
+
+    Returns:
+        Advantages, shape ``(B, T)`` float32, in the order of the rows given, zero outside the mask.
+
+    Raises:
+        ValueError: an argument does not have the shape that the mask gives it, or values that it may have.
+        StackError: an operator needs what was not given, or compares tokens at places that are not comparable.
+
+    Example:
+        >>> assign_credit(
+        ...     "sepa_paper/c1_grpo",
+        ...     completion_ids=torch.tensor([[5, 6], [7, 0], [5, 8]]),
+        ...     mask=torch.tensor([[1, 1], [1, 0], [1, 1]]),
+        ...     rewards=[1.0, 0.5, 0.0],
+        ...     groups=["a", "a", "a"],
+        ... )
+        tensor([[ 0.5000,  0.5000],
+                [ 0.0000,  0.0000],
+                [-0.5000, -0.5000]])
+
+    """
+    bridged = load_stack(stack)
+    named = {
+        "old_logprobs": old_logprobs,
+        "entropy": entropy,
+        "ref_logprobs": ref_logprobs,
+        "sum_pi_squared": sum_pi_squared,
+    }
+    bridged.refuse_missing({**named, "prompt_ids": prompt_ids, "decode": decode}, giver)
+    mask, listed = _read_mask(mask), groups.tolist() if isinstance(groups, Tensor) else list(groups)
+    rows = len(mask)
+    if len(listed) != rows:
+        raise ValueError(f"groups has {len(listed)} entries, expected {rows}: the group of each row of the mask.")
+    _refuse_other_shapes({"completion_ids": completion_ids, **named}, mask)
+    if prompt_ids is not None and (prompt_ids.ndim != 2 or len(prompt_ids) != rows):
+        raise ValueError(f"prompt_ids has shape {tuple(prompt_ids.shape)}, expected ({rows}, L).")
+    rewards = _read_numbers("rewards", rewards, mask)
+    if correct is None:
+        _refuse_partial_rewards(bridged, rewards)
+    else:
+        correct = _read_numbers("correct", correct, mask)
+    layout = lay_out_batch(mask, listed)
+    _refuse_gaps(bridged, layout)
+    rollout = _make_rollout(
+        layout,
+        step,
+        completion_ids,
+        mask.new_zeros(rows, 0, dtype=torch.int64) if prompt_ids is None else prompt_ids,
+        rewards,
+        rewards if correct is None else correct,
+        {name: value.detach().float() for name, value in named.items() if value is not None},
+        decode if "decode" in bridged.list_needs() else None,
+    )
+    return layout.restore_tokens(bridged.assign(rollout).advantages)
+
+
+def _read_mask(mask: Tensor) -> Tensor:
+    """Return a mask as truth values."""
+    if mask.ndim != 2 or not len(mask):
+        raise ValueError(f"mask has shape {tuple(mask.shape)}, expected (B, T): one row per completion.")
+    if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
+        raise ValueError("mask holds other values than 0 and 1. Pass one on sampled tokens, zero elsewhere.")
+    return mask.bool()
+
+
+def _refuse_other_shapes(tensors: Mapping[str, Tensor | None], mask: Tensor) -> None:
+    """Refuse tensors without one value per token."""
+    for name, value in tensors.items():
+        if value is not None and value.shape != mask.shape:
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)}, expected {tuple(mask.shape)} as the mask: one value per token."
+            )
+
+
+def _read_numbers(name: str, values: Tensor | Sequence[float | None], mask: Tensor) -> Tensor:
+    """Return one number per row, NaN where there is none."""
+    if not isinstance(values, Tensor):
+        values = torch.tensor([torch.nan if value is None else float(value) for value in values])
+    if values.shape != mask.shape[:1]:
+        raise ValueError(f"{name} has shape {tuple(values.shape)}, expected ({len(mask)},): one number per completion.")
+    values = values.detach().to(device=mask.device, dtype=torch.float32)
+    if values.isinf().any():
+        raise ValueError(
+            f"{name} is infinite in row {int(values.isinf().nonzero()[0])}. Pass NaN where nobody can tell."
+        )
+    return values
+
+
+def _refuse_gaps(stack: BridgedStack, layout: BatchLayout) -> None:
+    """Refuse operators that compare tokens by their places where other tokens stand between."""
+    comparing = [operator.label for operator in stack.operators if "completion_ids" in operator.reads]
+    if comparing and layout.has_gaps:
+        raise StackError(
+            f"{comparing[0]} compares completions token by token, and the mask has gaps: tokens that were not sampled, "
+            "such as the output of tools, stand between sampled ones. Take it out of this stack."
+        )
+
+
+def _refuse_partial_rewards(stack: BridgedStack, rewards: Tensor) -> None:
+    """Refuse rewards that are no verdicts where an operator reads verdicts."""
+    partial = rewards[(rewards != 0) & (rewards != 1) & ~rewards.isnan()]
+    reading = [operator.label for operator in stack.operators if "correct" in operator.reads]
+    if len(partial) and reading:
+        raise StackError(
+            f"{reading[0]} reads verdicts, and `rewards` hold {partial[0]:g}. Pass `correct` too: one for right, zero "
+            "for wrong."
+        )
+
+
+def _make_rollout(
+    layout: BatchLayout,
+    step: int,
+    completion_ids: Tensor,
+    prompt_ids: Tensor,
+    rewards: Tensor,
+    correct: Tensor,
+    values: Mapping[str, Tensor],
+    decode: Decode | None,
+) -> Rollout:
+    """Return the batch as a rollout; what was not given, and no operator reads, is zero."""
+    mask, ids = layout.placed_mask, layout.place_tokens(completion_ids)
+    nothing = torch.zeros_like(mask, dtype=torch.float32)
+    per_token = {"old_logprobs": nothing, "entropy": nothing}
+    per_token |= {name: layout.place_tokens(value) for name, value in values.items()}
+    if "ref_logprobs" in per_token:
+        per_token["ref_log_ratio"] = per_token["old_logprobs"] - per_token["ref_logprobs"]
+    rewards, correct = (layout.place_rows(each, fill=torch.nan) for each in (rewards, correct))
+    judged = ~(rewards.isnan() | correct.isnan())
+    rollout = Rollout(
+        step=step,
+        group_size=layout.group_size,
+        prompt_ids=layout.place_rows(prompt_ids, fill=-1),
+        completion_ids=ids,
+        mask=mask,
+        correct=group_imputed_values(correct, judged, layout.group_size),
+        judged=judged,
+        tokens=_decode_rows(decode, ids, mask),
+        **per_token,  # pyright: ignore[reportArgumentType]
+    )
+    rollout.rewards = group_imputed_values(rewards, judged, layout.group_size)
+    return rollout
+
+
+def _decode_rows(decode: Decode | None, ids: Tensor, mask: Tensor) -> list[list[str]]:
+    """Return the texts of all tokens, none without a function that tells them."""
+    if decode is None:
+        return [[] for _ in mask]
+    rows = []
+    for row, length in zip(ids.tolist(), mask.sum(-1).tolist(), strict=True):
+        rows.append(list(decode(row[:length])))
+        if len(rows[-1]) != length:
+            raise ValueError(f"decode returned {len(rows[-1])} texts for {length} tokens. Return one for each.")
+    return rows

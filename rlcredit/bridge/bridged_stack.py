@@ -1,0 +1,177 @@
+"""A stack of operators that works for another trainer: with its state, its metrics, and what it needs to be told."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rlcredit.credit.contract import OperatorContract, StackError
+from rlcredit.credit.operator_state import move_state
+from rlcredit.credit.rollout import Rollout
+from rlcredit.credit.stack_checks import check_stack
+
+if TYPE_CHECKING:
+    from rlcredit.credit.operator import CreditOperator
+
+FROM_POLICY = {
+    "oracle": "continues completions with the policy",
+    "lookahead": "reads tokens with the policy that were not sampled",
+    "hidden": "reads hidden states of the policy",
+    "engine_logprobs": "compares two engines",
+}
+"""Facts that only a loop with the policy at hand can give, and what an operator does with them."""
+
+MADE_FROM = {"signal": "old_logprobs", "ref_log_ratio": "ref_logprobs", "tokens": "decode"}
+"""Arguments that other fields are made from, unless an operator above has written these."""
+
+ARGUMENTS = {
+    "old_logprobs": "log-probabilities of the sampled tokens, shape (B, T)",
+    "entropy": "entropies in nats of the distributions that tokens were drawn from, shape (B, T)",
+    "ref_logprobs": "log-probabilities of the sampled tokens under the reference policy, shape (B, T)",
+    "sum_pi_squared": "sums of the squared probabilities of all tokens, shape (B, T)",
+    "prompt_ids": "token ids of the prompts, shape (B, L)",
+    "decode": "a function from the token ids of a completion to the text of each",
+}
+"""Arguments that a trainer may leave out, and what they are."""
+
+
+class BridgedStack:
+    """Assign credit to the batches of another trainer, and keep what is to be logged and saved.
+
+    Args:
+        operators: Operators, in the order in which they act.
+        seed: Seed of operators that draw.
+
+    Attributes:
+        metrics: What the operators report of the last batch, by ``credit/<Operator>/<quantity>``.
+        rollout: Last batch with its credit, its rows sorted by group; None before the first.
+
+    Raises:
+        StackError: the list is no program, or an operator needs the policy itself.
+
+    Example:
+        >>> from callbacks import GRPO, GTPO
+        >>> BridgedStack([GRPO(), GTPO()]).list_needs()
+        {'old_logprobs': 'GTPO'}
+
+    """
+
+    def __init__(self, operators: Sequence[OperatorContract], seed: int = 0) -> None:
+        self.operators = cast("list[CreditOperator]", list(operators))
+        self.metrics: dict[str, float] = {}
+        self.rollout: Rollout | None = None
+        self._watches = True
+        counted: dict[type, int] = {}
+        for operator in self.operators:
+            counted[type(operator)] = place = counted.get(type(operator), 0) + 1
+            operator.label = type(operator).__name__ + (f"_{place}" if place > 1 else "")
+            operator.run_seed = seed
+            _refuse_policy_readers(operator)
+        check_stack(self.operators)
+
+    def list_needs(self) -> dict[str, str]:
+        """Return the arguments that the operators need, and the first operator that needs each."""
+        needs: dict[str, str] = {}
+        written: set[str] = set()
+        for operator in self.operators:
+            for field in sorted(operator.reads - written):
+                name = MADE_FROM.get(field, field)
+                if name in ARGUMENTS:
+                    needs.setdefault(name, operator.label)
+                if field == "ref_log_ratio":
+                    needs.setdefault("old_logprobs", operator.label)
+            written |= operator.writes
+        return needs
+
+    def refuse_missing(self, given: Mapping[str, object], giver: str) -> None:
+        """Refuse to work where an operator needs what is not given.
+
+        Args:
+            given: Arguments by name, None where there is nothing.
+            giver: Whoever gives them, for the message.
+
+        Raises:
+            StackError: with the operator and the argument.
+
+        """
+        for name, label in self.list_needs().items():
+            if given.get(name) is None:
+                raise StackError(f"{label} needs `{name}`, which {giver} does not give: {ARGUMENTS[name]}.")
+
+    def assign(self, rollout: Rollout) -> Rollout:
+        """Return the same facts and rewards with the stack's credit; keep them, and the operators' metrics."""
+        fresh = rollout.copy_with_neutral_ledger()
+        fresh.rewards = rollout.rewards  # these need not be verdicts
+        metrics: dict[str, float] = {}
+        for operator in self.operators:
+            move_state(operator, rollout.mask.device)
+            reported = operator.assign_checked(fresh, watch=self._watches)
+            metrics |= {f"credit/{operator.label}/{name}": float(value) for name, value in reported.items()}
+        self._watches = False
+        self.metrics, self.rollout = metrics, fresh
+        return fresh
+
+    def copy_for_evaluation(self) -> "BridgedStack":
+        """Return a stack with the same state, whose batches do not change this one's."""
+        return copy.deepcopy(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what operators have learned, by their labels: tensors, numbers and texts."""
+        return copy.deepcopy({label: operator.state_dict() for label, operator in self._find_stateful().items()})
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state_dict` has returned.
+
+        Raises:
+            ValueError: it is the state of other operators.
+
+        """
+        own = self._find_stateful()
+        if own.keys() != state_dict.keys():
+            raise ValueError(
+                f"this is the state of {', '.join(state_dict) or 'no operator'}, and the stack keeps that of "
+                f"{', '.join(own) or 'none'}. Load it into the stack that it was saved from."
+            )
+        for label, state in state_dict.items():
+            own[label].load_state_dict(copy.deepcopy(state))
+
+    def _find_stateful(self) -> "dict[str, CreditOperator]":
+        return {operator.label: operator for operator in self.operators if operator.state}
+
+
+def _refuse_policy_readers(operator: "CreditOperator") -> None:
+    """Refuse an operator that needs the policy itself, and one that assigns no credit."""
+    if not operator.writes:
+        raise StackError(f"{operator.label} measures and assigns no credit. Take it out of this stack.")
+    for fact in sorted(operator.reads & FROM_POLICY.keys()):
+        raise StackError(
+            f"{operator.label} {FROM_POLICY[fact]}, which a batch of tensors cannot give. Train with `rlcredit fit`, "
+            "or take it out of this stack."
+        )
+
+
+def load_stack(source: str | Path | Sequence[OperatorContract] | BridgedStack, seed: int = 0) -> BridgedStack:
+    """Return a stack from operators, from the name of a condition, or from a file in YAML.
+
+    Args:
+        source: Operators; or a condition that ships, such as ``sepa_paper/c8_maxrl_sepa``; or a file with a list under
+            ``trainer.callbacks``, of which everything else is passed over. A stack comes back as it is.
+        seed: Seed of operators that draw.
+
+    Raises:
+        FileNotFoundError: there is no such condition or file.
+        StackError: the list is no program, or an operator needs the policy itself.
+        ValueError: the file holds no list of operators.
+
+    Example:
+        >>> [operator.label for operator in load_stack("sepa_paper/c2_grpo_gtpo").operators]
+        ['GRPO', 'GTPO']
+
+    """
+    if isinstance(source, BridgedStack):
+        return source
+    if isinstance(source, (str, Path)):
+        from rlcredit.bridge.stack_file import read_stack_file  # noqa: PLC0415  (a list of operators needs no parser)
+
+        return BridgedStack(read_stack_file(source), seed)
+    return BridgedStack(source, seed)

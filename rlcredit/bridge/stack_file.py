@@ -1,0 +1,61 @@
+"""Operators as a file lists them, read without the rest of a run's configuration."""
+
+from pathlib import Path
+
+import yaml
+from jsonargparse import ArgumentError, ArgumentParser
+
+from rlcredit.config.class_paths import patch_jsonargparse
+from rlcredit.config.config_expansion import expand_call_forms
+from rlcredit.config.paths import find_config_file
+from rlcredit.config.strict_yaml import StrictYAMLLoader, shorten_name
+from rlcredit.credit.catalogue import PACKAGE, import_operators, list_operator_modules
+from rlcredit.credit.operator import CreditOperator
+
+CONDITIONS = "configs/conditions"
+
+
+def read_stack_file(source: str | Path) -> list[CreditOperator]:
+    """Return the operators that a file lists under ``trainer.callbacks``, or under ``callbacks``; probes are left out.
+
+    Args:
+        source: File in YAML, or the name of a condition that ships, as ``sepa_paper/c8_maxrl_sepa``.
+
+    Raises:
+        FileNotFoundError: there is no such condition or file.
+        ValueError: the file holds no list of operators.
+
+    """
+    file = _find_stack_file(str(source))
+    content = yaml.load(file.read_text(encoding="utf-8"), Loader=StrictYAMLLoader)
+    listed = content.get("trainer", content) if isinstance(content, dict) else {}
+    listed = listed.get("callbacks") if isinstance(listed, dict) else None
+    if not isinstance(listed, list):
+        raise ValueError(f"{shorten_name(str(source))} holds no list of operators. Put it under `trainer.callbacks`.")
+    patch_jsonargparse()
+    import_operators(probes=False)
+    listed = [entry for entry in listed if not _names_probe(entry)]
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--callbacks", type=list[CreditOperator])
+    try:
+        expanded = expand_call_forms({"callbacks": listed}, {"callbacks": list[CreditOperator]})
+        return parser.instantiate_classes(parser.parse_object(expanded))["callbacks"]
+    except (ArgumentError, ValueError) as error:
+        raise ValueError(f"{shorten_name(str(source))}: {error}") from None
+
+
+def _names_probe(entry: object) -> bool:
+    """Whether an entry names a probe that ships."""
+    name = entry.get("class_path", "") if isinstance(entry, dict) else entry
+    name = str(name).partition("(")[0].rpartition(".")[2].strip()
+    probes = [module for module in list_operator_modules() if module.startswith(f"{PACKAGE}.probes.")]
+    return name.lower() in [module.rpartition(".")[2].replace("_", "") for module in probes]
+
+
+def _find_stack_file(source: str) -> Path:
+    """Return the file of a condition, or a file of the user."""
+    tried = [source, f"{CONDITIONS}/{source.removesuffix('.yaml')}.yaml"]
+    for name in tried:
+        if (file := Path(find_config_file(name))).is_file():
+            return file
+    raise FileNotFoundError(f"there is no file {shorten_name(source)}, and no condition of this name in {CONDITIONS}.")

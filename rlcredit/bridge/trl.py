@@ -1,0 +1,174 @@
+"""TRL's GRPOTrainer with the credit of an rlcredit stack; written for trl 1.16, whose private methods it overrides."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from rlcredit.bridge.assignment import assign_credit
+from rlcredit.bridge.bridged_stack import BridgedStack, load_stack
+from rlcredit.credit.contract import OperatorContract, StackWarning
+from rlcredit.policy.pieces import make_piece_decoder
+
+STATE = "rlcredit_stack.pt"
+"""File of a checkpoint with what operators have learned."""
+
+SCORED = ("old_logprobs", "entropy")
+"""Arguments for which completions are read once more."""
+
+
+class CreditGRPOTrainer(GRPOTrainer):
+    """Train with TRL, and take the advantage of every token from a stack of operators.
+
+    TRL samples, judges and updates as always; ``scale_rewards`` has no effect, since the stack makes the advantages
+    (``GRPO(normalize_std=True)`` divides by the deviation). What the stack does not read costs nothing: completions are
+    read once more only for ``old_logprobs`` and ``entropy``.
+
+    Args:
+        *args: Arguments of ``trl.GRPOTrainer``.
+        stack: Operators; the name of a condition, as ``sepa_paper/c8_maxrl_sepa``; or a file in YAML.
+        **kwargs: Further arguments of ``trl.GRPOTrainer``.
+
+    Attributes:
+        stack: The stack; ``stack.rollout`` is the last batch with its credit.
+
+    Raises:
+        StackError: the list is no program, or an operator needs what TRL does not give.
+        ValueError: a setting of TRL would give credit a second time, or divide groups between processes.
+
+    """
+
+    def __init__(
+        self, *args: Any, stack: str | Path | Sequence[OperatorContract] | BridgedStack, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.stack = load_stack(stack, seed=self.args.seed)
+        self._rewards = torch.empty(0)
+        self._decode = make_piece_decoder(self._tokenizer)
+        given = dict.fromkeys(("prompt_ids", "decode", *SCORED), True)
+        self.stack.refuse_missing({**given, "ref_logprobs": self.beta or None}, "TRL")
+        refuse_settings(cast(GRPOConfig, self.args), self.stack)
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Keep the rewards of all functions and processes, which TRL does not hand on."""
+        self._rewards = super()._calculate_rewards(*args, **kwargs)
+        return self._rewards
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Replace TRL's advantages of completions by the stack's of tokens, before rows are shuffled."""
+        batch = super()._generate_and_score_completions(inputs)
+        training = cast(torch.nn.Module, self.model).training
+        stack = self.stack if training else self.stack.copy_for_evaluation()
+        size = cast(int, self.num_generations if training else self.num_generations_eval)
+        rows = len(batch["completion_ids"])
+        if rows % size:
+            raise ValueError(
+                f"a process has {rows} completions and groups have {size}, so that groups lie on several processes. "
+                "Make per_device_train_batch_size * steps_per_generation a multiple of num_generations."
+            )
+        first = self.accelerator.process_index * rows
+        rewards = self._rewards[first : first + rows]
+        weighted = (rewards * self.reward_weights.to(rewards)).nansum(-1).where(~rewards.isnan().all(-1), torch.nan)
+        mask = batch["completion_mask"].bool()
+        if "tool_mask" in batch:
+            mask = mask & batch["tool_mask"].bool()
+        batch["advantages"] = assign_credit(
+            stack,
+            completion_ids=batch["completion_ids"],
+            mask=mask,
+            rewards=weighted,
+            groups=torch.arange(rows) // size,
+            ref_logprobs=batch.get("ref_per_token_logps"),
+            prompt_ids=batch["prompt_ids"],
+            decode=self._decode,
+            step=self.state.global_step,
+            giver="TRL",
+            **self._score_tokens(batch),
+        )
+        self._log_credit(stack, batch["advantages"], mask, "train" if training else "eval")
+        return batch
+
+    @torch.no_grad()
+    def _score_tokens(self, batch: dict[str, Any]) -> dict[str, Tensor]:
+        """Return log-probabilities and entropies of sampled tokens as far as the stack reads them."""
+        needs = self.stack.list_needs()
+        if not needs.keys() & {*SCORED}:
+            return {}
+        if batch.get("old_per_token_logps") is not None and "entropy" not in needs:
+            return {"old_logprobs": batch["old_per_token_logps"]}
+        if "pixel_values" in batch:
+            raise ValueError(
+                f"{needs.get('entropy') or needs['old_logprobs']} reads tokens of prompts with images, which "
+                "is not supported. Take it out of the stack."
+            )
+        logprobs, entropies, *_ = self._get_per_token_logps_and_entropies(
+            self.model,
+            torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1),
+            torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1),
+            batch["completion_ids"].shape[1],
+            batch_size=self.args.per_device_train_batch_size,
+            compute_entropy=True,
+        )
+        return {"old_logprobs": logprobs, "entropy": entropies}
+
+    def _log_credit(self, stack: BridgedStack, advantages: Tensor, mask: Tensor, mode: str) -> None:
+        """Log what operators report, and the mean credit of completions in place of TRL's advantages."""
+        for name, value in sorted(stack.metrics.items()):
+            everywhere = self._gather(torch.tensor([value], device=advantages.device))
+            self._metrics[mode][name].append(everywhere.mean().item())
+        means = self._gather(advantages.sum(-1) / mask.sum(-1).clamp(min=1)).tolist()
+        logged = self._logs["advantages"]
+        for _ in means:
+            logged.pop()
+        logged.extend(means)
+
+    def _gather(self, values: Tensor) -> Tensor:
+        """Return the values of all processes."""
+        return cast(Tensor, self.accelerator.gather(values))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save what operators have learned beside the rest of a checkpoint."""
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+            torch.save(self.stack.state_dict(), folder / STATE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        """Restore what operators had learned when the checkpoint was saved."""
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None and (file := Path(checkpoint) / STATE).is_file():
+            self.stack.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
+
+
+def refuse_settings(config: GRPOConfig, stack: BridgedStack) -> None:
+    """Refuse settings of TRL that give credit a second time, and warn of those that change its size.
+
+    Raises:
+        ValueError: with the setting and the repair.
+
+    """
+    masks = [operator.label for operator in stack.operators if operator.label.partition("_")[0].endswith("Mask")]
+    if config.top_entropy_quantile < 1 and masks:
+        raise ValueError(
+            f"top_entropy_quantile={config.top_entropy_quantile:g} masks tokens a second time, beside {masks[0]}. "
+            "Set it to 1."
+        )
+    if config.multi_objective_aggregation != "sum_then_normalize":
+        raise ValueError(
+            f"multi_objective_aggregation={config.multi_objective_aggregation!r} makes advantages of its own. Set it "
+            "to 'sum_then_normalize': the stack is given the weighted sum of the rewards."
+        )
+    if config.loss_type == "cispo" and (config.epsilon_high or config.epsilon) < 1:
+        warnings.warn(
+            "loss_type='cispo' clamps the ratio itself at epsilon_high: below one, all gradients shrink. Set it to 4 "
+            "or more.",
+            StackWarning,
+            stacklevel=3,
+        )
+    if config.loss_type == "luspo":
+        warnings.warn("loss_type='luspo' multiplies credit by the length of a completion.", StackWarning, stacklevel=3)

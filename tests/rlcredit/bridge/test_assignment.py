@@ -1,0 +1,251 @@
+"""Credit for tensors of another trainer: what our own loop gives, however the rows lie."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from callbacks import GRPO, GTPO, HICRA, REPO, SEPA, TEMPO, ConstantLambda, Entropy, MaxRL, SignalStats, StrategicGrams
+from rlcredit.bridge import assign_credit, load_stack
+from rlcredit.bridge.bridged_stack import ARGUMENTS, FROM_POLICY
+from rlcredit.credit.catalogue import find_operator_classes
+from rlcredit.credit.contract import StackError
+from rlcredit.credit.operator import CreditOperator
+from rlcredit.credit.stack import CreditStack
+from tests.conftest import make_rollout
+from tests.contracts.test_unjudged import PLAIN, stack_around
+
+SHIPPED = [
+    kind for kind in find_operator_classes() if kind.writes and not kind.reads & FROM_POLICY.keys() and not kind.costly
+]
+DRAWN = ("RandomMask", "RandomPlanner")
+"""Their noise belongs to places in the batch, which the order of rows changes."""
+
+VERDICTS = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+
+
+def give(rollout, order=None, spread=None):
+    """A rollout as a trainer has it: rows in some order, tokens in columns of their own."""
+    order = torch.arange(len(rollout.mask)) if order is None else order
+    width = rollout.mask.shape[1]
+    columns = torch.arange(width) if spread is None else spread
+
+    def place(values, fill=0):
+        wide = torch.full((len(values), int(columns.max()) + 1), fill, dtype=values.dtype)
+        wide[:, columns] = values
+        return wide[order]
+
+    texts = {tuple(ids[: len(pieces)]): pieces for ids, pieces in zip(rollout.completion_ids.tolist(), rollout.tokens)}
+    return {
+        "completion_ids": place(rollout.completion_ids),
+        "mask": place(rollout.mask),
+        "rewards": rollout.correct[order],
+        "groups": (torch.arange(len(order)) // rollout.group_size)[order],
+        "old_logprobs": place(rollout.old_logprobs, fill=float("nan")),
+        "entropy": place(rollout.entropy, fill=float("nan")),
+        "ref_logprobs": place(rollout.ref_logprobs, fill=float("nan")),
+        "sum_pi_squared": place(rollout.sum_pi_squared, fill=float("nan")),
+        "prompt_ids": rollout.prompt_ids[order],
+        "step": rollout.step,
+        "decode": lambda ids: texts.get(tuple(ids), ["?"] * len(ids)),
+    }
+
+
+def make_batch(seed=0):
+    """A rollout in which what is made of other fields is so."""
+    rollout = make_rollout(VERDICTS, group_size=4, width=6, seed=seed)
+    rollout.ref_log_ratio = rollout.old_logprobs - rollout.ref_logprobs
+    return rollout
+
+
+@pytest.mark.parametrize("kind", SHIPPED, ids=lambda kind: kind.__name__)
+def test_every_operator_gives_what_it_gives_in_our_own_loop(kind):
+    operator = PLAIN.get(kind, kind)()
+    rollout = make_batch()
+    mine = stack_around(operator)
+    own = rollout.copy_with_neutral_ledger()
+    for each in mine:
+        each.assign_checked(own)
+    expected = own.advantages.where(rollout.mask, 0)
+    stack = load_stack([GRPO()])
+    stack.operators = stack_around(operator)  # no program: it stands beside neighbours that may not need it
+    assert_close(assign_credit(stack, **give(rollout)), expected, atol=1e-6, rtol=1e-5)
+    if kind.__name__ in DRAWN:
+        return
+    stack.operators = stack_around(operator)
+    order = torch.tensor([5, 0, 7, 2, 1, 6, 3, 4])
+    holed = torch.tensor([1, 2, 4, 5, 8, 9] if "completion_ids" not in kind.reads else [3, 4, 5, 6, 7, 8])
+    found = assign_credit(stack, **give(rollout, order, holed))
+    assert_close(found[:, holed], expected[order], atol=1e-6, rtol=1e-5)
+    others = torch.ones(found.shape[1], dtype=torch.bool).index_fill(0, holed, False)
+    assert not found[:, others].any()
+
+
+def small(**changed):
+    """Three completions, two of one prompt, as little as can be given."""
+    return {
+        "completion_ids": torch.tensor([[5, 6], [7, 0], [5, 8]]),
+        "mask": torch.tensor([[1, 1], [1, 0], [1, 1]]),
+        "rewards": [1.0, 1.0, 0.0],
+        "groups": ["a", "b", "a"],
+        **changed,
+    }
+
+
+def test_a_group_counts_only_its_own_rows_whatever_the_size_of_others():
+    rollout = make_batch()
+    whole = give(rollout)
+    kept = torch.tensor([0, 1, 2, 3, 4, 6])  # the second group has two of its four rows
+    part = {name: value[kept] if isinstance(value, torch.Tensor) else value for name, value in whole.items()}
+    for stack in ([GRPO(normalize_std=True)], [MaxRL(), Entropy(), GTPO(beta=0.5)], [GRPO(), REPO()]):
+        found = assign_credit(stack, **part)
+        alone = [
+            assign_credit(stack, **{n: v[rows] if isinstance(v, torch.Tensor) else v for n, v in part.items()})
+            for rows in (kept[:4], torch.tensor([4, 5]))
+        ]
+        if not any(operator.state for operator in stack):
+            assert_close(found, torch.cat(alone), atol=1e-6, rtol=1e-5)
+        assert found[4:].any()
+
+
+def test_rewards_that_nobody_could_tell_give_no_credit_and_count_for_nobody():
+    known = assign_credit([GRPO()], **small(rewards=[1.0, 1.0, 0.0], groups=[0, 1, 0]))
+    some = assign_credit(
+        [GRPO()],
+        completion_ids=torch.tensor([[5, 6], [7, 0], [5, 8], [1, 1]]),
+        mask=torch.ones(4, 2),
+        rewards=[1.0, 1.0, 0.0, None],
+        groups=[0, 1, 0, 0],
+    )
+    assert some[[0, 2]].tolist() == known[[0, 2]].tolist() == [[0.5, 0.5], [-0.5, -0.5]]
+    assert not some[3].any()
+
+
+@pytest.mark.parametrize("rewards", [[0.3, 7.0, -2.0], torch.tensor([0.3, 7.0, -2.0], dtype=torch.bfloat16)])
+def test_rewards_may_be_any_real_numbers_and_come_in_any_precision(rewards):
+    found = assign_credit([GRPO()], **small(rewards=rewards, groups=[0, 0, 0]))
+    values = torch.tensor(rewards, dtype=torch.float32) if isinstance(rewards, list) else rewards.float()
+    assert_close(found[:, 0], values - values.mean())
+    assert found.dtype == torch.float32
+
+
+def test_verdicts_beside_rewards_are_what_operators_of_verdicts_read():
+    given = small(rewards=[0.9, 0.2, 0.4], groups=[0, 0, 0])
+    with pytest.raises(StackError, match=r"MaxRL reads verdicts, and `rewards` hold 0\.9\. Pass `correct` too"):
+        assign_credit([MaxRL()], **given)
+    found = assign_credit([MaxRL()], correct=[1, 0, 0], **given)
+    assert found[:, 0].tolist() == pytest.approx([2.0, -1.0, -1.0], abs=1e-4)
+    shaped = assign_credit([GRPO()], correct=[1, 0, 0], **given)
+    assert shaped[:, 0].tolist() == pytest.approx([0.4, -0.3, -0.1])
+
+
+class Reader(CreditOperator, reads="advantages ref_log_ratio", writes="advantages"):
+    """Reads what is made of two arguments."""
+
+    def assign(self, rollout):
+        """Add the ratio."""
+        rollout.advantages = rollout.advantages + rollout.ref_log_ratio
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("stack", "named", "message"),
+    [
+        ([GRPO(), GTPO()], "old_logprobs", "GTPO needs `old_logprobs`, which this call does not give: log-prob"),
+        ([GRPO(), Entropy(), GTPO()], "entropy", "Entropy needs `entropy`, which this call"),
+        ("systems/erpo", "ref_logprobs", "ProcessSignal needs `ref_logprobs`"),
+        ("monte_carlo/nothing", None, "no condition of this name"),
+        ("rereadings/gradient_size_mask", "sum_pi_squared", "GradientSizeMask needs `sum_pi_squared`"),
+        ("rereadings/tracked_baseline", "prompt_ids", "TrackedBaseline needs `prompt_ids`"),
+        ([StrategicGrams(), ConstantLambda(), SEPA(), GRPO(), GTPO()], "decode", "StrategicGrams needs `decode`"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_operator_that_needs_it(stack, named, message):
+    rollout = make_batch()
+    given = {name: value for name, value in give(rollout).items() if name != named}
+    with pytest.raises((StackError, FileNotFoundError), match=message):
+        assign_credit(stack, **given)
+
+
+def test_every_argument_that_may_be_left_out_is_described_and_none_is_needed_in_vain():
+    optional = {*give(make_batch())} - {"completion_ids", "mask", "rewards", "groups", "step"}
+    assert optional == {*ARGUMENTS}
+    needs = load_stack([StrategicGrams(), ConstantLambda(), Entropy(), SEPA(), GRPO(), GTPO(), HICRA()]).list_needs()
+    assert {*needs} == {"decode", "entropy", "old_logprobs"}
+    assert not load_stack([GRPO()]).list_needs()
+    assert {*load_stack([GRPO(), Reader()]).list_needs()} == {"ref_logprobs", "old_logprobs"}
+
+
+def test_operators_that_need_the_policy_and_probes_are_refused_by_name():
+    with pytest.raises(StackError, match="MonteCarloCredit continues completions with the policy"):
+        load_stack("monte_carlo/monte_carlo_4_samples")
+    with pytest.raises(StackError, match="RidgeCritic reads hidden states"):
+        load_stack("critics/ridge_gae")
+    with pytest.raises(StackError, match="SignalStats measures and assigns no credit"):
+        load_stack([GRPO(), SignalStats()])
+
+
+def test_operators_that_compare_places_refuse_gaps():
+    gaps = torch.tensor([[1, 0, 1], [1, 1, 0]])
+    with pytest.raises(StackError, match="TEMPO compares completions token by token, and the mask has gaps"):
+        assign_credit([TEMPO()], completion_ids=torch.zeros(2, 3).long(), mask=gaps, rewards=[1.0, 0.0], groups=[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"mask": torch.ones(3)}, "mask has shape"),
+        ({"mask": torch.tensor([[1, 2], [1, 0], [1, 1]])}, "other values than 0 and 1"),
+        ({"groups": [0, 0]}, "groups has 2 entries, expected 3"),
+        ({"rewards": [1.0]}, r"rewards has shape \(1,\), expected \(3,\)"),
+        ({"rewards": [1.0, float("inf"), 0.0]}, "rewards is infinite in row 1"),
+        ({"completion_ids": torch.zeros(3, 1).long()}, "completion_ids has shape"),
+        ({"old_logprobs": torch.zeros(3, 1)}, "old_logprobs has shape"),
+        ({"prompt_ids": torch.zeros(2, 1).long()}, "prompt_ids has shape"),
+    ],
+)
+def test_arguments_of_other_shapes_are_refused_by_name(changed, message):
+    with pytest.raises(ValueError, match=message):
+        assign_credit([GRPO()], **small(**changed))
+
+
+def test_a_decoder_returns_one_text_per_token():
+    with pytest.raises(ValueError, match="decode returned 1 texts for 2 tokens"):
+        assign_credit([StrategicGrams(), GRPO(), HICRA()], decode=lambda ids: ["".join(map(str, ids))], **small())
+
+
+def test_state_goes_on_from_batch_to_batch_and_comes_back_from_a_checkpoint():
+    batches = [give(make_batch(seed)) for seed in (0, 1, 2)]
+    whole, first, second = (load_stack([GRPO(), REPO()]) for _ in range(3))
+    expected = [assign_credit(whole, **batch) for batch in batches]
+    for batch in batches[:2]:
+        assign_credit(first, **batch)
+    saved = first.state_dict()
+    second.load_state_dict(saved)
+    evaluated = second.copy_for_evaluation()
+    assign_credit(evaluated, **batches[0])
+    assert torch.equal(assign_credit(second, **batches[2]), expected[2])
+    assert not torch.equal(assign_credit(load_stack([GRPO(), REPO()]), **batches[2]), expected[2])
+    with pytest.raises(ValueError, match="state of REPO, and the stack keeps that of none"):
+        load_stack([GRPO()]).load_state_dict(saved)
+
+
+def test_metrics_have_the_names_of_our_own_loop_and_the_batch_is_kept_as_a_rollout():
+    stack = load_stack([GRPO(), Entropy(), GTPO(), GTPO(beta=0.5)])
+    rollout = make_batch()
+    assign_credit(stack, **give(rollout))
+    assert {name.split("/")[1] for name in stack.metrics} >= {"GTPO", "GTPO_2"}
+    assert all(name.startswith("credit/") and isinstance(value, float) for name, value in stack.metrics.items())
+    own = CreditStack([GRPO(), Entropy(), GTPO(), GTPO(beta=0.5)]).assign(rollout)
+    assert_close(stack.rollout.advantages.where(rollout.mask, 0), own.advantages.where(rollout.mask, 0))
+
+
+def test_the_import_needs_torch_alone():
+    code = (
+        "import sys; from rlcredit.bridge import assign_credit; print([m for m in ('lightning', 'transformers', "
+        "'jsonargparse', 'mlflow') if m in sys.modules])"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
