@@ -72,7 +72,6 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
     cls = type(operator)
     module = sys.modules[cls.__module__]
     docstrings = [text for text in _list_docstrings(cls) if text]
-    formulas = [_unindent(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
     meanings = _parse_arguments(inspect.getdoc(cls) or "")
     arguments = [
         {"name": name, "value": f"{value}", "meaning": meanings.get(name, "")}
@@ -84,11 +83,17 @@ def describe_operator(operator: OperatorContract) -> OperatorText:
     return OperatorText(
         cls.__name__,
         summary[:1].upper() + summary[1:],
-        formulas,
+        list_formulas(cls),
         [each for text in docstrings for each in _list_paragraphs(text) if each != about],
         arguments,
         _read_source(cls),
     )
+
+
+def list_formulas(cls: type) -> list[str]:
+    """Return the displayed formulas of a class and of the functions beside it, in LaTeX."""
+    docstrings = filter(None, _list_docstrings(cls))
+    return [_unindent(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
 
 
 def _list_docstrings(cls: type) -> Iterator[str | None]:

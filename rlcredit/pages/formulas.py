@@ -49,7 +49,7 @@ def render_formula(latex: str) -> str:
 
     """
     try:
-        return f'<math display="block"><mrow>{_FormulaReader(latex).read_row()}</mrow></math>'
+        return f'<math display="block"><mrow>{_FormulaReader(latex).read_whole()}</mrow></math>'
     except UnknownCommandError:
         return f"<pre>{html.escape(latex)}</pre>"
 
@@ -64,6 +64,13 @@ class _FormulaReader:
     def __init__(self, latex: str) -> None:
         self.tokens = TOKEN.findall(latex)
         self.place = 0
+
+    def read_whole(self) -> str:
+        """Return the whole formula."""
+        row = self.read_row()
+        if self.place < len(self.tokens):
+            raise UnknownCommandError
+        return row
 
     def read_row(self) -> str:
         """Return what stands up to the closing brace, or to the end."""
