@@ -26,7 +26,7 @@ def list_verdict_cautions(card: Card, board: Leaderboard) -> Iterator[str]:
         yield explained
     length, rate = card.finding("length"), card.finding("rate")
     if length and rate and rate.estimate == rate.baseline and not 1 / LONGER < length.estimate < LONGER:
-        advice = "" if BUDGETS[card.budget].factors else " `--budget standard` gives each its own rate."
+        advice = "" if BUDGETS[card.budget].factors else " --budget standard gives each its own rate."
         yield (
             f"Its gradient is {length.estimate:.1f} times as long as that of {card.baseline}, and both learn at the "
             f"same rate, so part of the difference may come from the size of the steps.{advice}"

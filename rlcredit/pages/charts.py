@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 560, 250
@@ -135,7 +135,7 @@ class CurveChart:
         return [curve.name for curve in self.curves]
 
 
-def draw_curve_chart(curves: dict[str, Sequence[Sequence[float]]]) -> CurveChart:
+def draw_curve_chart(curves: Mapping[str, Sequence[Sequence[float]]]) -> CurveChart:
     """Return the chart of some curves.
 
     Args:

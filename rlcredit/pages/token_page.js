@@ -2,6 +2,7 @@
 const page = JSON.parse(document.getElementById("data").textContent);
 const numbers = document.getElementById("numbers"), cards = [];
 const ROW = 11, TICK = 9;
+const LONGEST = 8; /* tokens without a space after which a line may break all the same */
 let undoMarks = [];
 
 const makeElement = (tag, name, text) => {
@@ -51,13 +52,15 @@ const addCard = (parent, card) => {
   const text = makeElement("p", "tokens");
   card.key = makeElement("span", "key");
   text.append(card.key);
+  let unbroken = 0;
   card.spans = tokens.map((token, at) => {
     const ends = at === tokens.length - 1 && !card.row.truncated;
     const shown = token === "" ? (ends ? " end" : "\u25e6") : escapeControls(token).replace(/\n/g, "\u23ce");
     const span = makeElement("span", (token === "" ? "silent " : "") + card.tokenClass(at));
     span.dataset.at = at;
     span.append(makeElement("b", "", shown), makeElement("i", "ticks"));
-    text.append(span, ...(token.includes("\n") ? [makeElement("br")] : []));
+    unbroken = /^\s/.test(token) || /\s$/.test(tokens[at - 1] ?? "") || unbroken === LONGEST ? 0 : unbroken + 1;
+    text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") ? [makeElement("br")] : []));
     return span;
   });
   facts.append(...card.facts);

@@ -30,7 +30,7 @@ def stepping(length, rate, budget="quick"):
 def test_a_longer_gradient_at_the_same_rate_is_said(length, rate, budget, advised):
     said = say(stepping(length, rate, budget))
     assert (f"{length:.1f} times as long as that of GRPO" in said) == advised
-    assert ("`--budget standard` gives each its own rate" in said) == advised
+    assert ("--budget standard gives each its own rate" in said) == advised
 
 
 def test_one_of_several_comparisons_is_said_where_something_was_found():
