@@ -1,5 +1,7 @@
 """What a verdict means, said where the verdict stands."""
 
+from rlcredit.report.condition_comparison import FEWEST
+
 
 def explain_verdict(verdict: str, margin: float) -> str:
     """Return the meaning of a verdict in one sentence; empty where the verdict says its reason itself.
@@ -16,6 +18,8 @@ def explain_verdict(verdict: str, margin: float) -> str:
 
     """
     points = f"{100 * margin:g} pp"
+    if verdict.endswith("cannot reach a verdict"):
+        return f"Below {FEWEST} pairs no test reaches 5 %, however large the difference is."
     meanings = {
         "better": "The difference is shown to be above zero.",
         "worse": "The difference is shown to be below zero.",
