@@ -48,12 +48,12 @@ def list_continuations(rollout: Rollout, row: int) -> dict[int, list[tuple[int, 
 class CreditHeatmap(CreditOperator, reads="correct entropy judged old_logprobs rewards step tokens"):
     """Write a page on which the tokens of some completions are coloured by the credit that the stack gives them.
 
-    A button for each operator that wrote advantages colours the text by the credit after it; below the text all of them
-    stand one above the other, with entropy, surprisal, the planning mask, and true credit if a ``CreditOracle`` of the
-    same list has measured it at this step. Pointing at a token shows its numbers, the tokens that have credit in its
-    place, and the continuations that leave before it. The page is one file that loads nothing:
+    Every token stands above one tick for each operator that wrote advantages, and for entropy, surprisal, the planning
+    mask, and true credit if a ``CreditOracle`` of the same list has measured it at this step; a button for each of them
+    colours the text by it. Pointing at a token shows its numbers, the tokens that have credit in its place, and the
+    continuations that leave before it. The page is one file that loads nothing:
     ``heatmap/<Label>_step_<step>.html`` of the run and of its MLflow page. Of several processes the first one draws
-    what it sampled. Its place in the list does not matter.
+    what it sampled. Its place in the list does not matter. A run without it writes such a page of its last step alone.
 
     Args:
         every_n_steps: Steps from one page to the next; the last step writes one too.

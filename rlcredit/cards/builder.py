@@ -103,7 +103,7 @@ class CardBuilder:
             read_git_commit(),
             (fingerprint_configs(self._read_policy_configs()), fingerprint_configs([self.baseline.content])),
             list_unequal_settings(batch, base),
-            **describe_card_stack(batch),
+            **describe_card_stack(batch, base),
         )
         card.sections = dict(measure_card_sections(batch, base, base.truth, self.budget))
         if itself:
@@ -128,6 +128,7 @@ class CardBuilder:
         place = self.folder / "arms" / self.organism.name
         found = run_paired_training(judged, baseline, self.budget, place, self.slots, self.threads)
         card.sections = {**card.sections, "learning": list(found.findings())}
+        card.curves = found.curves
         card.verdict, card.sentence = conclude_card(card, found)
 
     def _measure_condition(self, condition: Path, truth: TrueCredit | None) -> CardBatch:

@@ -16,6 +16,7 @@ from rlcredit.cards.card_batch import CardBatch
 from rlcredit.cards.credit_effects import list_stack_warnings, measure_credit_cost, measure_credit_effects
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.gradient_change import measure_gradient_change
+from rlcredit.cards.operator_text import TEXTS, OperatorText, describe_own_operators
 from rlcredit.cards.stack_properties import StackProperty, check_stack_properties
 from rlcredit.cards.training_outcome import TrainingOutcome, describe_equivalence, format_paired_difference
 from rlcredit.cards.true_credit import measure_credit_agreement
@@ -42,6 +43,9 @@ USUAL = "GRPO"
 NUMBERS = ("estimate", "low", "high", "baseline")
 """Keys of the numbers of a finding; null where there is none."""
 
+POINT = 4
+"""Numbers of a point of a learning curve: step, mean, and the two ends of its interval."""
+
 CARD: Shape = {
     **dict.fromkeys(("name", "organism", "baseline", "budget", "stack", "against", "commit"), str),
     **{key: [str] for key in ("origins", "grounds", "beside", "warnings")},
@@ -50,6 +54,15 @@ CARD: Shape = {
         str: [{**dict.fromkeys(("name", "title", "unit", "sentence"), str), **dict.fromkeys(NUMBERS, NUMBER_OR_NULL)}]
     },
     **dict.fromkeys(("verdict", "sentence", "page"), str),
+    "operators?": [
+        {
+            **dict.fromkeys(("name", "summary", "source"), str),
+            "formulas": [str],
+            "prose": [str],
+            "arguments": [dict.fromkeys(TEXTS, str)],
+        }
+    ],
+    "curves?": {str: [[float]]},
 }
 REPAIR = "Remove it; the same command makes it anew."
 
@@ -77,6 +90,9 @@ class Card:
         verdict: Conclusion in a word or two.
         sentence: Conclusion in one sentence.
         page: Heat-map of some completions, a page of its own.
+        operators: What its operators are, but for those of the baseline.
+        curves: Held-out pass@1 over the runs, of the condition and of the baseline: step, mean, and the two ends of its
+            interval; empty where nothing was trained.
 
     """
 
@@ -96,6 +112,8 @@ class Card:
     verdict: str = ""
     sentence: str = ""
     page: str = ""
+    operators: Sequence[OperatorText] = ()
+    curves: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
 
     def command(self, *others: "Card") -> str:
         """Return the command that makes this card, and those of the condition on other test policies."""
@@ -128,6 +146,7 @@ class Card:
         plain = {
             **vars(self),
             "properties": [one.to_json() for one in self.properties],
+            "operators": [one.to_json() for one in self.operators],
             "sections": {name: [one.to_json() for one in findings] for name, findings in self.sections.items()},
         }
         write_atomically(path, json.dumps(plain, indent=1, ensure_ascii=False))
@@ -155,6 +174,7 @@ class Card:
         if problem := _find_card_contradiction(plain):
             raise ValueError(f"{shorten_name(path)} is damaged: {problem}. {REPAIR}")
         plain["properties"] = [StackProperty(**one) for one in plain["properties"]]
+        plain["operators"] = [OperatorText(**one) for one in plain.get("operators", [])]
         plain["sections"] = {
             name: [Finding.from_json(one) for one in findings] for name, findings in plain["sections"].items()
         }
@@ -163,7 +183,7 @@ class Card:
 
 def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
     """Return what is impossible in a card whose JSON has the right shape."""
-    if extra := sorted(plain.keys() - CARD.keys()):
+    if extra := sorted(plain.keys() - {key.removesuffix("?") for key in CARD}):
         return f"{extra[0]} is no key of a card"
     if plain["budget"] not in BUDGETS or (len(plain["origins"]), len(plain["grounds"])) != (3, 2):
         return "its budget, origins or grounds are not those of a card"
@@ -179,7 +199,13 @@ def _find_card_contradiction(plain: Mapping[str, Any]) -> str | None:
         for key, value in one.items()
         if key in NUMBERS
     )
-    return next((f"{place} is {value}" for place, value in numbers if value in (inf, -inf)), None)
+    points = (
+        (f"curves.{name}[{place}]", value)
+        for name, curve in plain.get("curves", {}).items()
+        for place, point in enumerate(curve)
+        for value in (point if len(point) == POINT else [inf])
+    )
+    return next((f"{place} is {value}" for place, value in (*numbers, *points) if not abs(value or 0) < inf), None)
 
 
 def name_card_folder(name: str, baseline: str) -> str:
@@ -197,9 +223,10 @@ def measure_card_sections(
     yield "cost", list(measure_credit_cost(batch, base))
 
 
-def describe_card_stack(batch: CardBatch) -> dict[str, Any]:
-    """Return the properties and warnings of a stack, which need no baseline."""
+def describe_card_stack(batch: CardBatch, base: CardBatch) -> dict[str, Any]:
+    """Return what the operators of a stack are, its properties and warnings, and its heat-map."""
     return {
+        "operators": describe_own_operators(batch.stack, base.stack),
         "properties": list(check_stack_properties(batch)),
         "warnings": list_stack_warnings(batch),
         "page": batch.page,
@@ -220,7 +247,5 @@ def conclude_card(card: Card, learnt: TrainingOutcome) -> tuple[str, str]:
     assert compared.test is not None
     runs = f"{len(learnt.runs)} paired runs of {learnt.steps} steps"
     within = f"; {describe_equivalence(compared.test)}" if verdict.startswith("equivalent") else ""
-    return (
-        verdict,
-        f"After {runs} {card.name} ends {format_paired_difference(compared.test)} from {card.baseline}{within}.",
-    )
+    ends = format_paired_difference(compared.test, card.baseline)
+    return verdict, f"After {runs} {card.name} ends {ends}{within}."

@@ -4,15 +4,24 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from rlcredit.base.files import write_atomically
 from rlcredit.cards.card import SECTIONS, Card
+from rlcredit.cards.card_policies import MEANINGS
+from rlcredit.cards.cautions import list_verdict_cautions
 from rlcredit.cards.finding import Finding
-from rlcredit.cards.ranking import Leaderboard, Row, add_shipped_rows, group_rows_by_policy, parse_row_number
+from rlcredit.cards.ranking import SHOWN, Leaderboard, Row, add_shipped_rows, group_rows_by_policy, parse_row_number
+from rlcredit.cards.stack_properties import classify_property
+from rlcredit.cards.training_outcome import EFFECT
 from rlcredit.credit.catalogue import load_operator
 from rlcredit.outputs.code_versions import read_code_versions
+from rlcredit.pages.charts import IntervalStrip, StripScale, draw_curve_chart
+from rlcredit.pages.formulas import render_formula
 from rlcredit.pages.number_formats import format_unit_interval, format_unit_value
 from rlcredit.pages.page_template import find_verdict_class, load_page_template
 from rlcredit.pages.tables import Table, TableCell
@@ -26,7 +35,12 @@ HEATMAP_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</scr
 
 def render_card_template(template: str, content: dict[str, Any]) -> str:
     """Return a template filled with its content."""
-    return load_page_template(Path(__file__).with_name(template)).render(content, shorten_commit=shorten_commit)
+    return load_page_template(Path(__file__).with_name(template)).render(
+        content,
+        shorten_commit=shorten_commit,
+        classify_property=classify_property,
+        render_formula=lambda latex: Markup(render_formula(latex)),
+    )
 
 
 def redraw_heatmap(page: str) -> str:
@@ -41,7 +55,7 @@ def redraw_heatmap(page: str) -> str:
         return ""
     if not (isinstance(content, dict) and {"title", "stack"} <= content.keys()):
         return ""
-    return load_page_template(load_operator("CreditHeatmap").TEMPLATE).render(content=content)
+    return load_page_template(load_operator("CreditHeatmap").TEMPLATE).render(content=content, embedded=True)
 
 
 def _make_section_tables(card: Card) -> Iterator[tuple[str, Table]]:
@@ -69,7 +83,7 @@ def format_row_cell(row: Row, name: str, unit: str = "number") -> str:
 
 
 def make_board_table(board: Leaderboard, own: Collection[str]) -> Table:
-    """Return the sortable table of all conditions on one test policy.
+    """Return the sortable table of all conditions on one test policy; what is the same for all is said below it.
 
     Args:
         board: Rows of the test policy.
@@ -79,18 +93,50 @@ def make_board_table(board: Leaderboard, own: Collection[str]) -> Table:
     rows = [
         (
             TableCell(row["condition"], hint=f"{row['command']}, commit {shorten_commit(row['commit'])}"),
-            TableCell(row["verdict"].partition(":")[0], css_class=find_verdict_class(row["verdict"])),
+            TableCell(row["verdict"], css_class=find_verdict_class(row["verdict"])),
             *(make_number_cell(row, name, board.units[name]) for name in board.titles),
         )
         for row in board.sorted_rows
     ]
-    return Table(("condition", "verdict", *board.titles.values()), rows, text_columns=("verdict",), highlighted=own)
+    terms = {title: meaning for title, _, meaning in SHOWN.values()}
+    table = Table(("condition", "verdict", *board.titles.values()), rows, ("verdict",), own, terms)
+    same = {name: text for name, text in table.find_constant_columns().items() if name in terms}
+    note = f"The same for all: {', '.join(f'{name} {text}' for name, text in same.items())}." if same else ""
+    return replace(table.without_columns(same), note=note)
 
 
 def make_number_cell(row: Row, name: str, unit: str) -> TableCell:
-    """Return a cell with a number of a leaderboard row, which shows its interval when it is pointed at."""
-    text = format_unit_value(float(row[name]), unit) if row[name] else ""
-    return TableCell(text, sort_key=row[name], hint=format_row_cell(row, name, unit))
+    """Return a cell with a number of a leaderboard row and its interval."""
+    number, low, high = (parse_row_number(row, f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    return TableCell(format_unit_value(number, unit), row[name], detail=format_unit_interval(low, high, unit))
+
+
+GAINS = ("gain", "area_gain", "token_gain")
+"""Findings that are drawn as strips."""
+
+
+def make_gain_table(card: Card) -> Table:
+    """Return the table of a card's gains with their intervals, drawn on one scale."""
+    gains = [found for name in GAINS if (found := card.finding(name))]
+    margin = 100 * EFFECT
+    ends = (number for each in gains for number in (each.estimate, each.low, each.high))
+    scale = StripScale.around([-margin, margin, *ends])
+    rows = [
+        (
+            each.title.removesuffix(", paired"),
+            TableCell(each.title, drawn=IntervalStrip(scale, each.estimate, each.low, each.high, margin)),
+            TableCell(
+                format_unit_value(each.estimate, each.unit),
+                detail=format_unit_interval(each.low, each.high, each.unit),
+            ),
+        )
+        for each in gains
+    ]
+    note = (
+        f"Points of held-out pass@1 above or below {card.baseline}, in runs paired by seed, with 95 % intervals. The "
+        f"line is zero; the grey part, up to {margin:g} point, was declared not to matter."
+    )
+    return Table(("", f"{scale.low:+.1f} to {scale.high:+.1f}", "points"), rows, note=note)
 
 
 def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", experiment: str = "cards") -> Path:
@@ -116,6 +162,10 @@ def write_card_page(cards: Sequence[Card], folder: Path, mlflow: str = "none", e
         "sections": [list(_make_section_tables(card)) for card in cards],
         "boards": [make_board_table(boards[card.organism], [card.name]) for card in cards],
         "heatmaps": [redraw_heatmap(card.page) for card in cards],
+        "cautions": [list(list_verdict_cautions(card, boards[card.organism])) for card in cards],
+        "gains": [make_gain_table(card) for card in cards],
+        "charts": [draw_curve_chart(card.curves) if card.curves else None for card in cards],
+        "meanings": [MEANINGS.get(card.organism, "") if card.has_shipped_names else "" for card in cards],
     }
     paths, changed = [place / "card.html", place / "card.md"], False
     for path in paths:

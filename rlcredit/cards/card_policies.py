@@ -15,6 +15,24 @@ BASIS = "tiny.yaml"
 
 FIRST = "aligned"
 
+MEANINGS = {
+    "aligned": "A model organism of 172,576 parameters that adds 3 to 5 one-digit terms. It is uncertain exactly where "
+    "its answer is decided, so credit for uncertain tokens is right by construction.",
+    "aligned_1": "The policy aligned, made again with a second seed. What holds on one of the two and not on the "
+    "other is an accident of its weights.",
+    "aligned_2": "The policy aligned, made again with a third seed. What holds on one of them and not on the others "
+    "is an accident of its weights.",
+    "backward": "A model organism of 172,576 parameters that spells words backward. Its first token chooses a way, and "
+    "the first letter of the answer decides whether it is right.",
+    "decoy": "A model organism of 172,576 parameters that adds 3 to 5 one-digit terms. It is most uncertain at fillers "
+    "that decide nothing, so credit for uncertain tokens is misled.",
+    "delayed": "A model organism of 172,576 parameters that adds 3 or 4 one-digit terms. Its mistake comes early, when "
+    "it restates the problem, and shows some eighty tokens later.",
+    "long_chains": "A model organism of 172,576 parameters that adds 6 to 8 one-digit terms. It resembles aligned, "
+    "with twice the places where a sum can go wrong.",
+}
+"""What the shipped test policies are, in a sentence or two."""
+
 
 @dataclass(frozen=True)
 class CardPolicy:

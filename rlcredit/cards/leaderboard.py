@@ -9,6 +9,7 @@ from rlcredit.base.plot_style import ACCENT, INK, MUTED, create_figure, style_ax
 from rlcredit.base.text_escaping import escape_markdown
 from rlcredit.cards.card import ITSELF
 from rlcredit.cards.card_page import format_row_cell, make_board_table, make_number_cell, render_card_template
+from rlcredit.cards.card_policies import MEANINGS
 from rlcredit.cards.predictors import correlate_predictors, make_predictor_table
 from rlcredit.cards.ranking import (
     GAIN,
@@ -20,6 +21,7 @@ from rlcredit.cards.ranking import (
     reconstruct_gain_test,
     summarise_leaderboard,
 )
+from rlcredit.pages.charts import IntervalStrip, StripScale
 from rlcredit.pages.number_formats import format_p_value, format_with_interval
 from rlcredit.pages.tables import Table, TableCell
 from rlcredit.statistics.t_test import TTest
@@ -55,6 +57,7 @@ def write_leaderboard(rows: Sequence[Row], folder: Path, own: Collection[str] = 
         "ranking": make_ranking_table(rows, own),
         "boards": {name: make_board_table(board, own) for name, board in group_rows_by_policy(rows).items()},
         "predictors": predictors,
+        "meanings": {row["organism"]: MEANINGS.get(row["organism"], "") for row in rows},
     }
     write_atomically(page, render_card_template(page.name, content))
     return page
@@ -98,24 +101,37 @@ def make_ranking_table(rows: Sequence[Row], own: Collection[str]) -> Table:
 
     """
     organisms, empty = list(dict.fromkeys(each["organism"] for each in rows)), TableCell("", sort_key="")
+    ranking = rank_conditions(rows)
+    means = [ranked.mean for ranked in ranking if ranked.mean]
+    scale = StripScale.around(number for mean in means for number in (mean.difference, *mean.interval[:2]))
     lines = []
-    for ranked in rank_conditions(rows):
+    for ranked in ranking:
         gains = [
             make_number_cell(ranked.cells[name], GAIN, "points") if name in ranked.cells else empty
             for name in organisms
         ]
-        lines.append((ranked.name, *(_make_mean_cells(ranked) or (empty, empty)), *gains))
-    return Table(("condition", "mean", "p", *organisms), lines, highlighted=own)
+        lines.append((ranked.name, *(_make_mean_cells(ranked, scale) or (empty,) * 3), *gains))
+    drawn = f"{scale.low:+.0f} to {scale.high:+.0f}"
+    terms = {
+        "mean": "mean over the test policies of the paired gain over the whole of training, in points of pass@1",
+        drawn: "the mean with its 95 % interval, drawn on this scale; the line is zero",
+        "p": "of the mean, corrected by Holm for all conditions; colour marks what stays below 5 %",
+    }
+    return Table(("condition", "mean", drawn, "p", *organisms), lines, highlighted=own, terms=terms)
 
 
-def _make_mean_cells(ranked: RankedCondition) -> tuple[TableCell, TableCell] | None:
-    """Return the cells of a mean gain and of its p-value, None without a mean."""
+def _make_mean_cells(ranked: RankedCondition, scale: StripScale) -> tuple[TableCell, TableCell, TableCell] | None:
+    """Return the cells of a mean gain, of its drawing, and of its p-value, None without a mean."""
     if ranked.mean is None:
         return None
     low, high, _ = ranked.mean.interval
-    text = format_with_interval(ranked.gain, low, high, "+.2f")
     colour = ("better" if ranked.gain > 0 else "worse") if ranked.is_significant else ""
-    return TableCell(text, ranked.gain, css_class=colour), TableCell(format_p_value(ranked.p), ranked.p)
+    mean = format_with_interval(ranked.gain, low, high, "+.2f")
+    return (
+        TableCell(f"{ranked.gain:+.2f}", ranked.gain, css_class=colour, detail=f"{low:+.2f} to {high:+.2f}"),
+        TableCell(mean, ranked.gain, drawn=IntervalStrip(scale, ranked.gain, low, high)),
+        TableCell(format_p_value(ranked.p), ranked.p),
+    )
 
 
 def plot_condition_gains(rows: Sequence[Row], path: Path) -> None:

@@ -17,21 +17,29 @@ SHIPPED = Path(__file__).with_name("shipped.csv")
 """Cards of what is shipped, as `rlcredit card --shipped` has made them."""
 
 SHOWN = {
-    "gain": ("gain", "points"),
-    "area_gain": ("on the way", "points"),
-    "steps": ("steps to half", "steps"),
-    "collapses": ("collapsed", "number"),
-    "entropy": ("entropy", "nats"),
-    "cosine_within": ("truth inside", "number"),
-    "fork_area": ("fork area", "number"),
-    "wrong_signs": ("wrong signs", "share"),
-    "angle": ("angle", "degrees"),
-    "agreement_gained": ("less noise", "number"),
-    "moved": ("moved", "share"),
-    "confidence": ("on the likely", "number"),
-    "credit_time": ("of a step", "share"),
+    "gain": (
+        "gain at the end",
+        "points",
+        "held-out pass@1 after the last step, minus that of the baseline's pair",
+    ),
+    "area_gain": ("gain on the way", "points", "the same difference, averaged over the whole run; the board's order"),
+    "steps": ("steps to half", "steps", "steps until half of the baseline's gain is reached"),
+    "collapses": ("collapsed", "number", "runs that end more than 10 points below the median run"),
+    "entropy": ("entropy", "nats", "entropy per held-out token after the last step"),
+    "cosine_within": ("true credit", "number", "cosine between credit and measured true credit, inside completions"),
+    "fork_area": (
+        "forks found",
+        "number",
+        "chance that a deciding token has more credit than another; 0.5 is luck",
+    ),
+    "wrong_signs": ("wrong signs", "share", "tokens that decide whose credit has the wrong sign"),
+    "angle": ("angle", "degrees", "angle between the gradient and the baseline's on the same batch"),
+    "agreement_gained": ("less noise", "number", "by how much better two batches agree about the gradient"),
+    "moved": ("credit moved", "share", "credit with another place or sign than the baseline's"),
+    "confidence": ("on the likely", "number", "correlation of credit with a token's log-probability; costs entropy"),
+    "credit_time": ("share of a step", "share", "time of a training step that assigning credit takes"),
 }
-"""Findings on the leaderboard, with titles and units."""
+"""Findings on the leaderboard, with titles, units and meanings."""
 
 GAIN = "area_gain"
 """The finding by which rows are ordered, and which is predicted: the paired gain over all of training."""
@@ -61,12 +69,12 @@ class Leaderboard:
     @property
     def titles(self) -> dict[str, str]:
         """Titles of the findings that every row has; measurements on one batch where nothing was trained."""
-        return {name: title for name, (title, _) in SHOWN.items() if any(each[name] for each in self.rows)}
+        return {name: title for name, (title, *_) in SHOWN.items() if any(each[name] for each in self.rows)}
 
     @property
     def units(self) -> dict[str, str]:
         """Units of the findings, by name."""
-        return {name: unit for name, (_, unit) in SHOWN.items()}
+        return {name: unit for name, (_, unit, _) in SHOWN.items()}
 
 
 def summarise_card(card: Card) -> Row:

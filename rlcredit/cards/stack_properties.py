@@ -170,7 +170,7 @@ def find_neutral_arguments(stack: Stack, rollout: Rollout) -> Found:
         return None, "no operator writes advantages"
     operator, without = stack[place], stack_advantages(stack[:place], rollout)
     label, found = type(operator).__name__, list[str]()
-    if torch.equal(stack_advantages(stack[: place + 1], rollout), without):
+    if is_same_credit(stack_advantages(stack[: place + 1], rollout), without):
         return None, f"{label} does nothing here as it is: what stands above it gives the same credit"
     numbers = {
         name: value
@@ -204,7 +204,7 @@ def _is_idle_with(stack: Stack, place: int, argument: Mapping[str, Any], rollout
     try:
         other = type(operator)(**{**{n: v for n, v in operator.arguments.items() if n in names}, **argument})
         other.label, other.run_seed = operator.label, operator.run_seed
-        return torch.equal(stack_advantages([*stack[:place], other], rollout), without)
+        return is_same_credit(stack_advantages([*stack[:place], other], rollout), without)
     except Exception:  # noqa: BLE001  (a value that it refuses, or fails with, is not neutral)
         return False
 
@@ -231,6 +231,23 @@ class StackProperty:
     def to_json(self) -> dict[str, Any]:
         """Return the property for JSON."""
         return asdict(self)
+
+
+FAULTS = frozenset(["memory", "padding"])
+"""Checks that every sound stack passes; what another check finds is a fact about the stack, and no fault."""
+
+
+def classify_property(checked: StackProperty) -> str:
+    """Return the class of the shared style that marks a property; none for one without yes or no.
+
+    Example:
+        >>> classify_property(StackProperty("padding", False, "")), classify_property(StackProperty("order", False, ""))
+        ('fails', 'differs')
+
+    """
+    if checked.holds is None:
+        return ""
+    return "holds" if checked.holds else "fails" if checked.name in FAULTS else "differs"
 
 
 def check_stack_properties(batch: CardBatch) -> Iterator[StackProperty]:

@@ -7,7 +7,9 @@ import numpy as np
 
 from rlcredit.campaign.declaration import ALPHA
 from rlcredit.cards.finding import Finding
+from rlcredit.pages.number_formats import format_points_apart
 from rlcredit.report.condition_comparison import ConditionComparison
+from rlcredit.report.condition_summary import estimate_over_runs
 from rlcredit.report.evidence import FinishedRun
 from rlcredit.statistics.collapse import collapsed_run_mask
 from rlcredit.statistics.equivalence import equivalence_test
@@ -59,7 +61,7 @@ class TrainingOutcome:
         sentence = f"{len(self.runs)} runs end at {end:.3f}, the baseline's at {flat:.3f}."
         yield Finding("pass_at_1", "held-out pass@1 at the end", end, "share", baseline=flat, sentence=sentence)
         gain, on_the_way = compared.test, compared.area
-        sentence = f"{format_paired_difference(gain)}: {compared.verdict}."
+        sentence = f"It ends {format_paired_difference(gain, compared.baseline)}: {compared.verdict}."
         yield Finding("gain", "gain at the end, paired", *_convert_to_points(gain), sentence=sentence)
         ahead = round(100 * on_the_way.difference, 1)
         where = f"{abs(ahead)} points {'ahead' if ahead > 0 else 'behind'}" if ahead else "level"
@@ -72,6 +74,15 @@ class TrainingOutcome:
         yield Finding("entropy", "held-out entropy at the end", entropy, "nats", baseline=other, sentence=sentence)
         sentence = f"Its learning rate is {self.rate:g}, the baseline's {self.baseline_rate:g}."
         yield Finding("rate", "learning rate", self.rate, "number", baseline=self.baseline_rate, sentence=sentence)
+
+    @property
+    def curves(self) -> dict[str, list[list[float]]]:
+        """Held-out pass@1 over the runs, of the condition and of the baseline: step, mean, and its interval."""
+        names = self.comparison.condition, self.comparison.baseline
+        return {
+            name: [_summarise_step(runs, step) for step in runs[0].metrics]
+            for name, runs in zip(names, self._paired_runs, strict=True)
+        }
 
     @property
     def _paired_runs(self) -> tuple[Sequence[FinishedRun], Sequence[FinishedRun]]:
@@ -105,7 +116,8 @@ class TrainingOutcome:
             np.array([run.value_at_tokens(PRIMARY, "decoded", least) for run in runs]) for runs in self._paired_runs
         ]
         gain = paired_t_test(ends[0] - ends[1])
-        sentence = f"After {least:,} decoded tokens, the least of any run: {format_paired_difference(gain)}."
+        apart = format_paired_difference(gain, self.comparison.baseline)
+        sentence = f"After {least:,} decoded tokens, the least of any run, it is {apart}."
         title = "gain at equal tokens, paired"
         yield Finding("token_gain", title, *_convert_to_points(gain), sentence=sentence)
 
@@ -133,10 +145,17 @@ class TrainingOutcome:
         )
 
 
-def format_paired_difference(test: TTest) -> str:
-    """Format a paired difference with its interval."""
-    difference, unit, low, high = _convert_to_points(test)
-    return f"{_format_signed_number(difference)} {unit} ({_format_signed_number(low)} to {_format_signed_number(high)})"
+def format_paired_difference(test: TTest, baseline: str) -> str:
+    """Format how far a condition ends from its baseline, with the interval."""
+    difference, _, low, high = _convert_to_points(test)
+    return format_points_apart(difference, low, high, baseline)
+
+
+def _summarise_step(runs: Sequence[FinishedRun], step: int) -> list[float]:
+    """Return step, mean, and the two ends of its interval; a share lies between 0 and 1, Student's interval may not."""
+    found = estimate_over_runs([run.metrics[step][PRIMARY] for run in runs])
+    low, high = found.interval[:2] if found.interval else (found.mean, found.mean)
+    return [step, found.mean, max(0.0, low), min(1.0, high)]
 
 
 def describe_equivalence(test: TTest) -> str:

@@ -40,6 +40,7 @@ from rlcredit.credit.stack_checks import bound_advantages, check_stack
 from rlcredit.outputs.adapter import SaveAdapter
 from rlcredit.outputs.checkpoints import Checkpoints, DurableCheckpoints
 from rlcredit.outputs.completion_table import CompletionTable
+from rlcredit.outputs.final_heatmap import FinalHeatmap
 from rlcredit.outputs.held_out import FinalEvaluation, HeldOutSummary, HeldOutVerdicts
 from rlcredit.outputs.learning_curve import LearningCurve
 from rlcredit.outputs.run_identity import RunIdentity, collect_flat_parameters, make_run_tags
@@ -251,6 +252,7 @@ class CreditCLI(OpenCLI):
             NoReward(),
             HeldOutSummary(),
             LearningCurve(identity.name),
+            FinalHeatmap(),
             SaveAdapter(identity),
             make_progress_display(),
             RunStatus(),

@@ -35,6 +35,7 @@ def describe_run_results(folder: RunFolder, to: MLflowDestination | None) -> str
 
     """
     lines = [f"results are in {folder.path}, the adapter in {folder.adapter}"]
+    lines += [f"open {folder.last_heatmap} in a browser to see its credit"] if folder.last_heatmap else []
     if to is not None:
         local = to.tracking_uri is not None and to.tracking_uri.startswith(SQLITE)
         where = f"mlflow ui --backend-store-uri {to.tracking_uri}" if local else to.shown_address

@@ -46,6 +46,32 @@ def format_difference_interval(interval: Sequence[float] | None) -> str:
     return f"{format_signed_points(low)} to {format_signed_points(high)}" if high - low > 1e-9 else "all alike"
 
 
+def format_points_apart(difference: float, low: float, high: float, other: str) -> str:
+    """Format how far something ends from another, in points, as one says it.
+
+    Example:
+        >>> format_points_apart(4.56, 1.9, 7.21, "GRPO")
+        '4.6 points above GRPO (1.9 to 7.2)'
+        >>> format_points_apart(-0.4, -2.0, 1.2, "GRPO"), format_points_apart(0.0, -0.3, 0.3, "GRPO")
+        ('0.4 points below GRPO (from 2.0 below to 1.2 above)', 'level with GRPO (from 0.3 below to 0.3 above)')
+        >>> format_points_apart(0.0, 0.0, 0.0, "GRPO")
+        'level with GRPO'
+
+    """
+
+    def side(value: float) -> str:
+        return "level" if round(value, 1) == 0 else f"{abs(value):.1f} {'above' if value > 0 else 'below'}"
+
+    level = round(difference, 1) == 0
+    where = f"level with {other}" if level else side(difference).replace(" ", " points ") + f" {other}"
+    if round(low, 1) == round(high, 1) == 0:
+        return where
+    if round(low, 1) * round(high, 1) > 0:
+        near, far = sorted((abs(low), abs(high)))
+        return f"{where} ({near:.1f} to {far:.1f})"
+    return f"{where} (from {side(low)} to {side(high)})"
+
+
 def format_with_interval(estimate: float, low: float, high: float, form: str) -> str:
     """Format an estimate with its interval.
 

@@ -1,7 +1,9 @@
 """The table that every page, report and terminal shows, and how it is written in Markdown and as plain text."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rlcredit.pages.charts import IntervalStrip
 
 
 class TableCell(str):
@@ -12,19 +14,33 @@ class TableCell(str):
         sort_key: Number by which the column is sorted; empty where there is none, which comes last.
         hint: Text shown while the cell is pointed at.
         css_class: Class that colours the text.
+        detail: Smaller text below it, such as its interval.
+        drawn: Interval on the scale of its column, drawn in place of the text.
 
     """
 
     sort_key: object
     hint: str
     css_class: str
+    detail: str
+    drawn: IntervalStrip | None
 
-    def __new__(cls, text: str, sort_key: object = None, hint: str = "", css_class: str = "") -> "TableCell":
+    def __new__(
+        cls,
+        text: str,
+        sort_key: object = None,
+        hint: str = "",
+        css_class: str = "",
+        detail: str = "",
+        drawn: IntervalStrip | None = None,
+    ) -> "TableCell":
         """Return the text as a cell."""
         cell = super().__new__(cls, text)
         cell.sort_key = sort_key
         cell.hint = hint
         cell.css_class = css_class
+        cell.detail = detail
+        cell.drawn = drawn
         return cell
 
 
@@ -37,6 +53,8 @@ class Table:
         rows: Rows, one cell per column each.
         text_columns: Heads of the columns that hold text and are aligned to the left, besides the first.
         highlighted: First cells of the rows that an HTML page highlights.
+        terms: Meanings of heads of columns, which an HTML page explains below the table.
+        note: Sentence that stands below it.
 
     """
 
@@ -44,6 +62,42 @@ class Table:
     rows: Sequence[Sequence[str]]
     text_columns: Collection[str] = ()
     highlighted: Collection[str] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def explained_columns(self) -> dict[str, str]:
+        """Heads of the columns that need an explanation, with it."""
+        return {column: self.terms[column] for column in self.columns if column in self.terms}
+
+    def without_columns(self, dropped: Collection[str]) -> "Table":
+        """Return the table without some columns.
+
+        Example:
+            >>> Table(("", "a", "b"), [("x", "1", "2")]).without_columns(["a"]).rows
+            [('x', '2')]
+
+        """
+        kept = [place for place, column in enumerate(self.columns) if column not in dropped]
+        rows = [tuple(row[place] for place in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
+    def without_empty_columns(self, empty: str) -> "Table":
+        """Return the table without the columns in which every row has nothing, as long as there are rows."""
+        columns = zip(self.columns, zip(*self.rows, strict=True), strict=False) if self.rows else ()
+        return self.without_columns([name for name, cells in columns if set(cells) == {empty}])
+
+    def find_constant_columns(self) -> dict[str, str]:
+        """Return the columns after the first that have the same text in every row, with it; none for a single row.
+
+        Example:
+            >>> Table(("", "a", "b"), [("x", "1", "2"), ("y", "1", "3")]).find_constant_columns()
+            {'a': '1'}
+
+        """
+        columns = list(zip(*self.rows, strict=True)) if len(self.rows) > 1 else []
+        named = list(zip(self.columns, columns, strict=False))[1:]
+        return {name: str(cells[0]) for name, cells in named if len(set(cells)) == 1}
 
     def is_text(self, place: int) -> bool:
         """Whether a column is aligned to the left."""

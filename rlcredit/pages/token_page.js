@@ -1,7 +1,8 @@
 "use strict";
 const page = JSON.parse(document.getElementById("data").textContent);
-const PLUS = [217, 72, 15], MINUS = [25, 113, 194], PLAIN = [90, 70, 150];
 const numbers = document.getElementById("numbers"), cards = [];
+const ROW = 11, TICK = 9;
+const LONGEST = 8; /* tokens without a space after which a line may break all the same */
 let undoMarks = [];
 
 const makeElement = (tag, name, text) => {
@@ -13,10 +14,15 @@ const makeElement = (tag, name, text) => {
 const formatNumber = value => (value < 0 ? "\u2212" : "") + Math.abs(value).toFixed(3);
 const escapeControls = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 const shareOfScale = (layer, value) => Math.min(Math.abs(value) / layer.scale, 1);
-const mixColour = (layer, value) => {
-  const full = layer.signed ? (value > 0 ? PLUS : MINUS) : PLAIN, share = 0.85 * shareOfScale(layer, value);
-  return share < 0.005 ? "transparent" : `rgb(${full.map(c => Math.round(255 + (c - 255) * share)).join(" ")})`;
+/* Mixed by the browser, so that a dark page mixes with its own paper. */
+const mixColour = (layer, value, ground = "paper") => {
+  const full = layer.signed ? (value > 0 ? "plus" : "minus") : "plain", share = 85 * shareOfScale(layer, value);
+  return `color-mix(in srgb, var(--${full}) ${share.toFixed(1)}%, var(--${ground}))`;
 };
+const drawTicks = (layers, row, at) => `linear-gradient(${layers.map((layer, index) => {
+  const colour = mixColour(layer, layer.value(row, at), "band"), top = index * ROW;
+  return `${colour} ${top}px ${top + TICK}px, transparent ${top + TICK}px ${top + ROW}px`;
+}).join(", ")})`;
 const makeVerdict = (right, text) => makeElement("span", "verdict " + (right === null ? "unjudged" : right ? "right" : ""), text);
 
 const clearMarks = () => {
@@ -24,11 +30,7 @@ const clearMarks = () => {
   undoMarks = [];
   numbers.style.display = "none";
 };
-const markElement = element => {
-  element.classList.add("on");
-  return () => element.classList.remove("on");
-};
-const showNumbers = (caption, lines, place, left) => {
+const showNumbers = (caption, lines, place) => {
   const table = makeElement("table");
   table.append(makeElement("caption", "", caption));
   for (const [name, value] of lines) {
@@ -39,56 +41,67 @@ const showNumbers = (caption, lines, place, left) => {
   numbers.replaceChildren(table);
   numbers.style.display = "block";
   const below = place.bottom + 12 + numbers.offsetHeight < innerHeight;
-  numbers.style.left = Math.max(8, Math.min(left, innerWidth - numbers.offsetWidth - 8)) + "px";
+  numbers.style.left = Math.max(8, Math.min(place.left, innerWidth - numbers.offsetWidth - 8)) + "px";
   numbers.style.top = Math.max(8, below ? place.bottom + 10 : place.top - numbers.offsetHeight - 10) + "px";
 };
 
-/* Adds a completion: its facts, its tokens, and below them `strips`, with which `card` marks a token.
-   card: {row, facts, strips, tokenClass(at), markStrips(at) -> functions that undo, listNumbers(at) -> [name, text]} */
+/* Adds a completion: its facts and its tokens, each above its ticks.
+   card: {row, facts, tokenClass(at), listNumbers(at) -> [name, text]} */
 const addCard = (parent, card) => {
   const article = makeElement("article"), facts = makeElement("p", "facts"), tokens = card.row.tokens;
-  const text = card.text = makeElement("p", "tokens");
-  tokens.forEach((token, at) => {
+  const text = makeElement("p", "tokens");
+  card.key = makeElement("span", "key");
+  text.append(card.key);
+  let unbroken = 0;
+  card.spans = tokens.map((token, at) => {
     const ends = at === tokens.length - 1 && !card.row.truncated;
-    const shown = token === "" ? (ends ? " end" : "\u25e6") : escapeControls(token).replace(/\n/g, "\u23ce\n");
-    const span = makeElement("span", (token === "" ? "silent " : "") + card.tokenClass(at), shown);
+    const shown = token === "" ? (ends ? " end" : "\u25e6") : escapeControls(token).replace(/\n/g, "\u23ce");
+    const span = makeElement("span", (token === "" ? "silent " : "") + card.tokenClass(at));
     span.dataset.at = at;
-    text.append(span);
+    span.append(makeElement("b", "", shown), makeElement("i", "ticks"));
+    unbroken = /^\s/.test(token) || /\s$/.test(tokens[at - 1] ?? "") || unbroken === LONGEST ? 0 : unbroken + 1;
+    text.append(...(unbroken ? [] : [makeElement("wbr")]), span, ...(token.includes("\n") ? [makeElement("br")] : []));
+    return span;
   });
   facts.append(...card.facts);
-  article.append(facts, text, ...card.strips);
+  article.append(facts, text);
   const point = event => {
-    const cells = event.target.closest(".cells"), touched = cells || event.target.closest("[data-at]");
+    const touched = event.target.closest("[data-at]");
     clearMarks();
     if (!touched || event.type === "mouseleave") return;
-    const place = touched.getBoundingClientRect(), across = (event.clientX - place.left) / place.width;
-    const at = cells ? Math.max(0, Math.min(tokens.length - 1, Math.floor(across * tokens.length))) : +touched.dataset.at;
-    undoMarks = [markElement(text.children[at]), ...card.markStrips(at)];
+    const at = +touched.dataset.at;
+    touched.classList.add("on");
+    undoMarks = [() => touched.classList.remove("on")];
     const caption = `${JSON.stringify(escapeControls(tokens[at]))}   token ${at + 1} of ${tokens.length}`;
-    showNumbers(caption, card.listNumbers(at), place, cells ? event.clientX : place.left);
+    showNumbers(caption, card.listNumbers(at), touched.getBoundingClientRect());
   };
   for (const kind of ["mousemove", "mouseleave", "click"]) article.addEventListener(kind, point);
   parent.append(article);
   cards.push(card);
 };
 
-/* Adds a button for every layer, and shows one of them.
-   layer: {name, signed, scale, end, value(row, at)}; showStrips(card, layer, index) draws what lies below a text. */
-const addLayers = (layers, first, showStrips) => {
+/* Adds a button for every layer, the ticks of all, and shows one of them as the colour of the text.
+   layer: {name, signed, scale, end, value(row, at)} */
+const addLayers = (layers, first) => {
+  document.body.style.setProperty("--layers", layers.length);
+  for (const card of cards) {
+    card.key.append(...layers.map(layer => makeElement("span", "", layer.name)));
+    card.spans.forEach((span, at) => { span.lastChild.style.background = drawTicks(layers, card.row, at); });
+  }
   const showLayer = index => {
     const layer = layers[index], [low, bar, high] = document.querySelector(".legend").children;
     buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === index));
     low.textContent = layer.signed ? formatNumber(-layer.scale) : "0";
     high.textContent = layer.end;
     const steps = [...Array(21).keys()].map(i => layer.signed ? (i / 10 - 1) * layer.scale : i / 20 * layer.scale);
-    bar.style.background = `linear-gradient(to right, ${steps.map(step => step === 0 ? "#fff" : mixColour(layer, step)).join(", ")})`;
+    bar.style.background = `linear-gradient(to right, ${steps.map(step => mixColour(layer, step)).join(", ")})`;
     for (const card of cards) {
-      [...card.text.children].forEach((span, at) => {
+      card.spans.forEach((span, at) => {
         const value = layer.value(card.row, at);
-        span.style.background = mixColour(layer, value);
-        span.style.color = shareOfScale(layer, value) > 0.82 ? "#fff" : "";
+        span.firstChild.style.background = mixColour(layer, value);
+        span.firstChild.classList.toggle("full", shareOfScale(layer, value) > 0.82);
       });
-      showStrips(card, layer, index);
+      [...card.key.children].forEach((name, other) => name.classList.toggle("shown", other === index));
     }
   };
   const buttons = layers.map((layer, index) => {
@@ -100,4 +113,6 @@ const addLayers = (layers, first, showStrips) => {
   showLayer(first);
   addEventListener("scroll", clearMarks, { passive: true });
   document.body.dataset.ready = cards.length;
+  const tellHeight = () => parent.postMessage({ height: document.documentElement.offsetHeight }, "*");
+  if (parent !== window) new ResizeObserver(tellHeight).observe(document.body);
 };

@@ -32,7 +32,12 @@ def make_run_folder(trainer: Trainer) -> Path:
 
 def is_picture_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:
     """Whether a picture of this rollout is wanted: once every so many steps, and at the end of the run."""
-    return is_measurement_due(trainer, rollout, every_n_steps) or trainer.global_step == trainer.max_steps
+    return is_measurement_due(trainer, rollout, every_n_steps) or is_last_step(trainer)
+
+
+def is_last_step(trainer: Trainer) -> bool:
+    """Whether the run ends with this step: all are taken, or a callback has stopped it."""
+    return trainer.global_step == trainer.max_steps or trainer.should_stop
 
 
 def is_measurement_due(trainer: Trainer, rollout: Rollout, every_n_steps: int) -> bool:

@@ -9,20 +9,19 @@ from typing import Any
 
 from rlcredit.base.files import write_atomically
 from rlcredit.config.strict_yaml import shorten_name
-from rlcredit.pages.number_formats import format_signed_points
+from rlcredit.pages.charts import IntervalStrip, StripScale
+from rlcredit.pages.number_formats import NONE, format_difference_interval, format_signed_points
 from rlcredit.pages.page_template import load_page_template
 from rlcredit.pages.tables import Table
 from rlcredit.report import report_tables
 from rlcredit.report.condition_comparison import ConditionComparison, compare_conditions
+from rlcredit.report.condition_stacks import make_stack_table
 from rlcredit.report.condition_summary import decompose_variance, summarise_conditions
 from rlcredit.report.csv_files import render_csv_files
 from rlcredit.report.evidence import CampaignEvidence
 from rlcredit.report.pictures import draw_family_pictures
 from rlcredit.report.training_curves import Curve
-
-REACH = 6
-"""The strip beside a verdict shows differences up to this many margins."""
-
+from rlcredit.report.verdict_text import explain_verdict
 
 _WRITTEN = re.compile(
     r"report\.(html|md)|(runs|tokens|comparisons|conditions|variance|training)\.csv|family\d+_\d+\.png"
@@ -48,6 +47,16 @@ class FamilySection:
     comparisons: Sequence[ConditionComparison]
     table: Table
     pictures: Mapping[str, str]
+
+    @property
+    def differences(self) -> list[str]:
+        """Mean difference of each comparison, in percentage points."""
+        return [format_signed_points(each.differences.mean()) if each.seeds else NONE for each in self.comparisons]
+
+    @property
+    def intervals(self) -> list[str]:
+        """Interval of each comparison, in percentage points."""
+        return [format_difference_interval(each.test.interval if each.test else None) for each in self.comparisons]
 
 
 def refuse_foreign_files(out: Path) -> None:
@@ -108,7 +117,8 @@ def write_report(
         "compared_label": evidence.declaration.summary_label.format(
             report_tables.label_metric(evidence.declaration.primary)
         ),
-        "reach": REACH * evidence.declaration.effect,
+        "stack_table": make_stack_table(evidence),
+        "strips": draw_comparison_strips(compared, evidence.declaration.effect),
         "finished_count": len(evidence.runs),
         "declared_count": evidence.declared_count,
         "sections": sections,
@@ -129,6 +139,31 @@ def write_report(
     return compared
 
 
+def draw_comparison_strips(
+    compared: Sequence[ConditionComparison], margin: float
+) -> dict[tuple[str, str], IntervalStrip]:
+    """Return the difference of every comparison with its interval, in percentage points on one scale.
+
+    Args:
+        compared: Comparisons of all families.
+        margin: Difference that does not matter, as a share.
+
+    Returns:
+        Strips by family and condition.
+
+    """
+    drawn = {
+        (each.family, each.condition): (
+            100 * float(each.differences.mean()) if len(each.seeds) else None,
+            *([100 * end for end in each.test.interval[:2]] if each.test else [None, None]),
+        )
+        for each in compared
+    }
+    ends = [end for numbers in drawn.values() for end in numbers if end is not None]
+    scale = StripScale.around([-100 * margin, 100 * margin, *ends])
+    return {key: IntervalStrip(scale, *numbers, margin=100 * margin) for key, numbers in drawn.items()}
+
+
 def _group_metric_definitions(evidence: CampaignEvidence) -> list[tuple[str, list[str]]]:
     """Return every definition of the primary metric, with the conditions that it holds for."""
     conditions: dict[str, list[str]] = {}
@@ -147,17 +182,11 @@ def _collect_run_versions(evidence: CampaignEvidence) -> dict[str, str]:
 
 
 def _render_template(name: str, content: Mapping[str, Any], out: Path) -> str:
-    reach = content["reach"]
-
     def embed_picture(file: str) -> str:
         return "data:image/png;base64," + base64.b64encode((out / file).read_bytes()).decode()
-
-    def place_on_strip(difference: float) -> float:
-        return round(50 + 50 * max(-1.0, min(1.0, difference / reach)), 2)
 
     return load_page_template(Path(__file__).with_name(name)).render(
         content,
         embed_picture=embed_picture,
-        place_on_strip=place_on_strip,
-        format_signed_points=format_signed_points,
+        explain_verdict=explain_verdict,
     )

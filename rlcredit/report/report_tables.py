@@ -40,6 +40,39 @@ def _format_estimate(estimate: MeanEstimate) -> str:
     return format_with_interval(estimate.mean, low, high, ".3f")
 
 
+COMPARISON_TERMS = {
+    "difference": "mean of the paired differences, in percentage points; pairs share data, first weights and noise",
+    "95 %": "interval of the paired t over seeds, for these questions; where runs collapsed, as wide as that of the "
+    "sign-flip test too",
+    "new questions too": "the same interval with the variance of questions added, so that it is never narrower",
+    "p (Holm)": "p-value of no difference, corrected for all comparisons of the campaign",
+    "sign flip": "p-value that assumes symmetry only, exact up to 20 pairs, not corrected",
+    "equivalence": "p-value of a difference as large as the margin: two one-sided tests, corrected",
+    "g": "Hedges' g, the difference in standard deviations of the paired differences",
+    "wins": "how often a run beats one of the baseline, over all pairs of runs",
+    "area": "difference of the areas under the learning curves, with its interval",
+}
+SUMMARY_TERMS = {
+    "collapsed": "runs that ended more than 10 pp below the median of the condition, and the highest rate that so many "
+    "leave possible (95 %, one-sided)",
+    "pass@1": "mean over runs with its 95 % interval, for new seeds and questions; below six runs for new seeds",
+    "middle half": "mean of the middle half of the runs (interquartile mean)",
+    "between runs": "standard deviation between runs",
+    "area": "area under the learning curve, as its mean height",
+}
+VARIANCE_TERMS = {
+    "arm": "the condition, in which runs are nested",
+    "prompt": "the question, common to all runs",
+    "residual": "sampling and every interaction",
+}
+TOKEN_TERMS = {
+    "decoded": "tokens decoded for training, all rounds of dynamic sampling and continuations for operators",
+    "prefill": "distinct prompts and continued prefixes, read before decoding",
+    "forward": "tokens of passes without gradient",
+    "backward": "tokens of updates, with their distinct prompts",
+}
+
+
 def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
     """Return the table of the numbers behind each conclusion; differences in percentage points."""
     columns = (
@@ -74,7 +107,7 @@ def make_comparison_table(compared: Sequence[ConditionComparison]) -> Table:
         )
         for comparison in compared
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, terms=COMPARISON_TERMS).without_empty_columns(NONE)
 
 
 def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[ConditionSummary]) -> Table:
@@ -103,7 +136,7 @@ def make_summary_table(evidence: CampaignEvidence, summaries: Sequence[Condition
         )
         for summary in summaries
     ]
-    return Table(columns, rows)
+    return Table(columns, rows, terms=SUMMARY_TERMS)
 
 
 def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Table:
@@ -113,7 +146,7 @@ def make_variance_table(decompositions: Mapping[str, VarianceComponents]) -> Tab
         (name, *(f"{components.shares[factor]:.1%}" if factor in components.shares else NONE for factor in factors))
         for name, components in decompositions.items()
     ]
-    return Table(("of", *factors), rows)
+    return Table(("of", *factors), rows, terms=VARIANCE_TERMS)
 
 
 def make_seed_table(evidence: CampaignEvidence) -> Table:
@@ -155,7 +188,7 @@ def make_token_table(evidence: CampaignEvidence) -> Table:
         rows.append(
             (name, str(len(runs)), f"{mean(steps):,.0f}", f"{per_step:,.0f}", *spent, *(f"{v:.3f}" for v in at_equal))
         )
-    return Table(columns, rows)
+    return Table(columns, rows, terms=TOKEN_TERMS)
 
 
 def make_config_table(evidence: CampaignEvidence) -> Table:

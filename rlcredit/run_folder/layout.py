@@ -88,6 +88,16 @@ class RunFolder:
         """Return the table of completions sampled after a step."""
         return self.path / "completions" / f"{_STEP.format(step)}.json"
 
+    def heatmap_file(self, step: int) -> Path:
+        """Return the page that colours completions sampled after a step by their credit."""
+        return self.path / "heatmap" / f"{_STEP.format(step)}.html"
+
+    @property
+    def last_heatmap(self) -> Path | None:
+        """Page of the latest step that has one, whichever callback has written it; None if there is none."""
+        pages = self.path.glob("heatmap/*step_*.html")
+        return max(pages, key=lambda page: (page.stem.rpartition("step_")[2], page.name), default=None)
+
     @property
     def learning_curve(self) -> Path:
         """Held-out pass@1 over the steps, as a picture."""

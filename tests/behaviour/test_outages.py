@@ -69,7 +69,7 @@ def arrived(address):
     return found.info.status, steps, files, found.data.tags["seed"]
 
 
-ALL = {"adapter", "completions", "config.yaml", "held_out", "learning_curve.png"}
+ALL = {"adapter", "completions", "config.yaml", "heatmap", "held_out", "learning_curve.png"}
 
 
 @pytest.mark.slow

@@ -115,7 +115,13 @@ def test_a_browser_draws_the_page(heatmap, tmp_path):
     page, shown = data_of(heatmap), drawn(heatmap, tmp_path / "profile")
     assert 'data-ready="4"' in shown
     assert len(re.findall(r"<span[^>]* data-at=", shown)) == sum(len(row["tokens"]) for row in page["rows"])
-    assert len(re.findall(r"<canvas ", shown)) == 4 * len(page["layers"])
+    tokens = sum(len(row["tokens"]) for row in page["rows"])
+    ticks = re.findall(r'<i class="ticks" style="background: linear-gradient\((.*?)\);">', shown)
+    assert len(ticks) == tokens
+    assert {tick.count("color-mix") for tick in ticks} == {len(page["layers"])}, "a tick for every layer"
+    keys = re.findall(r'<span class="key">(.*?)</span></span>', shown)
+    named = [re.findall(r"<span[^>]*>([^<]*)", key) for key in keys]
+    assert named == [[layer["name"] for layer in page["layers"]]] * 4
     assert re.search(r'aria-pressed="true">GTPO', shown)
     assert len(re.findall(r'class="verdict ?(?:right)?"', shown)) == 4
 

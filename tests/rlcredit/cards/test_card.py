@@ -29,7 +29,9 @@ def test_equivalence_names_the_interval_that_shows_it():
     learnt = SimpleNamespace(has_equal_answers=False, comparison=compared, runs=[None] * 6, steps=30)
     verdict, sentence = conclude_card(made("Mine", 0.0), learnt)
     assert verdict == "equivalent within 1 pp"
-    assert sentence.startswith("After 6 paired runs of 30 steps Mine ends -0.2 points (-1.0 to +0.7) from GRPO; ")
+    assert sentence.startswith(
+        "After 6 paired runs of 30 steps Mine ends 0.2 points below GRPO (from 1.0 below to 0.7 above); "
+    )
     assert sentence.endswith("the 90 % interval, -0.8 to +0.5, lies within.")
 
 

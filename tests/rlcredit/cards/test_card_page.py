@@ -8,8 +8,12 @@ import re
 import pytest
 
 from callbacks.probes.credit_heatmap import CreditHeatmap
+from callbacks.tokens.gtpo import GTPO
 from rlcredit.cards.card import Card
-from rlcredit.cards.card_page import write_card_page
+from rlcredit.cards.card_page import make_board_table, write_card_page
+from rlcredit.cards.operator_text import describe_operator
+from rlcredit.cards.ranking import Leaderboard, summarise_card
+from rlcredit.cards.stack_properties import StackProperty
 from rlcredit.pages.page_template import load_page_template
 from tests.rlcredit.cards.cards import made
 
@@ -42,6 +46,39 @@ def test_markdown_says_the_same(tmp_path):
     assert "**better** on aligned. Mine: better." in text
     assert "| gain at the end, paired | +2.00 | +1.00 to +3.00 |" in text
     assert "- padding: no, it matters" in text
+
+
+def test_what_the_operator_is_stands_with_formula_arguments_and_source(tmp_path):
+    operator = describe_operator(GTPO(beta=0.25))
+    card = dataclasses.replace(made("Mine", 2.0), operators=[operator])
+    page = write_card_page([card], tmp_path).read_text()
+    assert "<msub><mi>w</mi><mi>t</mi></msub><mo>=</mo>" in page
+    assert "<code>beta = 0.25</code></dt><dd>Strength of the reweighting." in page
+    assert "<details><summary>Source of GTPO</summary><pre>&#34;&#34;&#34;GTPO: more credit" in page
+
+
+def test_gains_are_strips_and_runs_are_curves(tmp_path):
+    curves = {"Mine": [[0, 0.4, 0.4, 0.4], [10, 0.6, 0.5, 0.7]], "GRPO": [[0, 0.4, 0.4, 0.4], [10, 0.5, 0.4, 0.6]]}
+    page = write_card_page([dataclasses.replace(made("Mine", 2.0), curves=curves)], tmp_path).read_text()
+    assert page.count('<svg class="strip"') == 2
+    assert page.count('<polyline class="line"') == page.count('<polygon class="band"') == 2
+    assert ">Mine</text>" in page
+
+
+def test_a_fact_has_no_red_cross(tmp_path):
+    facts = [StackProperty("order", False, "it matters"), StackProperty("padding", False, "a fault")]
+    page = write_card_page([dataclasses.replace(made("Mine", 2.0), properties=facts)], tmp_path).read_text()
+    assert '<dd class="differs">it matters</dd>' in page
+    assert '<dd class="fails">a fault</dd>' in page
+
+
+def test_what_is_the_same_for_all_is_said_once():
+    rows = [summarise_card(made(name, gain)) for name, gain in (("One", 1.0), ("Two", 2.0))]
+    table = make_board_table(Leaderboard(rows), [])
+    assert "collapsed" not in table.columns
+    assert table.note == "The same for all: collapsed 0, credit moved 25.0 %."
+    gain = table.rows[0][table.columns.index("gain at the end")]
+    assert (gain, gain.detail) == ("+2.00", "+1.00 to +3.00")
 
 
 def test_several_organisms_stand_on_one_page(tmp_path):
@@ -121,8 +158,8 @@ def test_no_script_of_a_page_from_elsewhere_runs(tmp_path, page, sandbox):
 HEATMAP_SCRIPTS = 2
 """Scripts of a heat-map: its data, and what draws them."""
 
-TEMPLATE_SCRIPTS = 1
-"""Of the page itself, which sorts its board."""
+TEMPLATE_SCRIPTS = 2
+"""Of the page itself: one sorts its board, one gives a heat-map the height that it asks for."""
 
 
 def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
@@ -140,6 +177,8 @@ def test_a_text_of_a_card_is_no_html_in_markdown(tmp_path):
         ({"sections": {"batch": [{"name": "a"}]}}, "sections.batch[0].title is missing"),
         ({"properties": 1}, "properties is 1, not a list"),
         ({"other": 1}, "other is no key of a card"),
+        ({"curves": {"Good": [[0, 0.5]]}}, "curves.Good[0] is inf"),
+        ({"operators": [{"name": "a"}]}, "operators[0].summary is missing"),
         ({"sentence": 10**30}, "sentence is 1"),
     ],
 )

@@ -37,17 +37,18 @@ def test_where_nothing_was_trained_it_says_what_one_batch_says(rows, tmp_path):
     ]
     title, _, head, _, first, *_ = leaderboard.render_leaderboard_table(untrained).splitlines()
     assert title == "**aligned**, one batch, against `GRPO`"
-    assert head == "| condition | moved |"
+    assert head == "| condition | credit moved |"
     assert first == "| GRPO | 25.0 % (20.0 % to 30.0 %) |"
     page = leaderboard.write_leaderboard(untrained, tmp_path).read_text()
-    assert "<th>moved</th></tr>" in page
+    assert "The same for all: credit moved 25.0 %." in page
     assert not (tmp_path / "leaderboard.png").exists()
 
 
 def test_all_of_it_is_written(rows, tmp_path):
     page = leaderboard.write_leaderboard(rows, tmp_path).read_text()
     assert page.count("<tr") == 1 + 3 + 2 + len(rows)
-    assert "+1.50 (+0.89 to +2.11)" in page
+    assert "+1.50<small>+0.89 to +2.11</small>" in page
+    assert "undecided: a new campaign needs 20 seeds" in page
     assert ranking.summarise_leaderboard(rows) in page
     assert 'data-value="4"' in page
     assert "rlcredit card Good --budget quick --organism decoy --baseline GRPO, commit 0123abc" in page
@@ -64,7 +65,7 @@ def test_all_of_it_is_written(rows, tmp_path):
 
 def test_one_organism_has_no_mean_of_all(rows, tmp_path):
     page = leaderboard.write_leaderboard(rows[:3], tmp_path).read_text()
-    assert "mean of all test policies" not in page
+    assert "All test policies" not in page
     assert page.count("<tr") == 1 + 3
 
 

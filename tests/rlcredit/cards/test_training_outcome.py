@@ -63,10 +63,20 @@ def test_tokens_are_found_where_all_runs_have_counted_them_and_gains_are_compare
     assert "After 2,000 decoded tokens" in found["token_gain"].sentence
 
 
+def test_curves_have_a_mean_and_a_band_at_every_step():
+    outcome = learnt((0.5, 0.55, 0.45), (0.8, 0.82, 0.78))
+    assert list(outcome.curves) == ["Mine", "GRPO"]
+    first, _, last = outcome.curves["Mine"]
+    assert first == pytest.approx([0, 0.4, 0.4, 0.4])
+    assert last[:2] == [20, pytest.approx(0.5)]
+    # The standard error of 0.45, 0.5 and 0.55 is 0.05 / sqrt(3), the quantile of t with two degrees of freedom 4.303.
+    assert last[2:] == pytest.approx([0.5 - 4.303 * 0.05 / 3**0.5, 0.5 + 4.303 * 0.05 / 3**0.5], abs=1e-4)
+
+
 def test_the_verdict_is_that_of_the_pairs():
     verdict, sentence = conclude_card(made("Mine", 0.0), learnt((0.5, 0.55, 0.45), (0.8, 0.82, 0.78)))
     assert verdict == "worse"
-    assert "-30.0 points" in sentence
+    assert "ends 30.0 points below GRPO" in sentence
 
 
 def test_runs_that_answer_alike_are_no_difference_only_where_no_credit_moves():

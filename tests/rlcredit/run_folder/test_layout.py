@@ -36,6 +36,15 @@ def test_what_a_run_has_left_is_removed_and_nothing_else(tmp_path):
     assert not folder.has_begun_run
 
 
+def test_the_last_heatmap_is_that_of_the_latest_step(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.last_heatmap is None
+    (tmp_path / "heatmap").mkdir()
+    for page in (folder.heatmap_file(99), tmp_path / "heatmap" / "CreditHeatmap_step_000050.html"):
+        page.write_text("")
+    assert folder.last_heatmap == folder.heatmap_file(99) == tmp_path / "heatmap" / "step_000099.html"
+
+
 def test_evaluations_after_a_step_are_forgotten(tmp_path):
     folder = RunFolder(tmp_path)
     folder.held_out.mkdir()

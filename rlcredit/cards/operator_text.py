@@ -1,0 +1,134 @@
+"""What an operator is, from its own file: a summary, its formulas, its arguments and its source."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rlcredit.credit.contract import OperatorContract
+
+FORMULA = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|\s*(?=\n\1 +)))*)", re.MULTILINE)
+ROLE = re.compile(r":(?:func|class|meth|mod|data|attr):`~?(?:[\w.]*\.)?([^`.]+)`")
+SECTION = re.compile(r"\n*^(?:Args|Returns|Raises|Example|Attributes):$", re.MULTILINE)
+ARGUMENTS = re.compile(r"^Args:\n((?: +.*\n?|\n)+)", re.MULTILINE)
+
+TEXTS = ("name", "value", "meaning")
+"""Keys of an argument, all of them texts."""
+
+
+@dataclass(frozen=True)
+class OperatorText:
+    """What an operator is, in its author's words.
+
+    Args:
+        name: Class of the operator.
+        summary: One sentence about it.
+        formulas: Formulas of its file, in LaTeX.
+        prose: Paragraphs about formulas and class.
+        arguments: Name, value and meaning of each argument.
+        source: Text of its file; empty where it cannot be read.
+
+    """
+
+    name: str
+    summary: str
+    formulas: Sequence[str] = ()
+    prose: Sequence[str] = ()
+    arguments: Sequence[dict[str, str]] = field(default_factory=tuple)
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the text for JSON."""
+        return asdict(self)
+
+
+def describe_own_operators(
+    stack: Sequence[OperatorContract], baseline: Sequence[OperatorContract]
+) -> list[OperatorText]:
+    """Return what the operators are that a stack has and its baseline has not; all of them where there are none.
+
+    Args:
+        stack: Operators that are judged.
+        baseline: Operators that they are compared with.
+
+    """
+    known = {type(operator) for operator in baseline}
+    own = [operator for operator in stack if type(operator) not in known]
+    return [describe_operator(operator) for operator in own or stack]
+
+
+def describe_operator(operator: OperatorContract) -> OperatorText:
+    """Return what an operator is.
+
+    Example:
+        >>> from callbacks import GTPO
+        >>> text = describe_operator(GTPO(beta=0.2))
+        >>> text.summary, text.arguments[0]["value"], len(text.formulas)
+        ('More credit to the tokens at which the policy was undecided.', '0.2', 1)
+
+    """
+    cls = type(operator)
+    module = sys.modules[cls.__module__]
+    docstrings = [text for text in _list_docstrings(cls) if text]
+    meanings = _parse_arguments(inspect.getdoc(cls) or "")
+    arguments = [
+        {"name": name, "value": f"{value}", "meaning": meanings.get(name, "")}
+        for name, value in operator.arguments.items()
+    ]
+    whole = (module.__doc__ if cls.__module__.startswith("callbacks.") else None) or inspect.getdoc(cls) or ""
+    about = " ".join(_clean(whole.split("\n\n")[0]).split())
+    summary = about.partition(": ")[2] or about
+    return OperatorText(
+        cls.__name__,
+        summary[:1].upper() + summary[1:],
+        list_formulas(cls),
+        [each for text in docstrings for each in _list_paragraphs(text) if each != about],
+        arguments,
+        _read_source(cls),
+    )
+
+
+def list_formulas(cls: type) -> list[str]:
+    """Return the displayed formulas of a class and of the functions beside it, in LaTeX."""
+    docstrings = filter(None, _list_docstrings(cls))
+    return [_unindent(match[2]) for text in docstrings for match in FORMULA.finditer(text)]
+
+
+def _list_docstrings(cls: type) -> Iterator[str | None]:
+    """Yield the docstrings of the functions with a formula that a class's file defines, and that of the class."""
+    for thing in vars(sys.modules[cls.__module__]).values():
+        if inspect.isfunction(thing) and thing.__module__ == cls.__module__ and ".. math::" in (thing.__doc__ or ""):
+            yield inspect.getdoc(thing)
+    yield inspect.getdoc(cls)
+
+
+def _list_paragraphs(docstring: str) -> list[str]:
+    """Return the paragraphs of a docstring without its sections and formulas."""
+    text = FORMULA.sub("", SECTION.split(docstring)[0])
+    return [" ".join(_clean(part).split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def _clean(text: str) -> str:
+    """Return a docstring's text without the marks of reStructuredText."""
+    return ROLE.sub(r"\1", re.sub(r":math:`([^`]*)`", r"\1", text)).replace("``", "")
+
+
+def _unindent(formula: str) -> str:
+    return "\n".join(line.strip() for line in formula.strip().splitlines())
+
+
+def _parse_arguments(docstring: str) -> dict[str, str]:
+    """Return the meaning of each argument that a docstring describes."""
+    block = ARGUMENTS.search(docstring)
+    entries = re.split(r"^    (?=\w+:)", block[1], flags=re.MULTILINE)[1:] if block else []
+    pairs = (entry.partition(":") for entry in entries)
+    return {name: " ".join(_clean(meaning).split()) for name, _, meaning in pairs}
+
+
+def _read_source(cls: type) -> str:
+    try:
+        return inspect.getsource(sys.modules[cls.__module__])
+    except (OSError, TypeError):
+        return ""

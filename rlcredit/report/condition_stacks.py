@@ -1,0 +1,96 @@
+"""The stack of every condition of a campaign, and what else differs from the baseline."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rlcredit.campaign.config_differences import flatten_config, list_differences
+from rlcredit.pages.number_formats import NONE
+from rlcredit.pages.tables import Table
+from rlcredit.report.evidence import CampaignEvidence
+
+OWN = ("condition", "seed_everything", "threads", "trainer.callbacks", "trainer.default_root_dir")
+"""Settings that are no difference beside the stack."""
+
+STACK = "stack, first operator first"
+
+Call = tuple[str, Mapping[str, str]]
+"""Class of an operator, and its arguments as text."""
+
+
+def make_stack_table(evidence: CampaignEvidence) -> Table:
+    """Return the table of every condition: its stack, and the other settings in which it differs from the baseline.
+
+    Arguments that an operator has wherever it stands are said once, below the table.
+    """
+    configs, baseline = evidence.ledger.content["configs"], evidence.declaration.baseline
+    stacks = {name: list(list_config_calls(configs[name])) for name in evidence.declaration.conditions}
+    common = find_common_arguments([call for stack in stacks.values() for call in stack])
+    rows = [
+        (name, format_stack(stack, common), _format_differences(configs, name, baseline))
+        for name, stack in stacks.items()
+    ]
+    head = f"what else differs from {baseline}"
+    shared = ", ".join(_format_call(name, arguments) for name, arguments in common.items() if arguments)
+    note = f"The same wherever it stands: {shared}." if shared else ""
+    return Table(("condition", STACK, head), rows, (STACK, head), note=note)
+
+
+def list_config_calls(config: Mapping[str, Any]) -> Iterator[Call]:
+    """Yield the callbacks of a resolved configuration in their order, as calls."""
+    callbacks = config.get("trainer", {}).get("callbacks") or []
+    for entry in callbacks if isinstance(callbacks, list) else [callbacks]:
+        path, arguments = (entry["class_path"], entry.get("init_args")) if isinstance(entry, Mapping) else (entry, {})
+        yield path.rpartition(".")[2], {key: _format_value(value) for key, value in (arguments or {}).items()}
+
+
+def find_common_arguments(calls: Sequence[Call]) -> dict[str, dict[str, str]]:
+    """Return the arguments that every call of a class shares, by class.
+
+    Example:
+        >>> find_common_arguments([("GTPO", {"beta": "0.1"}), ("GTPO", {"beta": "0.2"}), ("GRPO", {"eps": "0"})])
+        {'GTPO': {}, 'GRPO': {'eps': '0'}}
+
+    """
+    common: dict[str, dict[str, str]] = {}
+    for name, arguments in calls:
+        known = common.setdefault(name, dict(arguments))
+        common[name] = {key: value for key, value in known.items() if arguments.get(key) == value}
+    return common
+
+
+def format_stack(stack: Sequence[Call], common: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a stack as calls, without the arguments that are said elsewhere.
+
+    Example:
+        >>> format_stack([("GRPO", {"eps": "0"}), ("GTPO", {"beta": "0.1"})], {"GRPO": {"eps": "0"}})
+        'GRPO > GTPO(beta=0.1)'
+
+    """
+    calls = (
+        _format_call(name, {key: value for key, value in arguments.items() if key not in common.get(name, {})})
+        for name, arguments in stack
+    )
+    return " > ".join(calls) or NONE
+
+
+def _format_call(name: str, arguments: Mapping[str, str]) -> str:
+    inside = ", ".join(f"{key}={value}" for key, value in arguments.items())
+    return f"{name}({inside})" if inside else name
+
+
+def _format_value(value: Any) -> str:
+    """Return an argument as text; a class with its own arguments as a call."""
+    if isinstance(value, Mapping) and "class_path" in value:
+        own = {key: _format_value(each) for key, each in (value.get("init_args") or {}).items()}
+        return _format_call(value["class_path"].rpartition(".")[2], own)
+    return repr(value)
+
+
+def _format_differences(configs: Mapping[str, Any], name: str, baseline: str) -> str:
+    """Return the settings beside the stack in which a condition differs, with the baseline's value in brackets."""
+    if name == baseline:
+        return "the baseline"
+    names = (line.partition(": ")[0] for line in list_differences(configs[baseline], configs[name]))
+    here, there = flatten_config(configs[name]), flatten_config(configs[baseline])
+    lines = (f"{key}: {here.get(key, NONE)} ({there.get(key, NONE)})" for key in names if not key.startswith(OWN))
+    return "; ".join(lines) or "nothing"
