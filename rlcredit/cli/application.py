@@ -26,14 +26,16 @@ from rlcredit.cli.explain import collect_run_parameters, describe_configuration,
 from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.cli.run_session import RunSession, describe_run_results
-from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
+from rlcredit.cli.run_words import resolve_run_words
+from rlcredit.cli.startup import read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
 from rlcredit.config import jsonargparse_patches, strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import find_root_cause
-from rlcredit.config.paths import extend_import_path, resolve_config_flags
+from rlcredit.config.paths import extend_import_path
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
 from rlcredit.credit.stack import bound_advantages, check_stack
@@ -63,21 +65,6 @@ from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
-
-TRAINER_DEFAULTS = {
-    "logger": {
-        "class_path": MLFLOW,
-        "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
-    },
-    "max_epochs": -1,
-    "log_every_n_steps": 1,
-    "val_check_interval": 20,
-    "check_val_every_n_epoch": None,
-    "num_sanity_val_steps": 0,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-    "use_distributed_sampler": False,
-}
 
 
 class Trainer(pl.Trainer):
@@ -345,6 +332,10 @@ class CreditCLI(OpenCLI):
 
     def before_fit(self) -> None:
         """Evaluate the policy before the first step, or repeat an evaluation that was interrupted."""
+        taken, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
+        if 0 < steps <= taken and not self.session.checkpoint.get("evaluation_owed"):
+            more = f"To go on, ask for more: --trainer.max_steps {2 * taken}"
+            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {more}", flush=True)
         if not self.trainer.val_check_interval:
             return
         if self.config.fit.ckpt_path is None:
@@ -394,23 +385,19 @@ def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) ->
         SystemExit: they are refused; the message has been printed.
 
     """
-    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
-    try:
-        return run_credit_cli(["explain", *arguments], cli)
-    finally:
-        sys.argv = argv
+    return run_credit_cli(["explain", *arguments], cli)
 
 
 def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
     """Run the command line with the class ``cli``, and return it with the objects it has made."""
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
-    words = resolve_config_flags(sys.argv[1:] if args is None else args)
-    args = None if args is None else words
-    extend_import_path(words)
+    args = sys.argv[1:] if args is None else args
     jsonargparse_patches.patch_argument_carryover(Task)
     ReadableParser.roots = ROOTS
-    ReadableParser.given = read_configuration_or_exit(words, ROOTS)
+    ReadableParser.given = read_configuration_or_exit(args, ROOTS)
+    words = resolve_run_words(args)
+    extend_import_path(words)
     return cli(
         PolicyModule,
         Task,
@@ -423,6 +410,5 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
         auto_configure_optimizers=False,
         load_from_checkpoint_support=False,  # it would keep the configuration twice; the run's record has it
         parser_class=ReadableParser,
-        parser_kwargs={"description": DESCRIPTION},
-        args=args,
+        args=words,
     )

@@ -188,7 +188,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
 def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({**SMOKE, **change}))
-    assert run_campaign_command([str(path), "--plan", f"--folder={tmp_path}"]) == 2
+    assert run_campaign_command([str(path), "--plan", f"--out={tmp_path}"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error

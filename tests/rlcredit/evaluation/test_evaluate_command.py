@@ -113,7 +113,7 @@ def test_filters_change_what_is_drawn(evaluate):
         (["--model", "tiny", "--model_args", "float32"], "--model_args: 'float32' is not KEY=VALUE"),
         (["--model", "tiny", "--tasks", "none.yaml"], "none.yaml: there is no such file"),
         (["--model", "tiny", "--tasks", "three.yaml", "three.yaml"], "--tasks: three occurs twice"),
-        (["--run", "nowhere"], "nowhere is no run folder"),
+        (["--ckpt_path", "nowhere"], "nowhere is no run folder"),
         (["--model", "tiny", "--mlflow", "http://ann:secret@host"], "holds a password"),
         (["--model", "tiny", "--mlflow", "env"], "MLFLOW_TRACKING_URI"),
         (["--model", "tiny", "--out", "full"], "full holds other files, for instance thesis.tex"),
