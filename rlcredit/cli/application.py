@@ -51,6 +51,7 @@ from rlcredit.preflight.dry_run import REFUSALS, explain_refusal, refuse_impossi
 from rlcredit.preflight.memory import refuse_excess_memory
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
+from rlcredit.preflight.settings import refuse_unusable_settings
 from rlcredit.preflight.stack_rehearsal import open_local_data, refuse_unwritable_folder, rehearse_stack
 from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
@@ -223,7 +224,10 @@ class CreditCLI(OpenCLI):
             select_operators(settings["callbacks"]), self.model.sampling.completions
         )  # some want larger groups
         if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
-            raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
+            raise ValueError(
+                f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. "
+                "Say 20, or null for no evaluation."
+            )
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))
         if self.subcommand != "fit":
@@ -266,7 +270,8 @@ class CreditCLI(OpenCLI):
         """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
         found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
         if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
-            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.report_lines())}")
+            lines = ["warning: memory may not suffice", *found.report_lines()]
+            rank_zero_only(print_message)("\n  ".join(lines))
 
     @staticmethod
     def _run_name(config: Namespace) -> str:
@@ -275,6 +280,7 @@ class CreditCLI(OpenCLI):
     def instantiate_classes(self) -> None:
         """Turn the error for a refused value into one message."""
         try:
+            refuse_unusable_settings(self.config[str(self.subcommand)])
             super().instantiate_classes()
             refuse_unfit_setup(self.model, self.trainer, self.datamodule)
             self.passed_over = self.rehearse()

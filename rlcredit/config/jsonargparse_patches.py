@@ -87,17 +87,17 @@ def patch_yaml_loader(check: Callable[[str], None], error: type[ValueError]) -> 
 
 
 def patch_call_form() -> None:
-    """Have an entry in call form read as a class with its arguments wherever a class is expected.
+    """Have an entry in call form read as a class with its arguments wherever a class is expected, blanks left out.
 
     jsonargparse asks there whether a text is the path of a file. Without this ``GTPO(beta=0.2)`` is no class.
     """
 
     def adapt(value: Any, typehint: Any, adapt_kwargs: dict[str, Any]) -> Any:
         try:
-            expanded = expand_call_form(value) if isinstance(value, str) else value
+            expanded = expand_call_form(value.strip()) if isinstance(value, str) else value
         except CallFormError as error:
             raise ValueError(f"{MARK}{error}") from None
-        if expanded is value:
+        if expanded == value:
             return _Originals.adapt_path(value, typehint, adapt_kwargs)
         return typehints.adapt_typehints(expanded, typehint, **adapt_kwargs)  # pyright: ignore[reportPrivateImportUsage]
 
