@@ -136,6 +136,6 @@ def test_a_password_is_refused_and_not_printed(capsys, tmp_path, key):
             run_lightning_command(["fit", f"--config={TINY}", argument])
         captured = capsys.readouterr()
         assert stop.value.code == 2
-        assert "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD." in captured.err
+        assert "Put it into MLFLOW_TRACKING_URI, and say --mlflow env." in captured.err
         assert "SECRET" not in captured.err + captured.out
     assert [path.name for path in tmp_path.iterdir()] == ["overlay.yaml"]
