@@ -218,7 +218,8 @@ def _explain_unknown_option(name: str, config: Mapping[str, Any], roots: Roots, 
     if corrected:
         return f"--{_render_path(path)}: no such option. Did you mean `--{_render_path(corrected)}`?"
     close = find_closest_name(name, [option.lstrip("-") for option in options if "." not in option])
-    return f"--{_render_path(path)}: no such option.{_render_suggestion(f'--{close}' if close else None)}"
+    meant = _render_suggestion(f"--{close}" if close else None)
+    return f"--{_render_path(path)}: no such option.{meant or ' `rlcredit fit --help` lists those that there are.'}"
 
 
 def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
