@@ -81,9 +81,21 @@ def patch_yaml_loader(check: Callable[[str], None], error: type[ValueError]) -> 
 
     def load(text: str) -> Any:
         check(text)
-        return _Originals.load_yaml(text)
+        return _strip_class_paths(_Originals.load_yaml(text))
 
     set_loader("yaml", load, exceptions=(YAMLError, error))
+
+
+def _strip_class_paths(node: Any) -> Any:
+    """Return the content of a configuration without blanks around the class paths in it."""
+    if isinstance(node, list):
+        return [_strip_class_paths(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: value.strip() if key == "class_path" and isinstance(value, str) else _strip_class_paths(value)
+        for key, value in node.items()
+    }
 
 
 def patch_call_form() -> None:

@@ -66,7 +66,7 @@ def elsewhere(tmp_path, monkeypatch):
         ("--config=a\0b", "a\\0b: cannot be read (embedded null byte)."),
         (
             "--condition=../../x",
-            "condition: '../../x' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.",
+            "condition: '../../x' names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.",
         ),
         ("--condition=", "condition: '' names a folder"),
         ('--config={trainer: "a\\0b"}', "trainer: contains a null byte, which no name or path may. Remove it."),
