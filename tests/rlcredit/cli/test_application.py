@@ -106,7 +106,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ("trainr: {max_steps: 3}", "trainr: no such key. Did you mean `trainer`?"),
         (
             "model: {samplng: {completions: 3}}",
-            "model.samplng: `PolicyModule` has no parameter `samplng`. Did you mean `sampling`? It accepts policy, ",
+            "model.samplng: `PolicyModule` has no parameter `samplng`. Did you mean `sampling`? docs/reference",
         ),
         (
             "model: {policy: {lor: {rank: 3}}}",
@@ -114,7 +114,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "data: {init_rgs: {name: chain_sum}}",
-            "data.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? It accepts name, ",
+            "data.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs/reference",
         ),
         (
             "trainer: {callbacks: [{class_path: GTPO, init_agrs: {beta: 0.5}}]}",
@@ -141,7 +141,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "model: {lr: 0.1}",
-            "model.lr: `PolicyModule` has no parameter `lr`. Did you mean `model.optimizer.init_args.lr`? It accepts",
+            "model.lr: `PolicyModule` has no parameter `lr`. Did you mean `model.optimizer.init_args.lr`? docs/",
         ),
         ("model: {policy: {dtype: fp8}}", "model.policy.dtype: expected float32, bfloat16 or float16, got 'fp8'."),
         ("trainer: {precision: fp8}", "trainer.precision: expected 32-true, bf16-mixed or 16-mixed, got 'fp8'."),
@@ -204,7 +204,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
             "model: {loss: KLPenalty(loss=GSPO(hgh=1))}",
             "model.loss.init_args.loss.init_args.hgh: `GSPO` has no parameter",
         ),
-        ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? There are CISPO, ClipCov, "),
+        ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? `rlcredit list` names all; "),
         (
             "model: {loss: {class_path: TEPO, init_args: {bta: 1}}}",
             "model.loss.init_args.bta: `TEPO` has no parameter `bta`. Did you mean `beta`? It accepts low, high, beta,",
