@@ -1,31 +1,24 @@
-"""``rlcredit``, and ``python -m rlcredit``: some subcommands parse for themselves, the rest is LightningCLI's."""
+"""``rlcredit``, and ``python -m rlcredit``: one command, whose modules alone are imported."""
 
 import difflib
 import importlib
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rlcredit.base.exit_status import REFUSED, signal_exit_status
 from rlcredit.base.text_escaping import guard_output
-from rlcredit.config.paths import prefer_own_callbacks, resolve_config_flags
+from rlcredit.cli.commands import COMMANDS, render_help
+from rlcredit.config.paths import prefer_own_callbacks
 
-COMMANDS = {
-    "campaign": "rlcredit.campaign.campaign_command:run_campaign_command",
-    "card": "rlcredit.cards.card_command:run_card_command",
-    "deliver": "rlcredit.cli.deliver:run_deliver_command",
-    "evaluate": "rlcredit.evaluation.evaluate_command:run_evaluate_command",
-    "export": "rlcredit.cli.export:run_export_command",
-    "list": "rlcredit.cli.listing:run_list_command",
-    "report": "rlcredit.report.report_command:run_report_command",
-    "sample": "rlcredit.cli.sample:run_sample_command",
-    "try": "rlcredit.cli.question_trial:run_try_command",
+HELP = ("-h", "--help")
+REQUESTS = {
+    "--version": "rlcredit.cli.startup:print_versions",
+    "--completion": "rlcredit.cli.completion:run_completion",
 }
-"""The functions that run the subcommands that parse for themselves; only the one that is asked for is imported."""
-
-LIGHTNING = ("fit", "validate", "explain")
-"""Those that LightningCLI parses."""
+"""What is asked of rlcredit itself, and the functions that answer with the words that follow."""
 
 
 def main() -> None:
@@ -36,7 +29,7 @@ def main() -> None:
         if handler is not signal.SIG_IGN:
             signal.signal(number, _raise_interrupt)
     try:
-        _run_named_command()
+        _run_named_command(sys.argv[1:])
     except KeyboardInterrupt as stopped:
         number = next(iter(stopped.args), signal.SIGINT)
         print(f"\ninterrupted by {signal.Signals(number).name}.", file=sys.stderr)
@@ -52,36 +45,45 @@ def _raise_interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _run_named_command() -> None:
-    """Run the command that the first word names."""
+def _run_named_command(words: Sequence[str]) -> None:
+    """Run the command that the first word names, or answer what is asked of rlcredit itself."""
     prefer_own_callbacks()
-    name = next(iter(sys.argv[1:]), "")
-    if name and not name.startswith("-") and name not in (*COMMANDS, *LIGHTNING):
+    name, rest = (words[0], words[1:]) if words else ("--help", [])
+    if name in HELP:
+        print(render_help())
+    elif name in REQUESTS:
+        sys.exit(_import_function(REQUESTS[name])(rest))
+    elif name not in COMMANDS:
         sys.exit(_refuse_unknown_command(name))
-    if name in COMMANDS:
-        module, function = COMMANDS[name].split(":")
-        sys.exit(getattr(importlib.import_module(module), function)(sys.argv[2:]))
-    from rlcredit.cli import startup  # noqa: PLC0415
+    elif any(word in HELP for word in rest):
+        print(_import_function(COMMANDS[name].options)().format_help(), end="")
+    elif COMMANDS[name].runs:
+        sys.exit(_import_function(COMMANDS[name].runs)(rest))
+    else:
+        _run_lightning_command()
 
-    if startup.is_version_request(sys.argv[1:]):
-        print(startup.render_versions())
-        return
-    if startup.is_help_request(sys.argv[1:]):
-        print(startup.render_help(), end="")
-        return
-    sys.argv[1:] = resolve_config_flags(sys.argv[1:])
-    startup.read_configuration_or_exit(sys.argv[1:])
-    from rlcredit.cli.application import run_lightning_command as lightning  # noqa: PLC0415
 
-    lightning()
+def _import_function(path: str) -> Callable[..., Any]:
+    module, function = path.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _run_lightning_command() -> None:
+    """Have LightningCLI run a command; a configuration that cannot be read is refused before it is imported."""
+    from rlcredit.cli.startup import read_configuration_or_exit  # noqa: PLC0415
+
+    read_configuration_or_exit(sys.argv[1:])
+    from rlcredit.cli.application import run_lightning_command  # noqa: PLC0415
+
+    run_lightning_command()
 
 
 def _refuse_unknown_command(name: str) -> int:
     """Say that there is no such command; return the status of what is refused."""
-    every = sorted([*COMMANDS, *LIGHTNING])
-    close = difflib.get_close_matches(name, every, n=1)
+    kind = "option" if name.startswith("-") else "command"
+    close = difflib.get_close_matches(name, [*COMMANDS, *REQUESTS, *HELP], n=1)
     meant = f" Did you mean `{close[0]}`?" if close else ""
-    print(f"error: there is no command `{name}`.{meant} There are {', '.join(every)}.", file=sys.stderr)
+    print(f"error: there is no {kind} `{name:.60}`.{meant} `rlcredit --help` lists the commands.", file=sys.stderr)
     return REFUSED
 
 

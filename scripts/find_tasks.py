@@ -57,13 +57,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="as in rlcredit evaluate")
     parser.add_argument("--out", type=Path, required=True, help="CSV file, a row per level and way of asking")
-    parser.add_argument("--folder", type=Path, default=Path("evaluations/levels"), help="where answers are kept")
+    parser.add_argument("--out", type=Path, default=Path("evaluations/levels"), help="where answers are kept")
     parser.add_argument("--questions", type=int, default=16, help="per level")
     parser.add_argument("--completions", type=int, default=4, help="per question")
     parser.add_argument("--max_tokens", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
-    tasks = args.folder / "tasks"
+    tasks = args.out / "tasks"
     tasks.mkdir(parents=True, exist_ok=True)
     asked = {f"level_{place}_{way}": (level, way) for place, level in enumerate(LEVELS) for way in ("told", "shown")}
     for name, (level, way) in asked.items():
@@ -72,10 +72,10 @@ def main() -> None:
         )
     files = [str(tasks / f"{name}.yaml") for name in asked]
     sampling = [f"--{name}={getattr(args, name)}" for name in ("completions", "max_tokens", "threads")]
-    words = ["--tasks", *files, f"--model={args.model}", *sampling, "--mlflow=none", f"--out={args.folder / 'answers'}"]
+    words = ["--tasks", *files, f"--model={args.model}", *sampling, "--mlflow=none", f"--out={args.out / 'answers'}"]
     if status := evaluate(words):
         raise SystemExit(status)
-    found = json.loads((args.folder / "answers" / "results.json").read_text("utf-8"))["results"]
+    found = json.loads((args.out / "answers" / "results.json").read_text("utf-8"))["results"]
     rows = [make_level_row(*asked[name], found[name]) for name in asked]
     csv_rows.write_csv_rows(args.out, rows)
     print(render_level_table(rows))

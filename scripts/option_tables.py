@@ -11,7 +11,7 @@ from typing import Any
 from docstring_markdown import parse_parameters, render_one_line
 
 import rlcredit.tasks
-from rlcredit.cli.application import TRAINER_DEFAULTS
+from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.decoding.engine import Engine
 from rlcredit.outputs.checkpoints import Checkpoints
 from rlcredit.outputs.completion_table import CompletionTable

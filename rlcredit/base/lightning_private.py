@@ -4,7 +4,6 @@ Written for Lightning 2.6. Every entry says what it reads or changes, and what b
 break each of them, and ``tests/rlcredit/base/test_lightning_private.py`` says which.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -178,14 +177,19 @@ class OpenCLI(LightningCLI):
 
     Args:
         classes: Classes of the model and of the data.
-        args: Words of the command line, those of the process if None; only subcommands among them get their arguments.
+        args: Words of the command line; those of the process stay as they are, for whoever starts it again. Only
+            subcommands among them get their arguments.
         settings: Other arguments of Lightning's command line.
 
     """
 
-    def __init__(self, *classes: Any, args: Sequence[str] | None = None, **settings: Any) -> None:
-        self.words = sys.argv[1:] if args is None else args
-        super().__init__(*classes, args=args if args is None else [*args], **settings)
+    def __init__(self, *classes: Any, args: Sequence[str], **settings: Any) -> None:
+        self.words = [*args]
+        super().__init__(*classes, **settings)
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Parse the words that were given."""
+        self.config = parser.parse_args(self.words)
 
     def add_subcommand_arguments(self, subcommand: str, parser: LightningArgumentParser) -> None:
         """Add the options of one subcommand."""

@@ -1,10 +1,11 @@
 """Text made safe to show: nothing in it moves a cursor, reverses a line, or becomes a page."""
 
+import contextlib
 import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, cast
 
 LINE_END = "\N{RETURN SYMBOL}"
@@ -77,6 +78,41 @@ def escape_markdown(text: str) -> str:
     return _HTML.sub("&lt;", text).replace("](", "]\\(")
 
 
+class SteadyStream:
+    """A stream that lets everything go nowhere once its reader, such as ``head``, has closed its end.
+
+    What a command does never depends on who reads what it says: a run goes on, and a list ends quietly.
+
+    Args:
+        stream: Stream to a terminal, a pipe or a file.
+
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with self._outlive_reader():
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is still in the buffer."""
+        with self._outlive_reader():
+            self.stream.flush()
+
+    @contextlib.contextmanager
+    def _outlive_reader(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
 class EscapingStream:
     """A stream that escapes control characters of everything written to it, except line ends.
 
@@ -85,7 +121,7 @@ class EscapingStream:
 
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: SteadyStream) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
@@ -94,7 +130,8 @@ class EscapingStream:
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write several texts."""
-        self.stream.writelines(map(escape_controls, lines))
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -106,7 +143,7 @@ def guard_output() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, EscapingStream):
-            setattr(sys, name, EscapingStream(stream))
+            setattr(sys, name, EscapingStream(SteadyStream(stream)))
 
 
 def unwrap_stream(stream: Any) -> TextIO:

@@ -1,6 +1,5 @@
 """``rlcredit campaign``: the runs that a declaration asks for, on this machine or on a cluster."""
 
-import argparse
 import signal
 import sys
 import tempfile
@@ -9,13 +8,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from rlcredit.base.files import write_atomically
+from rlcredit.campaign.campaign_options import make_campaign_parser
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration, read_declaration
 from rlcredit.campaign.execution import plan_campaign, run_campaign
 from rlcredit.campaign.launchers.local_launcher import open_local_machine
 from rlcredit.campaign.launchers.run_launcher import Opened, Share
 from rlcredit.campaign.run_spec import render_settings
-from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.paths import find_config_file
 
@@ -33,38 +32,13 @@ def _open_ray_if_installed(root: Path, address: str | None, most: int | None) ->
 LAUNCHERS: dict[str, Opened] = {"local": open_local_machine, "ray": _open_ray_if_installed}
 
 
-def _parse_count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
-    return int(text)
-
-
-def make_campaign_parser() -> argparse.ArgumentParser:
-    """Return what the command line of a campaign accepts."""
-    command = CommandParser(
-        "rlcredit campaign", description="Run conditions x seeds, and go on where it was interrupted."
-    )
-    command.add_argument("file", type=parse_path, help="the declaration, see docs/howto/campaign.md")
-    command.add_argument("--plan", action="store_true", help="print what it costs and what it can show, and stop")
-    command.add_argument("--slots", type=_parse_count, help="runs at a time; as many as there are GPUs, else cores")
-    command.add_argument("--threads", type=_parse_count, help="threads of a run; the cores divided among the slots")
-    command.add_argument(
-        "--launcher", choices=LAUNCHERS, default="local", help="runs go to this machine, or to a cluster"
-    )
-    command.add_argument(
-        "--address", help="HOST:PORT of the Ray cluster; that of RAY_ADDRESS or of this machine if absent"
-    )
-    command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
-    return command
-
-
 def run_campaign_command(args: Sequence[str]) -> int:
     """Run a campaign; return 0 if every run finished as declared, 1 if one did not, 2 if the campaign was refused."""
     options = make_campaign_parser().parse_args(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         declaration = read_declaration(Path(find_config_file(str(options.file))))
-        root, settings = options.folder / declaration.name, render_settings(declaration.settings)
+        root, settings = options.out / declaration.name, render_settings(declaration.settings)
         with discard_refused_campaign(root), LAUNCHERS[options.launcher](root, options.address, options.slots) as share:
             if options.plan:
                 print(_render_campaign_plan(declaration, root, settings, share, options.threads))

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rlcredit.base.files import write_atomically
 from rlcredit.campaign import plan_text, run_view
@@ -136,10 +136,19 @@ def run_campaign(
     threads: int | None,
     *,
     measure: bool = True,
+    screen: TextIO | None = None,
 ) -> int:
     """Print the plan, fix the declaration, and start the missing runs; return the exit status.
 
-    Without ``measure`` the plan says nothing of time that is not known already.
+    Args:
+        declaration: Declaration of the campaign.
+        root: Folder of the campaign.
+        settings: Settings of the declaration, as YAML.
+        share: Function that opens the launcher for runs like the baseline's.
+        threads: CPU threads per run, if given.
+        measure: Whether to measure step times, without which the plan says nothing of time that is not known already.
+        screen: Terminal for the progress of the runs, if standard output goes elsewhere.
+
     """
     ledger, file = CampaignRecord(root), root / "settings.yaml"
     short = None if declaration.exploratory else plan_text.explain_seed_shortfall(declaration)
@@ -187,7 +196,7 @@ def run_campaign(
         )
 
     try:
-        with run_view.open_run_view(rows) as view:
+        with run_view.open_run_view(rows, screen) as view:
             scheduler.run_missing(missing, view)
     except KeyboardInterrupt:
         parent.end_run("KILLED", ledger.path)

@@ -61,7 +61,7 @@ def describe_campaign(
 def describe_durations(
     declaration: CampaignDeclaration, evaluations: int, slots: int, timings: Mapping[str, Seconds]
 ) -> Iterator[str]:
-    """Yield the time that all runs take in the available slots, and that of one run of each kind."""
+    """Yield the time that all runs take in the available slots, and a table of that of one run of each kind."""
     if len(timings) < len(declaration.conditions):
         return
     busy, shown = [0.0] * slots, list[Seconds]()
@@ -74,14 +74,16 @@ def describe_durations(
         heapq.heapreplace(busy, busy[0] + run[spec.condition])
     total = format_duration(max(busy))
     yield f"about {total}, if completions keep their length (measured in short runs, one at a time)"
+    rows = [("run of", "takes", *(["steps, about"] if declaration.budget else []), "a step", "an evaluation")]
     for name, timing in timings.items():
         if timing not in shown:
             shown.append(timing)
-            about = f" in about {steps[name]} steps" if declaration.budget else ""
-            yield (
-                f"a run of {name} takes {format_duration(run[name])}{about}, a step {timing['step']:.2f} s, "
-                f"an evaluation {format_duration(timing['validation'])}"
-            )
+            about = [str(steps[name])] if declaration.budget else []
+            spent = (f"{timing['step']:.2f} s", format_duration(timing["validation"]))
+            rows.append((name, format_duration(run[name]), *about, *spent))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def estimate_steps(declaration: CampaignDeclaration, timing: Seconds) -> int:

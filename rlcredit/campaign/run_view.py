@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -66,12 +66,22 @@ class LiveRunTable(RunEventLines):
 
     Args:
         rows: Function that returns the rows of all runs.
+        screen: Terminal on which the table is drawn until all runs have ended, while events go to standard output; if
+            None both stand on standard output, where the table stays.
 
     """
 
-    def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
+    def __init__(self, rows: Callable[[], Iterable[Row]], screen: TextIO | None = None) -> None:
         self.rows = rows
-        self.live = Live(self._build_table(), console=Console(file=unwrap_stream(sys.stdout)), auto_refresh=False)
+        self.draws_apart = screen is not None
+        console = Console(file=unwrap_stream(screen or sys.stdout))
+        self.live = Live(
+            self._build_table(),
+            console=console,
+            auto_refresh=False,
+            redirect_stdout=not self.draws_apart,
+            transient=self.draws_apart,
+        )
         self.drawn_at = 0.0
 
     def __enter__(self) -> "LiveRunTable":
@@ -80,7 +90,10 @@ class LiveRunTable(RunEventLines):
         return self
 
     def print_event(self, sentence: str) -> None:
-        """Print an event above the table."""
+        """Print an event above the table, or where the table is not."""
+        if self.draws_apart:
+            super().print_event(sentence)
+            return
         self.live.console.print(escape_controls(sentence), highlight=False, markup=False)
 
     def redraw(self) -> None:
@@ -90,7 +103,7 @@ class LiveRunTable(RunEventLines):
             self.live.update(self._build_table(), refresh=True)
 
     def __exit__(self, *_: object) -> None:
-        """Draw the table a last time and leave it on the screen."""
+        """Draw the table a last time."""
         self.live.update(self._build_table(), refresh=True)
         self.live.stop()
 
@@ -101,6 +114,12 @@ class LiveRunTable(RunEventLines):
         return table
 
 
-def open_run_view(rows: Callable[[], Iterable[Row]]) -> RunEventLines:
-    """Return a live table on a terminal, lines anywhere else."""
-    return LiveRunTable(rows) if sys.stdout.isatty() else RunEventLines()
+def open_run_view(rows: Callable[[], Iterable[Row]], screen: TextIO | None = None) -> RunEventLines:
+    """Return a live table on a terminal, lines anywhere else.
+
+    Args:
+        rows: Function that returns the rows of all runs.
+        screen: Terminal, or what is in its place, if standard output goes elsewhere.
+
+    """
+    return LiveRunTable(rows, screen) if (screen or sys.stdout).isatty() else RunEventLines()

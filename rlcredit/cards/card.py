@@ -13,6 +13,7 @@ from rlcredit.base.messages import warn_once
 from rlcredit.campaign.record_schema import NUMBER_OR_NULL
 from rlcredit.cards.budget import BUDGETS, CardBudget
 from rlcredit.cards.card_batch import CardBatch
+from rlcredit.cards.card_options import USUAL
 from rlcredit.cards.credit_effects import list_stack_warnings, measure_credit_cost, measure_credit_effects
 from rlcredit.cards.finding import Finding
 from rlcredit.cards.gradient_change import measure_gradient_change
@@ -36,9 +37,6 @@ SECTIONS = {
 
 ROUNDING = 1e-6
 """Share of credit that is moved by nothing but the rounding of float32."""
-
-USUAL = "GRPO"
-"""Baseline unless another is named."""
 
 NUMBERS = ("estimate", "low", "high", "baseline")
 """Keys of the numbers of a finding; null where there is none."""

@@ -11,53 +11,19 @@ from rlcredit.base.messages import print_message
 from rlcredit.cards import card_policies, leaderboard
 from rlcredit.cards.budget import BUDGETS
 from rlcredit.cards.builder import CardBuilder
-from rlcredit.cards.card import USUAL, Card
+from rlcredit.cards.card import Card
+from rlcredit.cards.card_options import make_card_parser
 from rlcredit.cards.card_page import write_card_page
 from rlcredit.cards.comparability import refuse_incomparable_condition
 from rlcredit.cards.condition import CardCondition, list_shipped_operators, resolve_card_condition
 from rlcredit.cards.ranking import add_shipped_rows
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.config.allowed_values import THREADS
-from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.preflight.dry_run import REFUSALS, explain_refusal
 from rlcredit.supervision.graceful_stop import SignalHandler, SignalInterrupt
 
 SIGNALS = SignalHandler()
-
-
-def make_card_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit card``."""
-    command = CommandParser(
-        "rlcredit card",
-        description="Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
-    )
-    add = command.add_argument
-    add(
-        "conditions", nargs="*", metavar="OPERATOR", help="operator, condition (.yaml), or Python file with an operator"
-    )
-    add("--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all")
-    add("--baseline", default=USUAL, metavar="OPERATOR", help="what they are compared with; GRPO")
-    add(
-        "--budget",
-        choices=BUDGETS,
-        default="quick",
-        help="how much is measured: one batch, 5 minutes, an hour, over night",
-    )
-    add(
-        "--organism",
-        nargs="+",
-        default=[card_policies.FIRST],
-        metavar="NAME",
-        help="test policies: names, files, or `all`",
-    )
-    add("--folder", type=parse_path, default=Path("cards"), help="where cards and their runs are kept")
-    add("--slots", type=_parse_positive_count, help="runs at a time; as many as there are GPUs, else cores")
-    add("--threads", type=_parse_positive_count, default=1, help="CPU threads per run, and of the measurement; 1")
-    add("--mlflow", default="sqlite:///mlflow.db", metavar="URI", help="`env` for MLFLOW_TRACKING_URI, `none` for none")
-    add("--experiment", default="cards", metavar="NAME", help="name of the experiment in MLflow")
-    return command
 
 
 def run_card_command(args: Sequence[str]) -> int:
@@ -90,7 +56,7 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
         BUDGETS[options.budget],
     )
     _refuse_namesakes([base, *conditions])
-    builders = [CardBuilder(place, base, budget, options.folder, options.slots, options.threads) for place in places]
+    builders = [CardBuilder(place, base, budget, options.out, options.slots, options.threads) for place in places]
     for builder in builders:
         for each in conditions:
             refuse_incomparable_condition(each, base, builder.organism.files, budget)
@@ -99,14 +65,14 @@ def _build_requested_cards(options: argparse.Namespace) -> int:
         for each in conditions:
             made[each.name].append(builder.build_card(each))
     for cards in made.values():
-        page = write_card_page(cards, options.folder, options.mlflow, options.experiment)
+        page = write_card_page(cards, options.out, options.mlflow, options.experiment)
         for card in cards:
             print(f"{card.name} on {card.organism}: {card.verdict}. {card.sentence}")
         print(page)
     new = [card for cards in made.values() for card in cards]
-    rows = add_shipped_rows([*_select_comparable_cards(new, Card.read_all(options.folder)), *new])
+    rows = add_shipped_rows([*_select_comparable_cards(new, Card.read_all(options.out)), *new])
     if len({each["condition"] for each in rows}) > 1:
-        print(leaderboard.write_leaderboard(rows, options.folder, own=() if options.shipped else made))
+        print(leaderboard.write_leaderboard(rows, options.out, own=() if options.shipped else made))
     return FINISHED
 
 
@@ -124,9 +90,3 @@ def _refuse_namesakes(conditions: Sequence[CardCondition]) -> None:
         if each.content != (first := by_name[each.name]).content:
             named = f"{shorten_name(first.origin)} and {shorten_name(each.origin)}"
             raise ValueError(f"{named} are different conditions, both called {each.name}. Rename one.")
-
-
-def _parse_positive_count(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= THREADS:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}.")
-    return int(text)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlcredit.cards.card_options import FIRST
 from rlcredit.cli.application import read_expanded_config
 from rlcredit.cli.name_suggestions import find_closest_name
 from rlcredit.config.allowed_values import validate_folder_name
@@ -12,8 +13,6 @@ from rlcredit.config.strict_yaml import shorten_name
 
 BASIS = "tiny.yaml"
 """Configuration that every shipped test policy is a variant of; by itself it is the first of them."""
-
-FIRST = "aligned"
 
 MEANINGS = {
     "aligned": "A model organism of 172,576 parameters that adds 3 to 5 one-digit terms. It is uncertain exactly where "

@@ -374,7 +374,7 @@ def _wrap_lone_operator(
     if unknown := sorted({*arguments} - {*parameters}):
         meant = find_closest_name(unknown[0], parameters)
         raise ValueError(
-            f"{cls.__name__} has no parameter `{unknown[0]}`.{f' Did you mean `{meant}`?' if meant else ''} It accepts "
-            f"{', '.join(parameters) or 'none'}."
+            f"`{cls.__name__}` has no parameter `{unknown[0]}`.{f' Did you mean `{meant}`?' if meant else ''} "
+            f"It accepts {', '.join(parameters) or 'none'}."
         )
     return CardCondition(_name_operator(cls, arguments), origin, build_default_condition(cls, path, arguments))

@@ -1,6 +1,8 @@
 """Paired training runs of conditions, each with its own learning rate, reused by later cards."""
 
 import contextlib
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rlcredit.base.files import write_atomically
-from rlcredit.base.messages import print_message
+from rlcredit.base.messages import format_duration, print_message
 from rlcredit.campaign.campaign_command import LAUNCHERS
 from rlcredit.campaign.campaign_record import discard_refused_campaign, lock_campaign
 from rlcredit.campaign.declaration import CampaignDeclaration
@@ -154,9 +156,10 @@ def _collect_run_evidence(
         said.open("a", encoding="utf-8") as log,
     ):
         print_message(f"learning   {condition.name}, {len(seeds)} runs of {budget.steps} steps, learning rate {rate:g}")
+        screen, began = sys.stdout, time.perf_counter()
         with contextlib.redirect_stdout(log):
             status = run_campaign(
-                declaration, folder, render_settings(declaration.settings), share, threads, measure=False
+                declaration, folder, render_settings(declaration.settings), share, threads, measure=False, screen=screen
             )
     if status:
         now = said.read_bytes()[before:].decode()
@@ -165,7 +168,11 @@ def _collect_run_evidence(
             f"runs of {condition.name} failed{': ' + why[-1].strip() if why else ''}. The whole output is in "
             f"{said}; the same command tries again."
         )
-    return read_campaign_evidence(folder)
+    evidence = read_campaign_evidence(folder)
+    ended = np.mean([run.final_value(PRIMARY) for run in evidence.runs_of(condition.name)])
+    spent = format_duration(time.perf_counter() - began)
+    print_message(f"learnt     {condition.name}: {ended:.3f} of the held-out questions right, on average ({spent})")
+    return evidence
 
 
 def _declare_condition_runs(

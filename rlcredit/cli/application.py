@@ -26,14 +26,16 @@ from rlcredit.cli.explain import collect_run_parameters, describe_configuration,
 from rlcredit.cli.parser_errors import ReadableParser
 from rlcredit.cli.prompt_preview import preview_first_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
+from rlcredit.cli.run_options import TRAINER_DEFAULTS
 from rlcredit.cli.run_session import RunSession, describe_run_results
-from rlcredit.cli.startup import DESCRIPTION, read_configuration_or_exit
+from rlcredit.cli.run_words import resolve_run_words
+from rlcredit.cli.startup import read_configuration_or_exit
 from rlcredit.cli.validation_report import report_validation
 from rlcredit.config import jsonargparse_patches, strict_yaml
 from rlcredit.config.call_form import CallFormError
 from rlcredit.config.config_expansion import expand_call_forms
 from rlcredit.config.error_messages import find_root_cause
-from rlcredit.config.paths import extend_import_path, resolve_config_flags
+from rlcredit.config.paths import extend_import_path
 from rlcredit.credit.catalogue import import_operators
 from rlcredit.credit.contract import StackError, select_operators
 from rlcredit.credit.stack_checks import bound_advantages, check_stack
@@ -50,6 +52,7 @@ from rlcredit.preflight.dry_run import REFUSALS, explain_refusal, refuse_impossi
 from rlcredit.preflight.memory import refuse_excess_memory
 from rlcredit.preflight.policy import refuse_unloadable_policy
 from rlcredit.preflight.prompts import refuse_unreadable_prompts
+from rlcredit.preflight.settings import refuse_unusable_settings
 from rlcredit.preflight.stack_rehearsal import open_local_data, refuse_unwritable_folder, rehearse_stack
 from rlcredit.record import MLflowDestination
 from rlcredit.record.destination import make_destination
@@ -64,21 +67,6 @@ from rlcredit.training.module import PolicyModule
 from rlcredit.training.setup_checks import refuse_unfit_setup
 
 MLFLOW = "lightning.pytorch.loggers.MLFlowLogger"
-
-TRAINER_DEFAULTS = {
-    "logger": {
-        "class_path": MLFLOW,
-        "init_args": {"experiment_name": "rlcredit", "tracking_uri": "sqlite:///mlflow.db"},
-    },
-    "max_epochs": -1,
-    "log_every_n_steps": 1,
-    "val_check_interval": 20,
-    "check_val_every_n_epoch": None,
-    "num_sanity_val_steps": 0,
-    "enable_progress_bar": False,
-    "enable_model_summary": False,
-    "use_distributed_sampler": False,
-}
 
 
 class Trainer(pl.Trainer):
@@ -237,7 +225,10 @@ class CreditCLI(OpenCLI):
             select_operators(settings["callbacks"]), self.model.sampling.completions
         )  # some want larger groups
         if not isinstance(settings["val_check_interval"] or 1.0, int) or settings["val_check_interval"] < 1:
-            raise ValueError(f"trainer.val_check_interval counts steps, got {settings['val_check_interval']}.")
+            raise ValueError(
+                f"trainer.val_check_interval: expected a number of steps, got {settings['val_check_interval']}. "
+                "Say 20, or null for no evaluation."
+            )
         if self.subcommand != "explain":
             self.datamodule.setup(str(self.subcommand))
         if self.subcommand != "fit":
@@ -281,7 +272,8 @@ class CreditCLI(OpenCLI):
         """Refuse a policy that does not fit on this machine; warn of one that may not fit."""
         found = refuse_excess_memory(trainer, self.model, self.datamodule, learns=self.subcommand != "validate")
         if found is not None and found.peak_bytes > found.room and self.subcommand != "explain":
-            rank_zero_only(print_message)(f"warning: memory may not suffice: {'; '.join(found.report_lines())}")
+            lines = ["warning: memory may not suffice", *found.report_lines()]
+            rank_zero_only(print_message)("\n  ".join(lines))
 
     @staticmethod
     def _run_name(config: Namespace) -> str:
@@ -290,6 +282,7 @@ class CreditCLI(OpenCLI):
     def instantiate_classes(self) -> None:
         """Turn the error for a refused value into one message."""
         try:
+            refuse_unusable_settings(self.config[str(self.subcommand)])
             super().instantiate_classes()
             refuse_unfit_setup(self.model, self.trainer, self.datamodule)
             self.passed_over = self.rehearse()
@@ -347,6 +340,10 @@ class CreditCLI(OpenCLI):
 
     def before_fit(self) -> None:
         """Evaluate the policy before the first step, or repeat an evaluation that was interrupted."""
+        taken, steps = self.session.checkpoint.get("global_step", 0), self.trainer.max_steps
+        if 0 < steps <= taken and not self.session.checkpoint.get("evaluation_owed"):
+            more = f"To go on, ask for more: --trainer.max_steps {2 * taken}"
+            print(f"{self.session.folder.path} is finished: all {steps} steps are taken. {more}", flush=True)
         if not self.trainer.val_check_interval:
             return
         if self.config.fit.ckpt_path is None:
@@ -396,23 +393,19 @@ def instantiate_configuration(arguments: Sequence[str], cli: type[CreditCLI]) ->
         SystemExit: they are refused; the message has been printed.
 
     """
-    argv, sys.argv = sys.argv, sys.argv[:1]  # Lightning warns of arguments beside those of the process
-    try:
-        return run_credit_cli(["explain", *arguments], cli)
-    finally:
-        sys.argv = argv
+    return run_credit_cli(["explain", *arguments], cli)
 
 
 def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditCLI) -> CreditCLI:
     """Run the command line with the class ``cli``, and return it with the objects it has made."""
     silence_libraries()
     import_operators()  # so that a configuration may name every operator
-    words = resolve_config_flags(sys.argv[1:] if args is None else args)
-    args = None if args is None else words
-    extend_import_path(words)
+    args = sys.argv[1:] if args is None else args
     jsonargparse_patches.patch_argument_carryover(Task)
     ReadableParser.roots = ROOTS
-    ReadableParser.given = read_configuration_or_exit(words, ROOTS)
+    ReadableParser.given = read_configuration_or_exit(args, ROOTS)
+    words = resolve_run_words(args)
+    extend_import_path(words)
     return cli(
         PolicyModule,
         Task,
@@ -425,6 +418,5 @@ def run_credit_cli(args: list[str] | None = None, cli: type[CreditCLI] = CreditC
         auto_configure_optimizers=False,
         load_from_checkpoint_support=False,  # it would keep the configuration twice; the run's record has it
         parser_class=ReadableParser,
-        parser_kwargs={"description": DESCRIPTION},
-        args=args,
+        args=words,
     )

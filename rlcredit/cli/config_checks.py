@@ -47,7 +47,8 @@ def read_checked_config(args: Sequence[str], roots: Roots) -> dict[str, Any]:
     refuse_passwords(merged)
     refuse_special_files(merged)
     if str(merged.get("seed_everything")).lower() in ("true", "false", "yes", "no", "on", "off"):
-        raise ValueError("seed_everything: expected a number, so that the run can be repeated.")
+        value = _describe_value(merged["seed_everything"])
+        raise ValueError(f"seed_everything: expected a number, got {value}. With one, the run can be repeated.")
     for key in GROUPS:
         if not isinstance(merged.get(key, {}), (dict, str)):
             if merged[key] is None:
@@ -113,7 +114,7 @@ def refuse_unusable_values(config: Namespace, roots: Roots) -> None:
             )
     refuse_passwords(config.as_dict())
     refuse_unfit_precision(config.trainer.precision)  # also where a file in place of the group says it
-    validate_folder_name("condition", config.condition)
+    config.condition = validate_folder_name("condition", config.condition.strip())
     seed, threads = config.seed_everything, config.threads
     if type(seed) is not int or not 0 <= seed < SEEDS:
         raise ValueError(f"seed_everything: expected a number from 0 to {SEEDS - 1}, got {_describe_value(seed)}.")

@@ -139,10 +139,17 @@ def _read_flag_value(value: str) -> Any:
 
 def _read_config_source(source: str) -> dict[str, Any]:
     """Return the content of a file, or of the text given in its place."""
+    if not source.strip():
+        raise ValueError("--config: its value is missing. Name a file, as `--config configs/tiny.yaml`.")
     inline = source.lstrip().startswith("{") or "\n" in source
     content = parse_yaml(source, "--config") if inline else read_yaml(Path(source))
-    if content is not None and not isinstance(content, dict):
-        raise ValueError(f"{shorten_name(source)}: a configuration is a mapping of keys, got {type(content).__name__}.")
+    if content is None:
+        raise ValueError(f"{shorten_name(source)}: is empty. Write what it is to change, such as `threads: 2`.")
+    if not isinstance(content, dict):
+        kind = {list: "a list", str: "a text"}.get(type(content), repr(content))
+        raise ValueError(
+            f"{shorten_name(source)}: a configuration is a mapping of keys, got {kind}. Write `key: value` lines."
+        )
     for path in walk_key_paths(content):
         if isinstance(value := _read_existing_value(content, path), str) and "\0" in value:
             where = ".".join(map(str, path))
@@ -154,7 +161,7 @@ def _read_config_source(source: str) -> dict[str, Any]:
             raise ValueError(
                 f"{shorten_name(source)}: {where}: keys must be texts, got {path[-1]!r}. Put quotes around it."
             )
-    return content or {}
+    return content
 
 
 def _read_existing_value(node: Any, path: Sequence[str | int]) -> Any:

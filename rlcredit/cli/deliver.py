@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.base.exit_status import FAILED, FINISHED, REFUSED
+from rlcredit.cli.command_options import make_deliver_parser
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.config.arguments import CommandParser, parse_path
+from rlcredit.cli.shared_options import MLFLOW_OF_ENVIRONMENT, NO_MLFLOW
 from rlcredit.config.json_shapes import read_stored_json
 from rlcredit.config.passwords import redact_passwords, refuse_passwords
 from rlcredit.config.strict_yaml import shorten_name
@@ -28,23 +29,14 @@ SILENCE = 120.0
 REMOVE = "Remove it if it is not to be delivered."
 
 
-def make_deliver_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit deliver``."""
-    command_parser = CommandParser("rlcredit deliver", description="Bring the records of runs to MLflow.")
-    add = command_parser.add_argument
-    add("runs", nargs="+", type=parse_path, metavar="RUN", help="folder of a run, or any folder with runs below it")
-    add("--tracking_uri", metavar="URI", help="tracker; needed where a folder names another than the usual one")
-    add("--experiment", metavar="NAME", help="experiment; that of the run by default")
-    add("--artifact_location", metavar="URI", help="where a new experiment keeps files, if not where the tracker does")
-    return command_parser
-
-
 def run_deliver_command(args: Sequence[str]) -> int:
     """Deliver records; return 0 if everything has arrived, 1 if something has not, 2 if refused."""
     silence_libraries()
     options = make_deliver_parser().parse_args(args)
     try:
-        refuse_passwords(options.tracking_uri, "--tracking_uri")
+        refuse_passwords(options.mlflow, "--mlflow")
+        if options.mlflow == NO_MLFLOW:
+            raise ValueError("--mlflow: none would deliver nothing. Name a tracker, or leave it out.")
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
@@ -79,7 +71,7 @@ def _deliver_run(run: RunFolder, options: argparse.Namespace, silent: set[str]) 
 def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDestination:
     """Return the destination of a run's record, which must be a tracker that the caller has named.
 
-    That is ``--tracking_uri``, or else the usual database of the working directory if the folder names that one, or
+    That is ``--mlflow``, or else the usual database of the working directory if the folder names that one, or
     else the address in the environment.
 
     Args:
@@ -94,8 +86,10 @@ def choose_destination(run: RunFolder, options: argparse.Namespace) -> MLflowDes
     if (to := MLflowDestination.load(run.tracking)) is None:
         raise ValueError(f"{run.tracking} is damaged: it has a key that no destination has. {REMOVE}")
     fallback = os.environ.get(VARIABLE)
-    if options.tracking_uri:
-        address = resolve_tracking_uri(options.tracking_uri)
+    if options.mlflow == MLFLOW_OF_ENVIRONMENT:
+        address = None
+    elif options.mlflow:
+        address = resolve_tracking_uri(options.mlflow)
     elif to.tracking_uri is None or resolve_tracking_uri(to.tracking_uri) == resolve_tracking_uri(USUAL):
         address = to.tracking_uri
     elif fallback:

@@ -3,34 +3,16 @@
 import argparse
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 
 from rlcredit.base.exit_status import FINISHED
 from rlcredit.base.files import write_folder_atomically
 from rlcredit.base.messages import print_message
-from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.command_options import make_export_parser
+from rlcredit.cli.policy_arguments import NamedPolicy, load_named_policy, run_or_refuse
 from rlcredit.cli.quiet_libraries import silence_libraries
-from rlcredit.config.arguments import CommandParser
 from rlcredit.policy.export import MergedWeights, export_policy
-
-
-def make_export_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit export``."""
-    command_parser = CommandParser(
-        "rlcredit export", description="Write a trained policy as a plain model.", allow_abbrev=False
-    )
-    add_policy_arguments(command_parser)
-    command_parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new, or empty")
-    command_parser.add_argument(
-        "--dtype",
-        choices=("float32", "bfloat16", "float16"),
-        default="float32",
-        help="type of the weights; in fewer bits than float32 the sums are rounded, and the model is another policy",
-    )
-    command_parser.add_argument("--adapter_only", action="store_true", help="write the adapter alone, in PEFT's format")
-    return command_parser
 
 
 def run_export_command(args: Sequence[str]) -> int:
@@ -44,8 +26,10 @@ def run_export_command(args: Sequence[str]) -> int:
 def _export_named_policy(args: argparse.Namespace, options: Sequence[str], command: str) -> int:
     if args.out.exists() and (not args.out.is_dir() or any(args.out.iterdir())):
         raise ValueError(f"--out: {args.out} is there already. Name another folder.")
-    if not (args.ckpt or args.adapter):
-        raise ValueError("nothing trained is named. Give --ckpt (a checkpoint, or the folder of a run) or --adapter.")
+    if not (args.ckpt_path or args.adapter):
+        raise ValueError(
+            "nothing trained is named. Give --ckpt_path (a checkpoint, or the folder of a run) or --adapter."
+        )
     found = load_named_policy(args, options)
     if args.adapter_only:
         with write_folder_atomically(args.out) as unfinished:

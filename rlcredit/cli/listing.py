@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rlcredit.config.arguments import CommandParser
+from rlcredit.cli.command_options import make_list_parser
 from rlcredit.config.paths import find_configs_folder
 from rlcredit.credit.catalogue import find_operator_classes
 
@@ -23,12 +23,7 @@ Row = tuple[str, str]
 
 def run_list_command(args: list[str]) -> int:
     """Print the list, and return the exit status."""
-    command = CommandParser(
-        "rlcredit list",
-        description="Name what a configuration can name: operators, losses, tasks, files that come with rlcredit.",
-    )
-    command.add_argument("filter", nargs="?", default="", help="print only lines and groups that contain this text")
-    wanted = command.parse_args(args).filter.lower()
+    wanted = make_list_parser().parse_args(args).filter.lower()
     printed = 0
     for title, rows in list_sections():
         kept = [row for row in rows if wanted in f"{title} {' '.join(row)}".lower()]

@@ -43,7 +43,7 @@ def find_closest_name(name: str, known: Sequence[str]) -> str | None:
     if name in known:
         return name
     lowered = {each.lower(): each for each in known}
-    return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)), None)
+    return next((lowered[each] for each in difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)), None)
 
 
 def find_unknown_name(path: Names, config: Any, roots: Roots) -> UnknownName | None:

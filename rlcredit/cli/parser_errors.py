@@ -30,13 +30,20 @@ from rlcredit.config.class_paths import list_parameter_names, walk_subclasses
 from rlcredit.config.error_messages import MARK
 from rlcredit.config.jsonargparse_patches import list_options
 from rlcredit.config.passwords import redact_passwords
+from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.tasks.record_sources import FORMS
 
 LONGEST = 1800
 """Characters of a message; the list of all operators has about a thousand."""
 
-LISTED = 20
-"""Longest list of what is allowed that is still read."""
+READ = 200
+"""Characters of a message that people still read; a list of names that would make it longer is left out."""
+
+SWITCHES = {"False": "`no`, `off` and `false`", "True": "`yes`, `on` and `true`"}
+"""How YAML lets one write a truth value, by the value in Python's words."""
+
+TYPES = {"str": "a text", "int": "a whole number", "float": "a number", "bool": "true or false"}
+"""Python's types in words."""
 
 _BOILERPLATE = re.compile(
     r"Expected a <class 'NoneType'>|Not a valid subclass|Expected a path but|Does not validate|^\W*Errors:$|^$|"
@@ -92,20 +99,30 @@ def explain_parser_error(message: str, config: Mapping[str, Any], roots: Roots, 
     if match := re.search(r"(?:Option|option) '([\w.]+)'", message):
         return _explain_unknown_key(match[1], config, roots)
     if match := re.search(r"unrecognized arguments: (\S+)", message):
-        return _explain_unknown_option(match[1].partition("=")[0].lstrip("-"), config, roots, options)
+        word = match[1].partition("=")[0]
+        if not word.startswith("-"):
+            return (
+                f"{shorten_name(word)}: no such argument. Options begin with --, and a text with blanks needs quotes."
+            )
+        return _explain_unknown_option(word.lstrip("-"), config, roots, options)
     value = match[1] if (match := re.search(r"(?:Got|Given) value: (.*)", message)) else None
     key = _find_full_name(match[1], config, value) if (match := re.search(r'Parser key "([\w.]+)"', message)) else ""
     if value is not None and (allowed := describe_allowed_values(tuple(key.split(".")), config, roots)):
-        return f"{key}: expected {allowed}, got {value!r}."
+        return f"{key}: expected {allowed}, got {_cut_value(value)}."
     if match := re.search(r"Expected '([\w.]+)' to be a (?:function that returns|subclass of|class that)", message):
         wanted = base.__name__ if (base := find_class_at(tuple(key.split(".")), {}, roots)) else "class"
-        return f"{key}: `{match[1]}` is neither a {wanted} nor a function that says it returns one."
+        return f"{key}: `{match[1]}` is no `{wanted}`, and no function that says it returns one. Name another class."
     if match := re.search(
         r"(?:Expected a dot import path string: |has no attribute ['\"]|No module named ')([\w.]+)", message
     ):
         return _explain_unknown_class(key, match[1], config, roots)
+    if value in SWITCHES and "Expected a <class 'str'>" in message:
+        return (
+            f"{key}: expected a text, got {value.lower()}, as which YAML reads {SWITCHES[value]}. Put quotes around it."
+        )
     if match := re.search(r"Expected an? (?:<class ')?([^.\n]+?)'?>?\. Got value: (.*)", message):
-        return f"{key}: expected {match[1]}, got {match[2]!r}."
+        shown = _cut_value(match[2])
+        return f"{key}: expected {_name_type(match[1])}, got {shown}."
     return _extract_main_sentence(key, message)
 
 
@@ -201,7 +218,8 @@ def _explain_unknown_option(name: str, config: Mapping[str, Any], roots: Roots, 
     if corrected:
         return f"--{_render_path(path)}: no such option. Did you mean `--{_render_path(corrected)}`?"
     close = find_closest_name(name, [option.lstrip("-") for option in options if "." not in option])
-    return f"--{_render_path(path)}: no such option.{_render_suggestion(f'--{close}' if close else None)}"
+    meant = _render_suggestion(f"--{close}" if close else None)
+    return f"--{_render_path(path)}: no such option.{meant or ' `rlcredit fit --help` lists those that there are.'}"
 
 
 def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> str:
@@ -221,8 +239,9 @@ def _explain_unknown_key(name: str, config: Mapping[str, Any], roots: Roots) -> 
     if slip.owner is None:
         return f"{where}: no such key.{meant}"
     allowed = [parameter for parameter in slip.known if parameter not in ENTRY]
-    listed = f" It accepts {', '.join(allowed)}." if len(allowed) <= LISTED else ""
-    return f"{where}: {slip.owner.__name__} has no parameter `{wrong}`.{meant}{listed}"
+    listed = f" It accepts {', '.join(allowed)}." if allowed else ""
+    said = f"{where}: `{slip.owner.__name__}` has no parameter `{wrong}`.{meant}"
+    return _append_if_read(said, listed, " docs/reference/configuration.md lists those that it has.")
 
 
 def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roots) -> list[str]:
@@ -237,11 +256,29 @@ def _find_related_classes(owner: type | None, name: str, path: Names, roots: Roo
 
 def _explain_unknown_class(key: str, name: str, config: Mapping[str, Any], roots: Roots) -> str:
     if "." in name:
-        return f"{key}: no class `{name}`."
+        return f"{key}: no class `{name}`. Name one that can be imported."
     base = find_class_at(tuple(key.split(".")), {}, roots)
     class_names = sorted({cls.__name__ for cls in walk_subclasses(base) if _is_offered_class(cls)}) if base else []
-    listed = f" Known here: {', '.join(class_names)}; any other class by its dotted path." if class_names else ""
-    return f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, class_names))}{listed}"
+    listed = f" There are {', '.join(class_names)}; any other by its dotted path." if class_names else ""
+    said = f"{key}: no class `{name}`.{_render_suggestion(find_closest_name(name, class_names))}"
+    rest = (
+        " `rlcredit list` names all; any other by its dotted path." if class_names else " Name it by its dotted path."
+    )
+    return _append_if_read(said, listed, rest)
+
+
+def _append_if_read(sentence: str, names: str, instead: str) -> str:
+    """Return a sentence with a list of names, or with where they are listed if that is too long to be read."""
+    return sentence + (names if names and len(f"error: {sentence}{names}") <= READ else instead)
+
+
+def _cut_value(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 60 else f"{shown[:40]} .. {shown[-15:]}"
+
+
+def _name_type(text: str) -> str:
+    return TYPES.get(text, text)
 
 
 def _is_offered_class(cls: type) -> bool:

@@ -1,13 +1,12 @@
 """The policy that a command names: by checkpoint, adapter, model or configuration."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcredit.base.exit_status import FINISHED, REFUSED, RunStopped
+from rlcredit.base.exit_status import REFUSED, RunStopped
 from rlcredit.cli.application import CreditCLI, instantiate_configuration
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.adapters import CONFIG, install_adapter, load_adapter_weights, read_adapter_settings
@@ -43,26 +42,6 @@ class NamedPolicy:
     step: int | None = None
 
 
-def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a policy to a parser."""
-    policy = parser.add_argument_group("policy, one of")
-    policy.add_argument(
-        "--ckpt", type=Path, metavar="PATH", help="checkpoint, folder of a run, or folder of an adapter"
-    )
-    policy.add_argument("--adapter", type=Path, metavar="FOLDER", help="adapter in PEFT's format")
-    policy.add_argument("--model", metavar="NAME", help="tiny, folder or hub id; with --adapter, its base model")
-    policy.add_argument(
-        "--config",
-        action="append",
-        metavar="FILE",
-        help="configuration, several times if need be; any option of `fit` may follow, as --data.init_args.seed 1. The "
-        "checkpoint or adapter named beside it is of this configuration; without one, it is the untrained policy",
-    )
-    prompt = parser.add_argument_group("prompt, without a configuration")
-    prompt.add_argument("--raw", action="store_true", help="write it as raw text, for base models")
-    prompt.add_argument("--thinking", choices=("on", "off"), help="given to the chat template as enable_thinking")
-
-
 class _SilentCLI(CreditCLI):
     """Command line that instantiates a configuration and does nothing else, whatever machine it was written for."""
 
@@ -95,7 +74,7 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
     """Load the policy that a command line names.
 
     Args:
-        args: Parsed arguments; see :func:`add_policy_arguments`.
+        args: Parsed arguments; see :func:`~rlcredit.cli.shared_options.add_policy_options`.
         options: Configuration options, not yet parsed.
 
     Raises:
@@ -103,10 +82,10 @@ def load_named_policy(args: argparse.Namespace, options: Sequence[str] = ()) -> 
 
     """
     adapter, checkpoint, run = args.adapter, None, None
-    if args.ckpt is not None and (args.ckpt / CONFIG).is_file():
-        adapter = args.ckpt
-    elif args.ckpt is not None:
-        checkpoint, run = _find_checkpoint(args.ckpt)
+    if args.ckpt_path is not None and (args.ckpt_path / CONFIG).is_file():
+        adapter = args.ckpt_path
+    elif args.ckpt_path is not None:
+        checkpoint, run = _find_checkpoint(args.ckpt_path)
     files = args.config or ([str(run.config)] if run and run.config.is_file() else [])
     if checkpoint and not files:
         raise ValueError(f"{checkpoint}: there is no configuration beside it. Name the one of its run with --config.")
@@ -136,7 +115,7 @@ def _build_configured_policy(arguments: Sequence[str]) -> NamedPolicy:
 
 def _build_plain_policy(args: argparse.Namespace, adapter: Path | None) -> NamedPolicy:
     if adapter is None and args.model is None:
-        raise ValueError("no policy is named. Give --ckpt, --adapter, --model or --config.")
+        raise ValueError("no policy is named. Give --ckpt_path, --adapter, --model or --config.")
     lora, base = read_adapter_settings(adapter) if adapter else ({}, "")
     if not (path := args.model or base):
         raise ValueError(f"{adapter}: {CONFIG} does not name its base model. Name it with --model.")
@@ -149,13 +128,13 @@ def _find_checkpoint(path: Path) -> tuple[Path, RunFolder]:
     """Return a checkpoint and its run's folder; for a run, its newest intact checkpoint."""
     if not path.is_dir():
         if not path.is_file():
-            raise ValueError(f"--ckpt: there is no {path}.")
+            raise ValueError(f"--ckpt_path: there is no {path}.")
         return path, RunFolder(path.absolute().parent.parent)
     run = RunFolder(path)
     folders = (run.checkpoints, path)
     found = next((one for one, _ in map(find_newest_checkpoint, folders) if one is not None), None)
     if found is None:
-        raise ValueError(f"--ckpt: {path} holds no intact checkpoint and no adapter.")
+        raise ValueError(f"--ckpt_path: {path} holds no intact checkpoint and no adapter.")
     return found, run if found.parent == run.checkpoints else RunFolder(path.parent)
 
 
@@ -163,9 +142,6 @@ def run_or_refuse(run: Callable[[], int]) -> int:
     """Run a command; a refusal becomes one message and exit status 2."""
     try:
         return run()
-    except BrokenPipeError:  # whoever read the output, `head` for instance, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FINISHED
     except (ValueError, OSError, RunStopped) as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rlcredit.base.exit_status import FINISHED
 from rlcredit.base.text_escaping import escape_controls
+from rlcredit.cli.command_options import make_try_parser
 from rlcredit.cli.completion_printer import CompletionPrinter
-from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.policy_arguments import NamedPolicy, load_named_policy, run_or_refuse
 from rlcredit.cli.prompt_preview import render_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sample import (
-    add_sampling_arguments,
     choose_sampling,
     describe_sampling,
     make_completion_printer,
@@ -18,7 +18,6 @@ from rlcredit.cli.sample import (
     write_completions_page,
 )
 from rlcredit.cli.sampled_completions import Completion, sample_completions
-from rlcredit.config.arguments import CommandParser
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.tasks import Example, Task
 from rlcredit.tasks.prompt_order import PromptOrder
@@ -30,17 +29,6 @@ OFTEN = 0.25
 """Share of truncated completions, or of those without an answer, from which on a remedy is named."""
 
 
-def make_try_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit try``."""
-    command_parser = CommandParser(
-        "rlcredit try", description="Answer a few training questions of a configuration.", allow_abbrev=False
-    )
-    add_policy_arguments(command_parser)
-    command_parser.add_argument("--questions", type=int, default=4, help="how many; 4 by default")
-    add_sampling_arguments(command_parser, completions=2)
-    return command_parser
-
-
 def run_try_command(args: Sequence[str]) -> int:
     """Run the trial; return 0, or 2 if refused."""
     silence_libraries()
@@ -49,12 +37,10 @@ def run_try_command(args: Sequence[str]) -> int:
 
 
 def _try_configuration(args: argparse.Namespace, options: Sequence[str]) -> int:
-    if args.questions < 1:
-        raise ValueError(f"--questions: at least 1, got {args.questions}.")
     choose_sampling(args, Sampling())  # refuse what is wrong before anything is loaded
     found = load_named_policy(args, options)
     if found.task is None:
-        raise ValueError("questions come from a configuration. Name one with --config, or a run with --ckpt.")
+        raise ValueError("questions come from a configuration. Name one with --config, or a run with --ckpt_path.")
     sampling, terminal = choose_sampling(args, found.sampling), make_completion_printer(args)
     asked = answer_training_questions(found, found.task, args.questions, sampling, args.seed)
     examples, prompts, answers = [list(column) for column in zip(*asked, strict=True)]

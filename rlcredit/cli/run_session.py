@@ -146,13 +146,13 @@ class RunSession:
         ):
             raise ValueError(
                 f"{path} is not the folder of a run, and holds {', '.join(sorted(there)[:FEW])}, which a run would "
-                "write over. Choose a folder with --trainer.default_root_dir, or checkpoints with --checkpoint.dirpath."
+                "write over. Choose a folder with --out, or checkpoints with --checkpoint.dirpath."
             )
         if self.folder.former_run.exists():
             results.append(f"a run that was to be replaced, in {self.folder.former_run}")
         if results and not self.replaces:
             run = f"a run of {taken} of {steps} steps" if steps > 0 else "a run"
-            own = "--condition NAME" if path == Path("runs") / self.name else "--trainer.default_root_dir FOLDER"
+            own = "--condition NAME" if path == Path("runs") / self.name else "--out FOLDER"
             longer = " and more --trainer.max_steps" if finished else ""
             on = f" Or go on with this one: --ckpt_path last{longer}." if any(self._checkpoints()) else ""
             raise ValueError(

@@ -9,57 +9,18 @@ from pathlib import Path
 from rlcredit.base.exit_status import FINISHED
 from rlcredit.base.files import write_atomically
 from rlcredit.base.text_escaping import escape_controls
+from rlcredit.cli.command_options import make_sample_parser
 from rlcredit.cli.completion_printer import CompletionPrinter, is_colour_wanted
 from rlcredit.cli.completions_page import render_completions_page
-from rlcredit.cli.policy_arguments import NamedPolicy, add_policy_arguments, load_named_policy, run_or_refuse
+from rlcredit.cli.policy_arguments import NamedPolicy, load_named_policy, run_or_refuse
 from rlcredit.cli.prompt_preview import render_prompt
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.cli.sampled_completions import Completion, sample_completions
-from rlcredit.config.arguments import CommandParser, parse_path
-from rlcredit.config.strict_yaml import shorten_name
 from rlcredit.decoding.sampling import Sampling
 from rlcredit.policy.prompt_format import Conversation
-from rlcredit.run_folder.layout import RunFolder
 from rlcredit.tasks.example import build_conversation
 from rlcredit.verification.answer_formats import find_final_answer
 from rlcredit.verification.verifiers import MathVerifier
-
-
-def make_sample_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit sample``."""
-    command_parser = CommandParser(
-        "rlcredit sample", description="Ask a policy a question; print every token's cost.", allow_abbrev=False
-    )
-    add_policy_arguments(command_parser)
-    command_parser.add_argument(
-        "--question", required=True, help="text; a configuration's task writes it as one of its own"
-    )
-    command_parser.add_argument("--answer", help="reference, compared as a number or as mathematics")
-    command_parser.add_argument("--system", help="system prompt, instead of the configuration's")
-    add_sampling_arguments(command_parser, completions=1)
-    return command_parser
-
-
-def add_sampling_arguments(command_parser: argparse.ArgumentParser, completions: int) -> None:
-    """Add the arguments for sampling and showing completions to a parser."""
-    drawn = command_parser.add_argument_group("completions")
-    drawn.add_argument("-n", type=int, default=completions, help=f"completions of a question; {completions} by default")
-    drawn.add_argument("--temperature", type=float, help="the configuration's, or 0.7")
-    drawn.add_argument("--max_tokens", type=int, help="the configuration's, or 128")
-    drawn.add_argument("--seed", type=int, default=0, help="seed of the noise; 0 by default")
-    output = command_parser.add_argument_group("output")
-    output.add_argument("--colour", choices=("auto", "always", "never"), default="auto", help="in a terminal, if auto")
-    output.add_argument("--html", type=parse_page_path, metavar="FILE", help="write a page that loads nothing")
-
-
-def parse_page_path(text: str) -> Path:
-    """Return the path of an HTML page; an existing page is overwritten, no other file and nothing of a run."""
-    page = parse_path(text)
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise argparse.ArgumentTypeError(f"a page is a file that ends in .html, got {shorten_name(text)}.")
-    if page.exists() and any(RunFolder(folder).has_begun_run for folder in page.absolute().parents):
-        raise argparse.ArgumentTypeError(f"{shorten_name(text)} belongs to a run. Name another file.")
-    return page
 
 
 def run_sample_command(args: Sequence[str]) -> int:
@@ -107,7 +68,7 @@ def judge_completions(answers: Sequence[Completion], reference: str, found: Name
 
 def choose_sampling(args: argparse.Namespace, sampling: Sampling) -> Sampling:
     """Return how completions are drawn: as the command line says, else as the configuration does."""
-    named = {"completions": args.n, "temperature": args.temperature, "max_tokens": args.max_tokens}
+    named = {"completions": args.completions, "temperature": args.temperature, "max_tokens": args.max_tokens}
     return dataclasses.replace(sampling, **{name: value for name, value in named.items() if value is not None})
 
 

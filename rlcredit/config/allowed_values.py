@@ -30,12 +30,12 @@ def validate_folder_name(key: str, value: Any) -> str:
         'grpo_sepa-2.1'
         >>> validate_folder_name("condition", "../elsewhere")
         Traceback (most recent call last):
-        ValueError: condition: '../elsewhere' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.
+        ValueError: condition: '../elsewhere' names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.
 
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         shown = repr(value) if len(repr(value)) <= LONGEST else f"{repr(value)[:LONGEST]} .."
-        raise ValueError(f"{key}: {shown} names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.")
+        raise ValueError(f"{key}: {shown} names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.")
     if len(value) > LONGEST:
         raise ValueError(f"{key}: {value[:20]} .. names a folder: at most {LONGEST} characters, got {len(value)}.")
     return value

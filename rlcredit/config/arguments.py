@@ -1,12 +1,16 @@
-"""Parsers of commands without a configuration: errors of one line, and paths that a file system can have."""
+"""Parsers of commands: one style of help, errors of one line, and values that every command reads alike."""
 
 import argparse
 import difflib
 import os
+import re
+import shutil
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rlcredit.base.exit_status import REFUSED
 from rlcredit.base.files import find_special_kind
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.config.strict_yaml import shorten_name
@@ -20,9 +24,53 @@ ALIKE = 0.8
 PART = 255
 """Bytes of a name inside a path that file systems take."""
 
+WIDEST = 110
+"""Columns of a help text on a terminal that has more."""
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """One column of options, one of what they are, and no line wider than is read with ease."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+        super().__init__(prog, max_help_position=36, width=width)
+
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """Parser whose help has one style, and whose errors are one line with the repair.
+
+    Args:
+        prog: Command, such as ``rlcredit card``.
+        usage: What follows the options in the line of usage.
+        description: Sentence that says what the command does.
+        examples: Commands that show its use.
+
+    """
+
+    def __init__(self, prog: str, usage: str = "", description: str = "", examples: Sequence[str] = ()) -> None:
+        shown = "".join(f"\n  {each}" for each in examples)
+        super().__init__(
+            prog,
+            usage=f"{prog} [options] {usage}".rstrip(),
+            description=f"{description}\n{shown}" if shown else description,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+        self._positionals.title = "arguments"
+
+    def format_help(self) -> str:
+        """Return the help without blanks at the ends of its lines."""
+        return re.sub(r" +$", "", super().format_help(), flags=re.MULTILINE)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Parse, and refuse what the command does not have."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            kind = "option" if unknown[0].startswith("-") else "argument"
+            self.error(f"{shorten_name(unknown[0])}: no such {kind}. `{self.prog} --help` lists those that there are.")
+        return parsed
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Parse, and refuse what is spelt nearly as one of its own options, before anything that is missing."""
@@ -32,18 +80,58 @@ class CommandParser(argparse.ArgumentParser):
                 self.error(f"{shorten_name(value)} is {kind}, not a file. Name a file.")
             own = self._option_string_actions
             known = not option.startswith("--") or option in own or option[2:] in ROOTS or "." in option
-            close = [] if known or self._abbreviates(option) else difflib.get_close_matches(option, own, 1, ALIKE)
-            if close:
+            close = [] if known else [each for each in own if len(option) > 3 and each.startswith(option)]
+            if close := close or ([] if known else difflib.get_close_matches(option, own, 1, ALIKE)):
                 self.error(f"{option}: no such option. Did you mean `{close[0]}`?")
         return super().parse_known_args(args, namespace)
 
-    def _abbreviates(self, option: str) -> bool:
-        return self.allow_abbrev and any(known.startswith(option) for known in self._option_string_actions)
-
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit with status 2."""
-        print(f"error: {redact_passwords(message)}", file=sys.stderr)
-        sys.exit(2)
+        print(f"error: {redact_passwords(self._word_error(message))}", file=sys.stderr)
+        sys.exit(REFUSED)
+
+    def _word_error(self, message: str) -> str:
+        """Return a message of argparse with the option first and the repair last; any other as it is."""
+        if match := re.fullmatch(r"the following arguments are required: (.*)", message):
+            first = match[1].split(", ")[0]
+            action = self._option_string_actions.get(first)
+            shown = f"{first} {_show_metavar(action)}" if action else first
+            return f"{match[1]}: missing. Say it, as `{self.prog} {shown}`."
+        if not (match := re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)):
+            return message
+        flag, said = match[1], match[2]
+        if re.fullmatch(r"expected (one|at least one) argument", said):
+            return (
+                f"{flag}: its value is missing. Say it, as `{flag} {_show_metavar(self._option_string_actions[flag])}`."
+            )
+        if re.fullmatch(r"ignored explicit argument .*", said):
+            return f"{flag}: takes no value. Say `{flag}` alone."
+        if found := re.fullmatch(r"invalid (int|float) value: (.*)", said, re.DOTALL):
+            return f"{flag}: expected a {'whole ' if found[1] == 'int' else ''}number, got {_cut_value(found[2])}."
+        if found := re.fullmatch(r"invalid choice: ('.*?') \(choose from (.*)\)", said, re.DOTALL):
+            choices = [each.strip("' ") for each in found[2].split(",")]
+            return f"{flag}: expected {join_alternatives(choices)}, got {_cut_value(found[1])}."
+        return f"{flag}: {said}"
+
+
+def _show_metavar(action: argparse.Action) -> str:
+    metavar = action.metavar if isinstance(action.metavar, str) else None
+    return metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+
+
+def _cut_value(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:40]} .. {text[-15:]}"
+
+
+def join_alternatives(names: Sequence[str]) -> str:
+    """Return names as a list of alternatives.
+
+    Example:
+        >>> join_alternatives(["local", "ray"]), join_alternatives(["bash", "zsh", "fish"])
+        ('local or ray', 'bash, zsh or fish')
+
+    """
+    return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def parse_path(text: str) -> Path:
@@ -51,3 +139,41 @@ def parse_path(text: str) -> Path:
     if "\0" in text or any(len(os.fsencode(part)) > PART for part in Path(text).parts):
         raise argparse.ArgumentTypeError(f"{shorten_name(text)} is a name that no file can have.")
     return Path(text)
+
+
+def add_out_option(
+    group: argparse._ActionsContainer, what: str, default: Path | None = None, *, required: bool = False
+) -> None:
+    """Add the option that names the folder for what a command writes.
+
+    Args:
+        group: Parser or group of it.
+        what: What the folder is for.
+        default: Folder, unless one is named.
+        required: Whether one has to be named.
+
+    """
+    shown = f"{what} (default: {default})" if default else what
+    group.add_argument("--out", type=parse_path, default=default, metavar="FOLDER", help=shown, required=required)
+
+
+def make_count_parser(least: int = 1, most: int | None = None) -> Callable[[str], int]:
+    """Return a function that reads a whole number within limits.
+
+    Args:
+        least: Smallest number that it takes.
+        most: Largest number that it takes; none if None.
+
+    Example:
+        >>> make_count_parser()("12")
+        12
+
+    """
+
+    def parse_count(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
+            limits = f"from {least} on" if most is None else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected a number {limits}, got {_cut_value(repr(text))}.")
+        return int(text)
+
+    return parse_count

@@ -37,7 +37,7 @@ def expand_call_forms(value: Any, hint: Any, key: str = "") -> Any:
     bases = () if isinstance(hint, Mapping) else _find_expected_classes(hint)
     if isinstance(value, str) and bases:
         try:
-            value = expand_call_form(value, _list_named_parameters(value, bases))
+            value = expand_call_form(value.strip(), _list_named_parameters(value, bases))
         except CallFormError as error:
             raise CallFormError(f"{key}: {error}") from None
     if not isinstance(value, dict):

@@ -81,23 +81,35 @@ def patch_yaml_loader(check: Callable[[str], None], error: type[ValueError]) -> 
 
     def load(text: str) -> Any:
         check(text)
-        return _Originals.load_yaml(text)
+        return _strip_class_paths(_Originals.load_yaml(text))
 
     set_loader("yaml", load, exceptions=(YAMLError, error))
 
 
+def _strip_class_paths(node: Any) -> Any:
+    """Return the content of a configuration without blanks around the class paths in it."""
+    if isinstance(node, list):
+        return [_strip_class_paths(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: value.strip() if key == "class_path" and isinstance(value, str) else _strip_class_paths(value)
+        for key, value in node.items()
+    }
+
+
 def patch_call_form() -> None:
-    """Have an entry in call form read as a class with its arguments wherever a class is expected.
+    """Have an entry in call form read as a class with its arguments wherever a class is expected, blanks left out.
 
     jsonargparse asks there whether a text is the path of a file. Without this ``GTPO(beta=0.2)`` is no class.
     """
 
     def adapt(value: Any, typehint: Any, adapt_kwargs: dict[str, Any]) -> Any:
         try:
-            expanded = expand_call_form(value) if isinstance(value, str) else value
+            expanded = expand_call_form(value.strip()) if isinstance(value, str) else value
         except CallFormError as error:
             raise ValueError(f"{MARK}{error}") from None
-        if expanded is value:
+        if expanded == value:
             return _Originals.adapt_path(value, typehint, adapt_kwargs)
         return typehints.adapt_typehints(expanded, typehint, **adapt_kwargs)  # pyright: ignore[reportPrivateImportUsage]
 

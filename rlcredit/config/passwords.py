@@ -8,9 +8,7 @@ _AS_USER = re.compile(r"(?<=://)([^\s/?#@:\[]*):(?!\d{1,5}(?:[/?#\s]|$))\S+@")
 _AS_QUERY = re.compile(r"(?i)([?&;][\w.-]*(?:password|passwd|pwd|passphrase|secret|token|api_?key)=)[^&;\s'\"]+")
 
 REPAIR = (
-    "holds a password, and what is configured is written into files, logs and MLflow. Put the address into the "
-    "environment variable MLFLOW_TRACKING_URI and write `tracking_uri: null`; or name no password and set "
-    "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."
+    "holds a password, which files, logs and MLflow would show. Put it into MLFLOW_TRACKING_URI, and say --mlflow env."
 )
 
 

@@ -1,5 +1,6 @@
 """Files that a command line names: where they are found, and where what they name is found."""
 
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from rlcredit.config.module_source import CALLBACKS
 PACKAGE = Path(__file__).parents[1]
 
 CONFIGS = "configs"
+
+ALIKE = 0.75
+"""From which similarity on one name is taken for another, misspelt."""
 
 
 class _CallbacksFinder:
@@ -58,6 +62,24 @@ def find_config_file(name: str) -> str:
         return name
     inside = Path(*path.parts[1:]) if path.parts[:1] == (CONFIGS,) else path
     return str(find_configs_folder() / inside) if is_existing_file(find_configs_folder() / inside) else name
+
+
+def find_similar_config(name: str) -> str | None:
+    """Return the configuration that a misspelt or misplaced name means: one here, or one that comes with rlcredit.
+
+    Example:
+        >>> find_similar_config("chain_sum_3_5.yaml"), find_similar_config("configs/tyni.yaml")
+        ('configs/tasks/chain_sum_3_5.yaml', 'configs/tiny.yaml')
+
+    """
+    shipped = sorted(find_configs_folder().rglob("*.yaml"), key=lambda file: len(file.parts))
+    known = {f"{CONFIGS}/{file.relative_to(find_configs_folder()).as_posix()}": file.stem for file in shipped}
+    known |= {file.name: file.stem for file in Path.cwd().glob("*.yaml")}
+    stem = Path(name).stem
+    same = [each for each, own in known.items() if own == stem]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=ALIKE)
+    by_stem = difflib.get_close_matches(stem, known.values(), n=1, cutoff=ALIKE)
+    return next(iter([*same, *close, *(each for each, own in known.items() if own in by_stem)]), None)
 
 
 def resolve_config_flags(args: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from yaml.parser import ParserError
 from yaml.scanner import ScannerError
 
 from rlcredit.base.files import find_special_kind
+from rlcredit.config.paths import find_similar_config
 
 BYTES = 2**20
 """Of a file; the largest configuration that a run writes has about eight thousand."""
@@ -145,7 +146,9 @@ def read_text_file(path: Path, limit: int = BYTES) -> str:
             content = file.read(limit + 1)
         text = content.decode("utf-8")
     except FileNotFoundError:
-        raise UnreadableError(f"{shorten_name(path)}: there is no such file.") from None
+        meant = find_similar_config(str(path))
+        known = f"Did you mean {meant}?" if meant else "Name one that there is."
+        raise UnreadableError(f"{shorten_name(path)}: there is no such file. {known}") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{shorten_name(path)}: not UTF-8 at byte {error.start}. Save it as UTF-8.") from None
     except (OSError, ValueError) as error:  # a null byte in a name is a ValueError

@@ -1,6 +1,7 @@
 """The request to an engine and its result."""
 
 from dataclasses import dataclass
+from math import inf
 
 from torch import Tensor
 
@@ -27,16 +28,17 @@ class Sampling:
     def __post_init__(self) -> None:
         """Refuse what would make sampler and trainer two policies."""
         if self.top_p != 1.0 or self.top_k != 0:
+            name, value, needed = ("top_k", self.top_k, 0) if self.top_k else ("top_p", self.top_p, 1)
             raise ValueError(
-                f"sampling expects top_p = 1 and top_k = 0, got top_p = {self.top_p} and top_k = {self.top_k}. "
-                "A truncated sampler is not the policy that is optimised: its importance ratios are wrong from the "
-                "first update, and surprisal is zero wherever one token survives. Lower the temperature instead."
+                f"{name}: expected {needed}, got {value:g}. A truncated sampler is not the policy that is optimised, "
+                "and its importance ratios are wrong. Lower the temperature instead."
             )
-        if self.completions < 1 or self.max_tokens < 1 or not self.temperature > 0:
-            raise ValueError(
-                "sampling expects completions >= 1, max_tokens >= 1 and temperature > 0, got "
-                f"{self.completions}, {self.max_tokens} and {self.temperature}."
-            )
+        for name in ("completions", "max_tokens"):
+            if (value := getattr(self, name)) < 1:
+                raise ValueError(f"{name}: expected a number from 1 on, got {value}. One is the least that is sampled.")
+        if not 0 < self.temperature < inf:
+            greedy = " `rlcredit evaluate --greedy` takes the likeliest token." if self.temperature == 0 else ""
+            raise ValueError(f"temperature: expected a number above 0, got {self.temperature:g}.{greedy} Say 0.7.")
 
 
 @dataclass

@@ -12,11 +12,12 @@ from rlcredit.base.messages import print_message
 from rlcredit.cli.quiet_libraries import silence_libraries
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.evaluation.answering import answer_remaining_questions
-from rlcredit.evaluation.evaluate_options import build_evaluation_request, make_evaluation_parser
+from rlcredit.evaluation.evaluate_options import make_evaluation_parser
 from rlcredit.evaluation.evaluation_folder import EvaluationFolder
 from rlcredit.evaluation.evaluation_request import EvaluationRequest, hash_evaluation_settings
 from rlcredit.evaluation.evaluation_tables import render_evaluation_summary
 from rlcredit.evaluation.mlflow_publication import make_mlflow_destination, publish_evaluation
+from rlcredit.evaluation.request_builder import build_evaluation_request, parse_device
 from rlcredit.evaluation.result_files import compute_evaluation_results, write_evaluation_files
 from rlcredit.outputs.code_versions import read_code_versions
 from rlcredit.policy.adapters import load_adapter_weights, refuse_foreign_adapter
@@ -49,6 +50,7 @@ def _run_evaluation(options: argparse.Namespace) -> int:
     code = read_code_versions()
     with contextlib.ExitStack() as held:
         try:
+            device = parse_device(options.device) if options.device else find_fastest_device()
             request = build_evaluation_request(options)
             _refuse_unusable_policies(request)
             settings = request.settings()
@@ -62,9 +64,7 @@ def _run_evaluation(options: argparse.Namespace) -> int:
         except REFUSALS as error:
             print(f"error: {redact_passwords(' '.join(explain_refusal(error).split()))}", file=sys.stderr)
             return REFUSED
-        answer_remaining_questions(
-            request, folder, options.device or find_fastest_device(), options.batch_size, options.threads
-        )
+        answer_remaining_questions(request, folder, device, options.batch_size, options.threads)
         _finish_evaluation(request, folder, to, code)
     return FINISHED
 

@@ -10,12 +10,10 @@ from typing import Any
 from rlcredit.base.files import file_sha256
 from rlcredit.config.allowed_values import validate_folder_name
 from rlcredit.config.paths import find_config_file
+from rlcredit.evaluation.evaluate_options import ALL
 from rlcredit.tasks.example import Example
 from rlcredit.tasks.task import Task
 from rlcredit.tasks.task_files import read_task
-
-ALL = "all"
-"""Every question there is; for generated ones, as many as the task's default."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ class CompletionTable(Callback):
     """
 
     def __init__(self, every_n_steps: int = 20, rows: int = 16) -> None:
-        if every_n_steps < 1 or rows < 1:
-            raise ValueError(f"CompletionTable expects positive numbers, got {every_n_steps} and {rows}.")
+        for name, value in (("every_n_steps", every_n_steps), ("rows", rows)):
+            if value < 1:
+                raise ValueError(f"completions.{name}: expected a number from 1 on, got {value}. Say 16.")
         self.every_n_steps, self.rows = every_n_steps, rows
 
     @rank_zero_only

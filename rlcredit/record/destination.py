@@ -97,7 +97,7 @@ class MLflowDestination:
         """Return the command that delivers a folder here; an address that is not the usual one has to be named."""
         words = ["rlcredit", "deliver", str(folder)]
         if self.tracking_uri not in (None, resolve_tracking_uri(USUAL)):
-            words += ["--tracking_uri", str(self.tracking_uri)]
+            words += ["--mlflow", str(self.tracking_uri)]
         return shlex.join(words)
 
     def save(self, path: Path) -> None:

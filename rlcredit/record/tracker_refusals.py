@@ -9,12 +9,12 @@ REPAIRS = {
     401: "it requires a login: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
     403: "it does not let this account write there: ask for permission, or name another experiment with --experiment",
     404: "there is no MLflow at this address, or not a version that the run can use: check the address, or name "
-    "another with --tracking_uri",
+    "another with --mlflow",
 }
 
 STRANGER = (
     "the server there is not MLflow, or requires a login: check the address, MLFLOW_TRACKING_USERNAME "
-    "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --tracking_uri"
+    "and MLFLOW_TRACKING_PASSWORD, or name another tracker with --mlflow"
 )
 """Of answers without a code of MLflow's, of which only those come to us that another attempt does not change."""
 

@@ -1,31 +1,19 @@
 """``rlcredit report CAMPAIGN ...``."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rlcredit.campaign.declaration import read_declaration
-from rlcredit.config.arguments import CommandParser, parse_path
 from rlcredit.config.passwords import redact_passwords
 from rlcredit.report.evidence import read_campaign_evidence
+from rlcredit.report.report_options import make_report_parser
 from rlcredit.report.report_page import refuse_foreign_files, write_report
 from rlcredit.report.study import compare_over_campaigns, write_study
 from rlcredit.report.training_curves import find_campaign_mlflow_run, load_training_curves
 
-
-def make_report_parser() -> argparse.ArgumentParser:
-    """Return the parser of ``rlcredit report``."""
-    command = CommandParser(
-        "rlcredit report", description="Say what a campaign has found: HTML, Markdown, CSV and PNG."
-    )
-    several = "of several, one table that corrects all their comparisons together"
-    command.add_argument("campaign", type=parse_path, nargs="+", help=f"its file, or its folder; {several}")
-    command.add_argument("--folder", type=parse_path, default=Path("campaigns"), help="where campaigns are kept")
-    command.add_argument(
-        "--out", type=parse_path, help="where to write; `report` inside the folder, or `study` beside it"
-    )
-    return command
+CAMPAIGNS = Path("campaigns")
+"""Folder of a campaign that is named by its declaration."""
 
 
 def run_report_command(args: Sequence[str]) -> int:
@@ -37,9 +25,9 @@ def run_report_command(args: Sequence[str]) -> int:
     """
     options = make_report_parser().parse_args(args)
     try:
-        roots = [options.folder / read_declaration(path).name if path.is_file() else path for path in options.campaign]
+        roots = [CAMPAIGNS / read_declaration(path).name if path.is_file() else path for path in options.campaign]
         if len(roots) > 1:
-            return report_study(roots, options.out or options.folder / "study")
+            return report_study(roots, options.out or roots[0].parent / "study")
         out = options.out or roots[0] / "report"
         refuse_foreign_files(out)
         evidence = read_campaign_evidence(roots[0])

@@ -7,15 +7,15 @@ from typing import Any
 
 from rlcredit.base.messages import print_message
 from rlcredit.run_folder.checkpoint_files import find_newest_checkpoint, read_checkpoint
-from rlcredit.run_folder.layout import LAST
+from rlcredit.run_folder.layout import LAST, RunFolder
 
 
 def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None, dict[str, Any]]:
     """Return the checkpoint to continue from and its content; None and an empty one if the run begins.
 
     Args:
-        ckpt_path: File of a checkpoint; ``last`` for the newest intact checkpoint of the folder, ``auto`` for that or
-            else none.
+        ckpt_path: File of a checkpoint, or a run folder for its newest intact one; ``last`` for the newest intact one
+            of this run, ``auto`` for that or else none.
         folder: Folder of the run's checkpoints.
 
     Raises:
@@ -26,7 +26,10 @@ def resolve_ckpt_path(ckpt_path: str | None, folder: Path) -> tuple[Path | None,
         return None, {}
     if ckpt_path not in ("last", "auto"):
         path = Path(ckpt_path)
-        return path, _read_ckpt_path(path)
+        if not path.is_dir():
+            return path, _read_ckpt_path(path)
+        inside = RunFolder(path).checkpoints
+        ckpt_path, folder = "last", inside if inside.is_dir() else path
     path, damaged = find_newest_checkpoint(folder)
     for problem in damaged if path else ():
         print_message(f"warning: {problem} Continuing from {path}.")

@@ -1,7 +1,9 @@
-"""Progress display: a bar on a terminal, one line every few steps anywhere else."""
+"""Progress display: a bar on a terminal, lines anywhere else, and held-out results on both."""
 
+import json
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -10,15 +12,92 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from rlcredit.base.lightning_private import read_datamodule
+from rlcredit.base.messages import format_duration
 from rlcredit.base.text_escaping import unwrap_stream
+from rlcredit.record.artifacts import find_run_folder
+from rlcredit.tasks.held_out_sets import HeldOutSet
 from rlcredit.tasks.task import Task
 from rlcredit.training.module import PolicyModule
 
-SHOWN = {"train/solve_rate": "solved", "train/tokens_per_second": "tok/s", "val/pass_at_1": "held out"}
+SHOWN = {
+    "train/solve_rate": ("solved", ".2f"),
+    "train/entropy": ("entropy", ".3f"),
+    "train/completion_length": ("length", ".0f"),
+    "train/tokens_per_second": ("tok/s", ",.0f"),
+}
+"""Metrics beside a step, with their labels and formats."""
+
+COLUMNS = 100
+"""Columns of a terminal from which on there is room for clocks beside the numbers."""
 
 
-class StepProgressBar(Callback):
-    """A progress bar over the steps of the run, with solve rate, tokens per second and the last held-out result.
+class HeldOutLines(Callback):
+    """One line after every evaluation, and one at the end of the run: the first result, the last, and what it took."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.first_step: int | None = None
+
+    def print_line(self, line: str) -> None:
+        """Print a line."""
+        print(line, flush=True)
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Note the step where this process starts."""
+        self.first_step = trainer.global_step
+
+    @rank_zero_only
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Print the held-out result."""
+        if not trainer.sanity_checking:
+            for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
+                rates = _list_pass_rates(trainer, pl_module, asked)
+                shown = "   ".join(f"{name} {float(trainer.callback_metrics[key]):.3f}" for name, key in rates)
+                self.print_line(f"{asked.name or 'held out'} after {trainer.global_step:>4} steps: {shown}")
+
+    @rank_zero_only
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Print what has been learnt; nothing where no step was taken."""
+        if self.first_step is None or trainer.global_step == self.first_step:
+            return
+        taken = trainer.global_step - self.first_step
+        spent = f"{trainer.global_step} steps, {format_duration(time.perf_counter() - self.started)}"
+        spent += f" for the last {taken}" if self.first_step else ""
+        for line in describe_held_out_gains(trainer, pl_module, spent):
+            self.print_line(line)
+
+
+def describe_held_out_gains(trainer: Trainer, module: LightningModule, spent: str) -> Iterator[str]:
+    """Yield a line per held-out set: the first result of the run, and the last.
+
+    Args:
+        trainer: Trainer of the run, whose folder holds the evaluations.
+        module: Training module, which knows the k of pass@k.
+        spent: Steps and time that lie between.
+
+    """
+    folder = find_run_folder(trainer)
+    steps = folder.evaluated_steps()
+    if len(steps) < 2:
+        return
+    first, last = (json.loads(folder.evaluation_file(steps[place]).read_text("utf-8")) for place in (0, -1))
+    for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
+        rates = [each for each in _list_pass_rates(trainer, module, asked) if each[1] in first["metrics"]]
+        shown = [f"{name} {first['metrics'][key]:.3f} -> {last['metrics'][key]:.3f}" for name, key in rates]
+        questions = len((last["sets"][asked.name] if asked.name else last)["numbers"])
+        if shown:
+            yield f"{asked.name or 'held out'}: {', '.join(shown)} ({questions} questions, {spent})"
+
+
+def _list_pass_rates(trainer: Trainer, module: LightningModule, asked: HeldOutSet) -> list[tuple[str, str]]:
+    """Return pass@1 and pass@k of a held-out set, each with the name that it is logged under."""
+    k = cast("PolicyModule", module).find_pass_metrics(asked)["pass_at_k"].k
+    further = [(f"pass@{k}", asked.name_metric("pass_at_k"))] if k > 1 else []
+    return [("pass@1", asked.name_metric("pass_at_1")), *further]
+
+
+class StepProgressBar(HeldOutLines):
+    """A progress bar over the steps of the run, with the numbers of the last step; held-out results stand above it.
 
     Not one of Lightning's: theirs count epochs, of which a run has none, and are refused beside
     ``enable_progress_bar: false``.
@@ -29,8 +108,13 @@ class StepProgressBar(Callback):
     """
 
     def __init__(self, console: Console | None = None) -> None:
+        super().__init__()
         self.console = console or Console(file=unwrap_stream(sys.stdout))
         self.progress: Progress | None = None
+
+    def print_line(self, line: str) -> None:
+        """Print a line above the bar."""
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     @rank_zero_only
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -39,12 +123,14 @@ class StepProgressBar(Callback):
 
     @rank_zero_only
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Show the result beside the step."""
+        """Print the result above the bar."""
+        super().on_validation_end(trainer, pl_module)
         self._show(trainer, "step")
 
     @rank_zero_only
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start at the step where the run starts."""
+        super().on_train_start(trainer, pl_module)
         self._show(trainer, "step")
 
     @rank_zero_only
@@ -54,8 +140,14 @@ class StepProgressBar(Callback):
         """Advance the bar."""
         self._show(trainer, "step")
 
+    @rank_zero_only
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Leave the finished bar on the screen, and print what has been learnt below it."""
+        self._close()
+        super().on_fit_end(trainer, pl_module)
+
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Leave the finished bar on the screen; the evaluation before training continues in it."""
+        """Restore the terminal; the evaluation before training continues in the same bar."""
         if stage == "fit":
             self._close()
 
@@ -65,17 +157,13 @@ class StepProgressBar(Callback):
 
     def _show(self, trainer: Trainer, doing: str) -> None:
         if self.progress is None:
-            columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn())
-            clocks = (TimeElapsedColumn(), TimeRemainingColumn(), TextColumn("{task.fields[metrics]}"))
-            self.progress = Progress(*columns, *clocks, console=self.console)
+            wide = self.console.width >= COLUMNS
+            columns = (TextColumn("{task.description:<8}"), BarColumn(20 if wide else 8), MofNCompleteColumn())
+            clocks = (TimeElapsedColumn(), TimeRemainingColumn()) if wide else ()
+            self.progress = Progress(*columns, *clocks, TextColumn("{task.fields[metrics]}"), console=self.console)
             self.progress.add_task(doing, total=trainer.max_steps if trainer.max_steps > 0 else None, metrics="")
             self.progress.start()
-        logged = trainer.callback_metrics
-        task = cast("Task", read_datamodule(trainer))
-        shown = {**SHOWN, **{asked.name_metric("pass_at_1"): asked.name for asked in task.held_out_sets if asked.name}}
-        metrics = "   ".join(
-            f"{label} {_format_metric(float(logged[name]))}" for name, label in shown.items() if name in logged
-        )
+        metrics = "  ".join(_list_step_metrics(trainer))
         self.progress.update(
             self.progress.task_ids[0], description=doing, completed=trainer.global_step, metrics=metrics
         )
@@ -86,8 +174,8 @@ class StepProgressBar(Callback):
             self.progress = None
 
 
-class StepLines(Callback):
-    """One plain line every few steps and after every validation.
+class StepLines(HeldOutLines):
+    """One plain line every few steps and after every evaluation.
 
     Args:
         every_n_steps: Steps from one line to the next.
@@ -95,8 +183,8 @@ class StepLines(Callback):
     """
 
     def __init__(self, every_n_steps: int = 10) -> None:
+        super().__init__()
         self.every_n_steps = every_n_steps
-        self.started = time.perf_counter()
 
     @rank_zero_only
     def on_train_batch_end(
@@ -104,31 +192,20 @@ class StepLines(Callback):
     ) -> None:
         """Print the state of training."""
         if trainer.global_step % self.every_n_steps == 0:
-            metrics = trainer.callback_metrics
             of = f"/{trainer.max_steps}" if trainer.max_steps > 0 else ""
-            print(
-                f"step {trainer.global_step:>4}{of}   solved {metrics['train/solve_rate']:.2f}   "
-                f"entropy {metrics['train/entropy']:.3f}   length {metrics['train/completion_length']:.0f}   "
-                f"{metrics.get('train/tokens_per_second', 0):,.0f} tok/s   {time.perf_counter() - self.started:.0f} s",
-                flush=True,
-            )
+            numbers = "   ".join(_list_step_metrics(trainer))
+            spent = time.perf_counter() - self.started
+            self.print_line(f"step {trainer.global_step:>4}{of}   {numbers}   {spent:.0f} s")
 
-    @rank_zero_only
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Print the held-out result."""
-        if not trainer.sanity_checking:
-            metrics, after = trainer.callback_metrics, f"after {trainer.global_step:>4} steps"
-            for asked in cast("Task", read_datamodule(trainer)).held_out_sets:
-                k = cast("PolicyModule", pl_module).find_pass_metrics(asked)["pass_at_k"].k
-                of_k = f"   pass@{k} {metrics[asked.name_metric('pass_at_k')]:.3f}" if k > 1 else ""
-                first = f"pass@1 {metrics[asked.name_metric('pass_at_1')]:.3f}"
-                print(f"{asked.name or 'held out'} {after}: {first}{of_k}", flush=True)
+
+def _list_step_metrics(trainer: Trainer) -> Iterator[str]:
+    """Yield the numbers of the last step with their labels, a rate before its unit."""
+    for name, (label, form) in SHOWN.items():
+        if name in trainer.callback_metrics:
+            value = format(float(trainer.callback_metrics[name]), form)
+            yield f"{value} {label}" if label == "tok/s" else f"{label} {value}"
 
 
 def make_progress_display() -> Callback:
     """Return a bar on a terminal, lines anywhere else."""
     return StepProgressBar() if sys.stdout.isatty() else StepLines()
-
-
-def _format_metric(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"

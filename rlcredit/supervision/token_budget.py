@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities import rank_zero_only
 
 from rlcredit.base.lightning_private import set_evaluation_interval
 from rlcredit.credit.rollout import Rollout
@@ -69,6 +70,10 @@ class TokenBudget(Callback):
                 "TokenBudget: the checkpoint does not say how many tokens its run has used. Start the run anew."
             )
         self.counted = self._read_count(counts)
+        if self.counted >= self.budget:
+            kind = "decoded_tokens" if self.decoded_tokens else "backward_tokens"
+            more = f"To go on, raise {kind} of TokenBudget."
+            rank_zero_only(print)(f"the run is finished: all {self.budget:,} tokens are used. {more}", flush=True)
         self._steer(trainer)
 
     def on_train_batch_end(

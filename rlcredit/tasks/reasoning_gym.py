@@ -164,7 +164,9 @@ class ReasoningGym(Task):
             raise ValueError(f"data.name: reasoning-gym has no data set {name!r}. Close names: {close}.")
         fields = {field.name for field in dataclasses.fields(DATASETS[name][1])} - {"seed", "size"}
         if unknown := sorted(set(self.config) - fields):
-            raise ValueError(f"data.config: {name} has no parameter {unknown}. It accepts {', '.join(sorted(fields))}.")
+            raise ValueError(
+                f"data.config: `{name}` has no parameter {unknown}. It accepts {', '.join(sorted(fields))}."
+            )
         # Distinct questions are drawn until both sets are full: many more than wanted must be on offer.
         self._generator_seed, self.offered = generator_seed, 50 * (train_size + (self.validation_size or 512))
         if any(value > LARGE for value in _iterate_numbers(self.config)):

@@ -1,8 +1,9 @@
 """Sources of records: a file, a folder, or a repository on the hub."""
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,9 @@ BATCH = 1000
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OSError, RuntimeError, ArithmeticError, ImportError)
 """What `datasets` raises, beside its own errors, where a folder or repository holds nothing that it can read."""
+
+ASKING = 20.0
+"""Seconds that the hub has to say whether it has a repository."""
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _END = object()
@@ -177,7 +181,31 @@ def _load_dataset(path: str, name: str | None, source: RecordSource) -> Any:
 
     if any((Path(path) / mark).is_file() for mark in ("state.json", "dataset_dict.json")):
         return load_from_disk(path)
-    return load_dataset(path, name, split=source.split, revision=source.revision)
+    with contextlib.nullcontext() if os.path.isdir(path) else _ask_hub_once(path):
+        return load_dataset(path, name, split=source.split, revision=source.revision)
+
+
+@contextlib.contextmanager
+def _ask_hub_once(path: str) -> Iterator[None]:
+    """Ask the hub for a repository once; if it cannot be reached, only copies are looked for, which takes no time.
+
+    Without this `datasets` asks for half a minute, and says so on the screen.
+    """
+    from datasets import config  # noqa: PLC0415
+    from huggingface_hub import HfApi, constants  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
+
+    offline = constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE
+    try:
+        if not any(offline):
+            HfApi().dataset_info(path, timeout=ASKING)
+    except Exception as error:  # noqa: BLE001  (whatever the client raises where there is no way to the hub)
+        answered = isinstance(error, HfHubHTTPError)  # and says why when it is asked for the data
+        constants.HF_HUB_OFFLINE = config.HF_HUB_OFFLINE = not answered
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, config.HF_HUB_OFFLINE = offline
 
 
 def _take_first_line(error: Exception) -> str:

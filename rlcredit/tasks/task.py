@@ -57,7 +57,7 @@ def pick_best_verdict(verdicts: Sequence[Verdict]) -> Verdict:
 def require_positive(name: str, value: int) -> None:
     """Refuse a number below one, and name its setting."""
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}.")
+        raise ValueError(f"{name}: expected a number from 1 on, got {value}.")
 
 
 class Task(LightningDataModule):

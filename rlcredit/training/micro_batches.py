@@ -41,7 +41,7 @@ class MicroBatches:
 
     def __init__(self, size: Size) -> None:
         if isinstance(size, int) and size < 1:
-            raise ValueError(f"model.micro_batch_size must be at least 1, or auto, got {size}.")
+            raise ValueError(f"model.micro_batch_size: expected a number from 1 on, or auto, got {size}.")
         self.size = size
         self.limit: int | None = None
         self._tried = 0

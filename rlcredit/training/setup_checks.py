@@ -26,7 +26,7 @@ def refuse_unfit_settings(module: "PolicyModule") -> None:
     """
     drawn = module.validation.completions
     if module.pass_k < 1:
-        raise ValueError(f"model.pass_k must be at least 1, got {module.pass_k}.")
+        raise ValueError(f"model.pass_k: expected a number from 1 on, got {module.pass_k}.")
     if module.pass_k > drawn:
         raise ValueError(
             f"model.pass_k is {module.pass_k}, but only {drawn} completions are drawn. "

@@ -156,16 +156,16 @@ def test_a_run_goes_on_from_its_checkpoint_bit_by_bit(kept):
 def test_a_run_is_validated_exported_and_sampled(kept):
     run = "runs/kept-seed0"
     run_command(kept, "validate", f"--config={run}/config.yaml", f"--ckpt_path={run}/checkpoints/last.ckpt")
-    assert "step 4" in run_command(kept, "export", "--ckpt", run, "--out", "exported")
-    question = ("--question", "4 + 3 =", "-n", "1", "--max_tokens", "4")
-    by_run = run_command(kept, "sample", "--ckpt", run, *question)
+    assert "step 4" in run_command(kept, "export", "--ckpt_path", run, "--out", "exported")
+    question = ("--question", "4 + 3 =", "--completions", "1", "--max_tokens", "4")
+    by_run = run_command(kept, "sample", "--ckpt_path", run, *question)
     by_adapter = run_command(kept, "sample", "--adapter", f"{run}/adapter", "--model", "tiny", *question)
     assert by_run.split("\n")[1:] == by_adapter.split("\n")[1:]
 
 
 @pytest.mark.slow
 def test_an_evaluation_has_been_answered_already(kept):
-    asked = ("--tasks", "configs/tasks/chain_sum_3_5.yaml", "--run", "runs/kept-seed0", "--against", "base")
+    asked = ("--tasks", "configs/tasks/chain_sum_3_5.yaml", "--ckpt_path", "runs/kept-seed0", "--against", "base")
     how = ("--questions", "4", "--completions", "2")
     before = (kept / "evaluations" / "kept" / "batches.jsonl").read_bytes()
     run_command(kept, "evaluate", *asked, *how, "--out", "evaluations/kept", "--mlflow", "none")

@@ -87,10 +87,10 @@ def test_a_run_goes_to_a_server_and_survives_its_end(tmp_path, mlflow_database):
     assert status == 0, err
     assert read_recorded_steps(tmp_path, "second-seed0") == [0, 1, 2, 3]
     assert err.count("does not accept the record") == 1
-    assert f"`rlcredit deliver runs/second-seed0 --tracking_uri http://127.0.0.1:{port}` sends the rest." in err
+    assert f"`rlcredit deliver runs/second-seed0 --mlflow http://127.0.0.1:{port}` sends the rest." in err
     assert "Traceback" not in err
     with server(mlflow_database, port):
-        status, _, err = deliver_small_run(tmp_path, "runs", "--tracking_uri", f"http://127.0.0.1:{port}")
+        status, _, err = deliver_small_run(tmp_path, "runs", "--mlflow", f"http://127.0.0.1:{port}")
         assert status == 0, err
         client = MlflowClient(f"http://127.0.0.1:{port}")
         found = client.search_runs([each.experiment_id for each in client.search_experiments()])
@@ -119,7 +119,7 @@ def test_a_server_that_accepts_and_never_answers_holds_nobody_up(tmp_path):
         status, _, err = finish_small_run(tmp_path, *STEPS, to(deaf.getsockname()[1]))
     assert status == 0
     assert read_recorded_steps(tmp_path) == [0, 1, 2, 3]
-    assert "`rlcredit deliver runs/grpo-seed0 --tracking_uri http" in err
+    assert "`rlcredit deliver runs/grpo-seed0 --mlflow http" in err
     assert read_small_run_status(tmp_path)["step_seconds"] < 10
     assert time.monotonic() - began < 120
 

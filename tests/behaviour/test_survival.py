@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.__main__ import COMMANDS, LIGHTNING
 from rlcredit.cli.application import run_lightning_command
+from rlcredit.cli.commands import COMMANDS
 from rlcredit.run_folder.layout import RunFolder
 from tests.small_runs import SMALL
 
@@ -61,9 +61,9 @@ def status(*words):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["rlcredit", *words])
         try:
-            if words[0] not in COMMANDS:
+            if not COMMANDS[words[0]].runs:
                 return run_lightning_command()
-            module, function = COMMANDS[words[0]].split(":")
+            module, function = COMMANDS[words[0]].runs.split(":")
             return getattr(importlib.import_module(module), function)(list(words[1:]))
         except SystemExit as ended:
             return ended.code
@@ -116,22 +116,22 @@ CASES = {
     ),
     "explain": ("explain", *FIT),
     "explain, what it was": ("explain", f"--config={RUN}/config.yaml"),
-    "try": ("try", f"--ckpt={RUN}", "--questions=1"),
-    "sample": ("sample", f"--ckpt={RUN}", "--max_tokens=4", "1 + 1 = ?"),
-    "evaluate": ("evaluate", "--tasks", "task.yaml", "--ckpt", f"{RUN}", "--out", "out", "--max_tokens", "4"),
-    "evaluate, into it": ("evaluate", "--tasks", "task.yaml", "--ckpt", f"{RUN}", "--out", f"{RUN}"),
-    "export": ("export", f"--ckpt={RUN}", "--out=exported", "--adapter_only"),
-    "export, into it": ("export", f"--ckpt={RUN}", f"--out={RUN}/adapter"),
+    "try": ("try", f"--ckpt_path={RUN}", "--questions=1"),
+    "sample": ("sample", f"--ckpt_path={RUN}", "--max_tokens=4", "1 + 1 = ?"),
+    "evaluate": ("evaluate", "--tasks", "task.yaml", "--ckpt_path", f"{RUN}", "--out", "out", "--max_tokens", "4"),
+    "evaluate, into it": ("evaluate", "--tasks", "task.yaml", "--ckpt_path", f"{RUN}", "--out", f"{RUN}"),
+    "export": ("export", f"--ckpt_path={RUN}", "--out=exported", "--adapter_only"),
+    "export, into it": ("export", f"--ckpt_path={RUN}", f"--out={RUN}/adapter"),
     "deliver": ("deliver", "runs"),
     "report": ("report", f"{RUN}"),
     "list": ("list", "operators: schedules"),
-    "campaign": ("campaign", "again.yaml", "--folder=runs", "--slots=0"),
-    "card": ("card", "broken.Nothing", "--folder=runs"),
+    "campaign": ("campaign", "again.yaml", "--out=runs", "--slots=0"),
+    "card": ("card", "broken.Nothing", "--out=runs"),
 }
 
 
 def test_every_command_is_tried():
-    assert {words[0] for words in CASES.values()} == {*COMMANDS, *LIGHTNING}
+    assert {words[0] for words in CASES.values()} == {*COMMANDS}
 
 
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES.keys())

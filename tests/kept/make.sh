@@ -11,7 +11,7 @@ rlcredit fit --config configs/tiny.yaml $small "$halved" --trainer.max_steps=4 -
 rlcredit fit --config configs/tiny.yaml $small "$halved" --trainer.max_steps=6 --condition=whole
 rlcredit fit --config configs/tiny.yaml $small "--trainer.callbacks=[GRPO,spoiled.Spoiled]" --trainer.max_steps=2 \
   --condition=spoiled || true
-rlcredit evaluate --tasks configs/tasks/chain_sum_3_5.yaml --run runs/kept-seed0 --against base --questions 4 \
+rlcredit evaluate --tasks configs/tasks/chain_sum_3_5.yaml --ckpt_path runs/kept-seed0 --against base --questions 4 \
   --completions 2 --out evaluations/kept --mlflow none
 rlcredit campaign campaign.yaml --slots 1 --threads 1
 rlcredit card my_operator.py --budget batch --mlflow none

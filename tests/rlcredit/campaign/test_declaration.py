@@ -122,7 +122,10 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
             {"conditions": {"grpo": "nowhere.yaml"}},
             "conditions.grpo: there is no file nowhere.yaml; paths are relative to",
         ),
-        ({"conditions": {"../grpo": "configs/tiny.yaml"}}, "conditions: '../grpo' names a folder: letters, digits,"),
+        (
+            {"conditions": {"../grpo": "configs/tiny.yaml"}},
+            "conditions: '../grpo' names a folder. Write letters, digits,",
+        ),
         ({"seeds": [0, 1, 0]}, "seeds: 0 occurs twice, and one run must not count twice. Remove one."),
         ({"seeds": 3}, "seeds: expected a list of numbers from 0 to 4294967295, got 3."),
         ({"baseline": "rloo"}, "baseline: there is no condition 'rloo'. There are grpo, maxrl_sepa."),
@@ -188,7 +191,7 @@ def test_a_shipped_condition_may_be_filed_elsewhere_and_another_is_another(tmp_p
 def test_a_mistake_gets_one_readable_message(capsys, tmp_path, change, message):
     path = tmp_path / "campaign.yaml"
     path.write_text(yaml.safe_dump({**SMOKE, **change}))
-    assert run_campaign_command([str(path), "--plan", f"--folder={tmp_path}"]) == 2
+    assert run_campaign_command([str(path), "--plan", f"--out={tmp_path}"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error

@@ -41,8 +41,8 @@ def test_the_plan_counts_what_will_be_sampled_and_how_long_it_takes():
     assert "204,800 training completions, 196,608 held out (6 evaluations a run)" in text
     # 10 + 100 x 1 + 6 x 5 = 140 s a run, eight of them one after the other in each slot: 1120 s
     assert "time       about 19 min, if completions keep their length" in text
-    assert "time       a run of c0 takes 3 min, a step 1.00 s, an evaluation 5 s" in text
-    assert "a run of c1" not in text
+    assert "time       run of  takes  a step  an evaluation\ntime       c0      3 min  1.00 s  5 s\n" in text
+    assert "time       c1" not in text
 
 
 def test_a_condition_that_costs_more_is_counted_with_what_it_costs():
@@ -50,7 +50,7 @@ def test_a_condition_that_costs_more_is_counted_with_what_it_costs():
     text = "\n".join(describe_campaign(campaign(3), baseline(), machine(3), {"c0": cheap, "c1": dear}))
     # 140 and 540 s, seed by seed, as three slots become free: 140 + 540, 540, 140 + 140 + 540
     assert "time       about 14 min" in text
-    assert "a run of c1 takes 9 min, a step 5.00 s" in text
+    assert "time       c0      3 min  1.00 s  5 s\ntime       c1      9 min  5.00 s  5 s\n" in text
 
 
 def test_nothing_is_said_of_time_unless_all_of_it_is_known():
@@ -121,5 +121,6 @@ def test_a_budget_is_planned_by_the_tokens_of_a_short_run():
     assert "samples    training completions as the budget allows, 24,576 held out (3 evaluations a run)" in text
     # 29,900 / 300 is less than 100 steps: 10 + 100 x 1 + 3 x 5 = 125 s, four times
     assert "time       about 9 min" in text
-    assert "a run of c0 takes 3 min in about 100 steps, a step 1.00 s" in text
+    assert "time       run of  takes  steps, about  a step  an evaluation\n" in text
+    assert "time       c0      3 min  100           1.00 s  5 s\n" in text
     assert "val/pass_at_1 after 29,900 decoded tokens, effect 0.02" in text

@@ -102,7 +102,7 @@ def test_conditions_evaluated_at_other_steps_are_refused_before_anything_is_meas
         (tmp_path / f"{name}.yaml").write_text(f"trainer: {{val_check_interval: {every}}}")
         declaration["conditions"][name] = [overlay, str(tmp_path / f"{name}.yaml")]
     (tmp_path / "campaign.yaml").write_text(yaml.safe_dump(declaration))
-    assert run_campaign_command([str(tmp_path / "campaign.yaml"), "--plan", "--folder", str(tmp_path)]) == 2
+    assert run_campaign_command([str(tmp_path / "campaign.yaml"), "--plan", "--out", str(tmp_path)]) == 2
     said = capsys.readouterr()
     assert "trainer.val_check_interval differs between conditions" in said.err
     assert "measuring" not in said.out

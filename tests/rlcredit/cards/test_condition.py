@@ -232,7 +232,7 @@ def test_arguments_replace_those_of_the_shipped_stack():
     ("named", "message"),
     [
         ("GTPO(0.2)", "Write GTPO(beta=0.2)."),
-        ("GTPO(betta=0.2)", "GTPO has no parameter `betta`. Did you mean `beta`? It accepts beta."),
+        ("GTPO(betta=0.2)", "`GTPO` has no parameter `betta`. Did you mean `beta`? It accepts beta."),
         ("GTPO(beta=0.2", "has no closing parenthesis."),
     ],
 )

@@ -92,29 +92,29 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
     [
         (
             "trainer: {callbacks: [{class_path: AdvantageClip, init_args: {limt: 2}}]}",
-            "trainer.callbacks[0].init_args.limt: AdvantageClip has no parameter `limt`. "
+            "trainer.callbacks[0].init_args.limt: `AdvantageClip` has no parameter `limt`. "
             "Did you mean `limit`? It accepts limit.",
         ),
         (
             "trainer: {callbacks: [GRPO, GRRPO]}",
-            "trainer.callbacks: no class `GRRPO`. Did you mean `GRPO`? Known here: ",
+            "trainer.callbacks: no class `GRRPO`. Did you mean `GRPO`? `rlcredit list` ",
         ),
         (
             "trainer: {max_stepz: 3}",
-            "trainer.max_stepz: Trainer has no parameter `max_stepz`. Did you mean `max_steps`?",
+            "trainer.max_stepz: `Trainer` has no parameter `max_stepz`. Did you mean `max_steps`?",
         ),
         ("trainr: {max_steps: 3}", "trainr: no such key. Did you mean `trainer`?"),
         (
             "model: {samplng: {completions: 3}}",
-            "model.samplng: PolicyModule has no parameter `samplng`. Did you mean `sampling`? It accepts policy, ",
+            "model.samplng: `PolicyModule` has no parameter `samplng`. Did you mean `sampling`? docs/reference",
         ),
         (
             "model: {policy: {lor: {rank: 3}}}",
-            "model.policy.lor: Policy has no parameter `lor`. Did you mean `lora`? It accepts path, lora, ",
+            "model.policy.lor: `Policy` has no parameter `lor`. Did you mean `lora`? It accepts path, lora, ",
         ),
         (
             "data: {init_rgs: {name: chain_sum}}",
-            "data.init_rgs: ReasoningGym has no parameter `init_rgs`. Did you mean `init_args`? It accepts name, ",
+            "data.init_rgs: `ReasoningGym` has no parameter `init_rgs`. Did you mean `init_args`? docs/reference",
         ),
         (
             "trainer: {callbacks: [{class_path: GTPO, init_agrs: {beta: 0.5}}]}",
@@ -122,17 +122,17 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "data: {init_args: {prompt_per_step: 3}}",
-            "data.init_args.prompt_per_step: ReasoningGym has no parameter `prompt_per_step`. "
+            "data.init_args.prompt_per_step: `ReasoningGym` has no parameter `prompt_per_step`. "
             "Did you mean `prompts_per_step`?",
         ),
         (
             "model: {sampling: {temprature: 1}}",
-            "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`? "
+            "model.sampling.temprature: `Sampling` has no parameter `temprature`. Did you mean `temperature`? "
             "It accepts completions, max_tokens, temperature, top_p, top_k.",
         ),
         (
             "model: {optimizer: {class_path: torch.optim.AdamW, init_args: {lrr: 1}}}",
-            "model.optimizer.init_args.lrr: AdamW has no parameter `lrr`. Did you mean `lr`?",
+            "model.optimizer.init_args.lrr: `AdamW` has no parameter `lrr`. Did you mean `lr`?",
         ),
         ("model: {pass_k: many}", "model.pass_k: expected a whole number, got 'many'."),
         (
@@ -141,7 +141,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "model: {lr: 0.1}",
-            "model.lr: PolicyModule has no parameter `lr`. Did you mean `model.optimizer.init_args.lr`? It accepts",
+            "model.lr: `PolicyModule` has no parameter `lr`. Did you mean `model.optimizer.init_args.lr`? docs/",
         ),
         ("model: {policy: {dtype: fp8}}", "model.policy.dtype: expected float32, bfloat16 or float16, got 'fp8'."),
         ("trainer: {precision: fp8}", "trainer.precision: expected 32-true, bf16-mixed or 16-mixed, got 'fp8'."),
@@ -159,7 +159,7 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
             "overlay.yaml: line 4: not YAML: expected <block end>, but found '?'. Indent the keys of one mapping, and",
         ),
         ("trainer:\ncallbacks: [GRPO]\n", "trainer: is empty. Indent what belongs to it, or remove it."),
-        ("model: {sampling: {top_p: 0.9}}", "sampling expects top_p = 1 and top_k = 0, got top_p = 0.9"),
+        ("model: {sampling: {top_p: 0.9}}", "model.sampling.top_p: expected 1, got 0.9."),
         (
             "model: {pass_k: 9}",
             "model.pass_k is 9, but only 4 completions are drawn. Raise model.validation.completions.",
@@ -185,9 +185,12 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ("trainer: {callbacks: [GRPO, GTPO(beta=0.1]}", "trainer.callbacks[1]: `GTPO(beta=0.1` has no closing parenth"),
         (
             "trainer: {callbacks: [GTPO(betta=0.1)]}",
-            "trainer.callbacks[0].init_args.betta: GTPO has no parameter `be",
+            "trainer.callbacks[0].init_args.betta: `GTPO` has no parameter `be",
         ),
-        ("trainer: {callbacks: [GTPO(beta=high)]}", "trainer.callbacks[0].init_args.beta: expected float, got 'high'."),
+        (
+            "trainer: {callbacks: [GTPO(beta=high)]}",
+            "trainer.callbacks[0].init_args.beta: expected a number, got 'high'.",
+        ),
         (
             "trainer: {callbacks: ['GTPO(beta=1, beta=2)']}",
             "trainer.callbacks[0]: GTPO.beta is given twice.",
@@ -199,12 +202,12 @@ def test_explain_warns_of_a_cap_that_cannot_be_reached(capsys):
         ),
         (
             "model: {loss: KLPenalty(loss=GSPO(hgh=1))}",
-            "model.loss.init_args.loss.init_args.hgh: GSPO has no parameter",
+            "model.loss.init_args.loss.init_args.hgh: `GSPO` has no parameter",
         ),
-        ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? Known here: CISPO, ClipCov, "),
+        ("model: {loss: GSPOO}", "model.loss: no class `GSPOO`. Did you mean `GSPO`? `rlcredit list` names all; "),
         (
             "model: {loss: {class_path: TEPO, init_args: {bta: 1}}}",
-            "model.loss.init_args.bta: TEPO has no parameter `bta`. Did you mean `beta`? It accepts low, high, beta,",
+            "model.loss.init_args.bta: `TEPO` has no parameter `bta`. Did you mean `beta`? It accepts low, high, beta,",
         ),
         ("model: {updates_per_rollout: 3}", "trainer.max_steps is 100 and ends inside a rollout; it counts updates."),
         (
@@ -257,12 +260,12 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
         (["--config=nowhere.yaml"], "nowhere.yaml: there is no such file."),
         (
             ["--model.sampling.temprature=1"],
-            "model.sampling.temprature: Sampling has no parameter `temprature`. Did you mean `temperature`?",
+            "model.sampling.temprature: `Sampling` has no parameter `temprature`. Did you mean `temperature`?",
         ),
-        (["--data.init_args.nme=x"], "data.init_args.nme: ReasoningGym has no parameter `nme`. Did you mean `name`?"),
+        (["--data.init_args.nme=x"], "data.init_args.nme: `ReasoningGym` has no parameter `nme`. Did you mean `name`?"),
         (
             ["--data.init_args.path=sums.csv"],  # a key that model.policy has, too
-            "data.init_args.path: ReasoningGym has no parameter `path`. GSM8K, HubDataset, JSONL, MATH, Records have",
+            "data.init_args.path: `ReasoningGym` has no parameter `path`. GSM8K, HubDataset, JSONL, MATH, Records have",
         ),
         (["--data=Records"], "data.init_args.path: missing, and Records needs it."),
         (
@@ -273,10 +276,13 @@ def test_a_mistake_gets_one_readable_message(capsys, tmp_path, overlay, message)
         (["--data=Records", "--data.path=q.jsonl"], "data: q.jsonl cannot be read (No such file or directory)."),
         (["--data=Records", "--data.path=~/q.jsonl"], "q.jsonl cannot be read (No such file or directory)."),
         (["--data.init_args.name=chain_sums"], "reasoning-gym has no data set 'chain_sums'. Close names: chain_sum,"),
-        (["--data.init_args.config.min_term=4"], "data.config: chain_sum has no parameter ['min_term']. It accepts"),
-        (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step must be at least 1, got 0."),
+        (["--data.init_args.config.min_term=4"], "data.config: `chain_sum` has no parameter ['min_term']. It accepts"),
+        (["--data.init_args.prompts_per_step=0"], "data.prompts_per_step: expected a number from 1 on, got 0."),
         (["--model.policy.lora.rank=-3"], "LoRA expects rank >= 1, got -3."),
-        (["--trainer.val_check_interval=0.5"], "trainer.val_check_interval counts steps, got 0.5."),
+        (
+            ["--trainer.val_check_interval=0.5"],
+            "trainer.val_check_interval: expected a number of steps, got 0.5.",
+        ),
     ],
 )
 def test_a_mistake_on_the_command_line_gets_one_too(capsys, arguments, message):

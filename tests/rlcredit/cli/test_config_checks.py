@@ -66,7 +66,7 @@ def elsewhere(tmp_path, monkeypatch):
         ("--config=a\0b", "a\\0b: cannot be read (embedded null byte)."),
         (
             "--condition=../../x",
-            "condition: '../../x' names a folder: letters, digits, `.`, `_` and `-`, no `.` in front.",
+            "condition: '../../x' names a folder. Write letters, digits, `.`, `_` and `-`, no `.` in front.",
         ),
         ("--condition=", "condition: '' names a folder"),
         ('--config={trainer: "a\\0b"}', "trainer: contains a null byte, which no name or path may. Remove it."),
@@ -136,6 +136,6 @@ def test_a_password_is_refused_and_not_printed(capsys, tmp_path, key):
             run_lightning_command(["fit", f"--config={TINY}", argument])
         captured = capsys.readouterr()
         assert stop.value.code == 2
-        assert "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD." in captured.err
+        assert "Put it into MLFLOW_TRACKING_URI, and say --mlflow env." in captured.err
         assert "SECRET" not in captured.err + captured.out
     assert [path.name for path in tmp_path.iterdir()] == ["overlay.yaml"]

@@ -38,8 +38,8 @@ def test_another_tracker_has_to_be_named(here, capsys, monkeypatch):
     run = run_of(here, "http://elsewhere:5000", run_id="r")
     assert run_deliver_command(["run"]) == 2
     err = capsys.readouterr().err
-    assert "rlcredit deliver run --tracking_uri http://elsewhere:5000" in err
-    assert named(run, "--tracking_uri", "http://elsewhere:5000").run_id == "r"
+    assert "rlcredit deliver run --mlflow http://elsewhere:5000" in err
+    assert named(run, "--mlflow", "http://elsewhere:5000").run_id == "r"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://elsewhere:5000")
     assert named(run).run_id == "r"
 
@@ -48,7 +48,7 @@ def test_what_the_caller_names_comes_before_what_the_folder_names(here, monkeypa
     run = run_of(here, "http://elsewhere:5000", run_id="r", arrived=10, removes=["s"])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mine:5000")
     assert named(run) == MLflowDestination(None, "e", "n", {})
-    assert named(run, "--tracking_uri", "http://ours:5000") == MLflowDestination("http://ours:5000", "e", "n", {})
+    assert named(run, "--mlflow", "http://ours:5000") == MLflowDestination("http://ours:5000", "e", "n", {})
     assert named(run, "--experiment", "f").experiment_name == "f"
 
 
@@ -57,8 +57,8 @@ def test_a_place_for_files_has_to_be_named(here):
     with pytest.raises(ValueError, match="MLFLOW_TRACKING_URI"):
         named(run)
     with pytest.raises(ValueError, match="--artifact_location s3://elsewhere"):
-        named(run, "--tracking_uri", "http://mine:5000")
-    given = named(run, "--tracking_uri", "http://mine:5000", "--artifact_location", "s3://mine")
+        named(run, "--mlflow", "http://mine:5000")
+    given = named(run, "--mlflow", "http://mine:5000", "--artifact_location", "s3://mine")
     assert given.artifact_location == "s3://mine"
 
 
@@ -85,5 +85,5 @@ def test_a_record_that_names_other_files_is_not_delivered(here, capsys):
 
 
 def test_a_password_is_not_taken_from_the_command_line(here, capsys):
-    assert run_deliver_command(["run", "--tracking_uri", "http://me:secret@mine:5000"]) == 2
+    assert run_deliver_command(["run", "--mlflow", "http://me:secret@mine:5000"]) == 2
     assert "secret" not in capsys.readouterr().err

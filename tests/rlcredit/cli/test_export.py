@@ -18,19 +18,23 @@ def run(policy, tmp_path, monkeypatch):
 
 
 def test_a_run_becomes_a_plain_model(policy, tmp_path, capsys):
-    assert run_export_command(["--ckpt=run", "--out=plain"]) == 0
+    assert run_export_command(["--ckpt_path=run", "--out=plain"]) == 0
     assert capsys.readouterr().out == "tiny, run/checkpoints/last.ckpt (step 4) written to plain, float32\n"
     model = AutoModelForCausalLM.from_pretrained("plain")
     weights = MergedWeights(policy).merge_all_weights()
     assert all(torch.equal(weights[name], weight) for name, weight in model.state_dict().items())
     assert model.generation_config.temperature == 0.8
     card = (tmp_path / "plain" / "README.md").read_text(encoding="utf-8")
-    for row in ("| steps | 4 |", "| temperature | 0.8 |", "| command | `rlcredit export --ckpt=run --out=plain` |"):
+    for row in (
+        "| steps | 4 |",
+        "| temperature | 0.8 |",
+        "| command | `rlcredit export --ckpt_path=run --out=plain` |",
+    ):
         assert row in card
 
 
 def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
-    assert run_export_command(["--ckpt=run", "--out=adapter", "--adapter_only"]) == 0
+    assert run_export_command(["--ckpt_path=run", "--out=adapter", "--adapter_only"]) == 0
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(policy.location), "adapter").eval()
     ids = policy.encode_questions(["4 + 3 ="])
     mask = policy.prompt_mask(ids).long()
@@ -47,7 +51,7 @@ def test_its_adapter_alone_is_what_peft_reads(policy, tmp_path):
 
 
 def test_rounding_is_said_with_its_size(policy, capsys):
-    assert run_export_command(["--ckpt=run", "--out=plain", "--dtype=bfloat16"]) == 0
+    assert run_export_command(["--ckpt_path=run", "--out=plain", "--dtype=bfloat16"]) == 0
     lost = MergedWeights(policy).rounding_error_share(torch.bfloat16)
     assert f"warning: rounding to bfloat16 changes the weights by {lost:.1%} of what" in capsys.readouterr().err
     assert AutoModelForCausalLM.from_pretrained("plain").dtype == torch.bfloat16
@@ -56,7 +60,7 @@ def test_rounding_is_said_with_its_size(policy, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--ckpt=run", "--out=run"), "--out: run is there already. Name another folder."),
+        (("--ckpt_path=run", "--out=run"), "--out: run is there already. Name another folder."),
         (("--model=tiny", "--out=plain"), "nothing trained is named."),
     ],
 )

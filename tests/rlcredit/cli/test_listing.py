@@ -1,5 +1,3 @@
-import pytest
-
 from rlcredit.cli import startup
 from rlcredit.cli.listing import WIDTH, list_sections, run_list_command
 from rlcredit.config.paths import find_configs_folder
@@ -31,11 +29,6 @@ def test_a_filter_keeps_lines_and_whole_groups(capsys):
 def test_a_filter_that_nothing_contains_says_so(capsys):
     assert run_list_command(["hiccup"]) == 1
     assert capsys.readouterr().out == "nothing contains 'hiccup'; `rlcredit list` names everything.\n"
-
-
-@pytest.mark.parametrize(("args", "asked"), [(["--version"], True), (["fit", "--version"], False), ([], False)])
-def test_versions_are_asked_for_alone(args, asked):
-    assert startup.is_version_request(args) is asked
 
 
 def test_versions_name_what_is_installed():

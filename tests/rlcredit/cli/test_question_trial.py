@@ -17,7 +17,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_questions_of_the_training_set_are_answered_and_judged(tmp_path, capsys):
-    assert run_try_command(["--config=c.yaml", "--questions=3", "-n=2", "--html=page.html"]) == 0
+    assert run_try_command(["--config=c.yaml", "--questions=3", "--completions=2", "--html=page.html"]) == 0
     shown = capsys.readouterr().out
     assert "first prompt, as the model reads it\n  | <|im_start|>system\n  | Add.<|im_end|>\n" in shown
     questions = re.findall(r"^State the final answer to the following arithmetic problem: (.*) =$", shown, re.MULTILINE)
@@ -34,7 +34,7 @@ def test_questions_of_the_training_set_are_answered_and_judged(tmp_path, capsys)
 
 def test_a_run_is_tried_with_what_it_has_learnt(policy, tmp_path, capsys):
     made(policy, tmp_path / "run")
-    assert run_try_command(["--ckpt=run", "--questions=1", "-n=1"]) == 0
+    assert run_try_command(["--ckpt_path=run", "--questions=1", "--completions=1"]) == 0
     assert "run/checkpoints/last.ckpt (step 4), temperature 0.8" in capsys.readouterr().out
 
 

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rlcredit.cli.application import CreditCLI
-from rlcredit.cli.startup import SUBCOMMANDS, render_help
-
 ROOT = Path(__file__).parents[3]
 HEAVY = {
     "mlflow",
@@ -39,16 +36,8 @@ def imported(*args):
     return {name.partition(".")[0] for name in done.stdout.partition("MODULES")[2].split()}
 
 
-@pytest.mark.parametrize("args", [["--help"], ["explain", "--config=nowhere.yaml"], ["fit", "--config={a: 1, a: 2}"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["fit", "--help"], ["explain", "--config=nowhere.yaml"], ["fit", "--config={a: 1, a: 2}"]]
+)
 def test_help_and_files_that_cannot_be_read_need_no_torch(args):
     assert imported(*args) & {*HEAVY, "torch", "lightning", "torchmetrics", "matplotlib"} == set()
-
-
-def test_help_says_what_lightning_would_say(capsys, monkeypatch):
-    from rlcredit.cli.application import run_lightning_command
-
-    monkeypatch.setattr(sys, "argv", ["rlcredit", "--help"])
-    with pytest.raises(SystemExit):
-        run_lightning_command()
-    assert capsys.readouterr().out == render_help()
-    assert set(SUBCOMMANDS) == set(CreditCLI.subcommands())

@@ -160,7 +160,7 @@ def test_a_module_that_cannot_be_imported_is_told_with_its_exception_and_line(ca
     assert stop.value.code == 2
     assert said.startswith(f"error: trainer.callbacks: `{name}.A` {message}")
     assert f"({name}.py, line " in said
-    assert "Known here" not in said
+    assert "rlcredit list" not in said
 
 
 def test_a_misspelt_class_is_looked_for_in_its_module_and_a_missing_module_is_named(capsys):

@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         "": "cannot be read (Is a directory).",
         "x" * 300: "cannot be read (File name too long).",
         "a\0b": "a\\0b: cannot be read (embedded null byte).",
-        "none.yaml": "none.yaml: there is no such file.",
+        "none.yaml": "none.yaml: there is no such file. Name one that there is.",
     }.items():
         with pytest.raises(UnreadableError) as refused:
             read_yaml(tmp_path / name)

@@ -27,7 +27,7 @@ def to(address, **more):  # noqa: F811
         (MlflowException("x", error_code=UNAUTHENTICATED), "MLFLOW_TRACKING_PASSWORD"),
         (RestException({"error_code": "PERMISSION_DENIED"}), "--experiment"),
         (RestException({"error_code": "INVALID_PARAMETER_VALUE"}), "INVALID_PARAMETER_VALUE"),
-        (RestException({"error_code": "RESOURCE_DOES_NOT_EXIST"}), "--tracking_uri"),
+        (RestException({"error_code": "RESOURCE_DOES_NOT_EXIST"}), "--mlflow"),
         (RestException({"detail": "Not authenticated"}), "MLFLOW_TRACKING_USERNAME"),
         (TrackerRefusal("it is so"), "it is so"),
     ],

@@ -466,7 +466,7 @@ def test_questions_beyond_a_length_are_left_out_and_counted(tmp_path, capsys):
     path = lines(tmp_path / "q.jsonl", *ROWS, {"question": "a" * 100, "answer": 1})
     assert len(every(path, max_question_characters=99)) == len(ROWS)
     assert "q.jsonl: 1 of 41 records ask more than 99 characters and are left out." in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"data.max_question_characters must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"data.max_question_characters: expected a number from 1 on, got 0"):
         Records(str(path), max_question_characters=0)
 
 

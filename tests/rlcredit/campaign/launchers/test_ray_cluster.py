@@ -19,7 +19,7 @@ def refused(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(ROOT)
 
     def refuse(*words):
-        assert run_campaign_command([CAMPAIGN, f"--folder={tmp_path}", *words]) == 2
+        assert run_campaign_command([CAMPAIGN, f"--out={tmp_path}", *words]) == 2
         return capfd.readouterr().err
 
     return refuse
@@ -36,7 +36,7 @@ sys.exit(run_campaign_command(sys.argv[1:]))
 @pytest.mark.slow
 def test_ray_is_missed_only_when_it_is_asked_for(tmp_path):
     (tmp_path / "without_ray.py").write_text(WITHOUT_RAY)
-    words = [tmp_path / "without_ray.py", CAMPAIGN, f"--folder={tmp_path}", "--launcher=ray"]
+    words = [tmp_path / "without_ray.py", CAMPAIGN, f"--out={tmp_path}", "--launcher=ray"]
     fork = CommandFork(words, ROOT, dict(os.environ))
     _, err = fork.communicate()
     assert fork.returncode == 2

@@ -1,0 +1,56 @@
+"""The parser of ``rlcredit card``; it imports nothing of the stack."""
+
+from pathlib import Path
+
+from rlcredit.cards.budget import BUDGETS
+from rlcredit.cli.shared_options import add_machine_options, add_mlflow_options
+from rlcredit.config.arguments import CommandParser, add_out_option
+
+USUAL = "GRPO"
+"""Baseline unless another is named."""
+
+FIRST = "aligned"
+"""Test policy unless another is named."""
+
+
+def make_card_parser() -> CommandParser:
+    """Return the parser of ``rlcredit card``."""
+    parser = CommandParser(
+        "rlcredit card",
+        "OPERATOR ...",
+        "Judge credit operators: what each is, does, costs and teaches, beside a baseline and all others.",
+        ["rlcredit card SEPA", "rlcredit card mine.py --budget standard", "rlcredit card --shipped"],
+    )
+    parser.add_argument(
+        "conditions",
+        nargs="*",
+        metavar="OPERATOR",
+        help="operator, condition (.yaml), or Python file with an operator",
+    )
+    judged = parser.add_argument_group("what is measured")
+    judged.add_argument(
+        "--shipped", action="store_true", help="every shipped operator that leads to credit, and a leaderboard of all"
+    )
+    judged.add_argument(
+        "--baseline", default=USUAL, metavar="OPERATOR", help=f"what they are compared with (default: {USUAL})"
+    )
+    judged.add_argument(
+        "--budget",
+        choices=BUDGETS,
+        default="quick",
+        help="size: one batch, minutes, an hour, a night (default: quick)",
+    )
+    judged.add_argument(
+        "--organism",
+        nargs="+",
+        default=[FIRST],
+        metavar="NAME",
+        help=f"test policies: names, files, or `all` (default: {FIRST})",
+    )
+    output = parser.add_argument_group("output")
+    add_out_option(output, "folder for cards and their runs", Path("cards"))
+    add_mlflow_options(output, "cards")
+    add_machine_options(
+        parser.add_argument_group("machine"), "CPU threads per run, and of the measurement (default: 1)", 1
+    )
+    return parser

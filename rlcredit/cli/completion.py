@@ -1,0 +1,114 @@
+"""Completion in a shell: a script for bash that asks rlcredit what may follow."""
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from rlcredit.base.exit_status import FINISHED, REFUSED
+from rlcredit.cli.commands import COMMANDS
+from rlcredit.config.paths import CONFIGS, PACKAGE, find_configs_folder
+
+SCRIPT = """\
+# Completion of rlcredit in bash. In ~/.bashrc: source <(rlcredit --completion bash)
+# zsh reads it after: autoload -U +X bashcompinit && bashcompinit
+_rlcredit() {
+    local words=("${COMP_WORDS[@]:1:COMP_CWORD}")
+    [[ ${words[-1]} == "=" ]] && words[-1]=""
+    mapfile -t COMPREPLY < <(rlcredit --completion words "${words[@]}" 2>/dev/null)
+}
+complete -o default -F _rlcredit rlcredit
+"""
+"""What a shell loads; where nothing is suggested, it completes names of files."""
+
+REQUESTS = ("--help", "--version", "--completion")
+
+NOT_OPERATORS = ("probes",)
+"""Rooms of callbacks that lead to no credit."""
+
+
+def run_completion(words: Sequence[str]) -> int:
+    """Print the script of a shell, or what may follow some words; return the exit status."""
+    if list(words) == ["bash"]:
+        print(SCRIPT, end="")
+        return FINISHED
+    if words and words[0] == "words":
+        for each in suggest_words(words[1:]):
+            print(each)
+        return FINISHED
+    print("error: --completion: expected bash. zsh reads that as well: its comments say how.", file=sys.stderr)
+    return REFUSED
+
+
+def suggest_words(words: Sequence[str]) -> list[str]:
+    """Return what may stand in place of the last word, which may be begun.
+
+    Args:
+        words: Words after ``rlcredit``, as far as the cursor.
+
+    Example:
+        >>> suggest_words(["ex"]), suggest_words(["card", "--budget", "s"])
+        (['explain', 'export'], ['standard'])
+
+    """
+    *before, begun = [word for word in words if word != "="] or [""]
+    if not before:
+        return _select_begun([*COMMANDS, *REQUESTS], begun)
+    if before[0] not in COMMANDS:
+        return _select_begun(["bash"] if before == ["--completion"] else [], begun)
+    module, function = COMMANDS[before[0]].options.split(":")
+    parser: argparse.ArgumentParser = getattr(importlib.import_module(module), function)()
+    options = {option: action for action in parser._actions for option in action.option_strings}
+    if begun.startswith("-"):
+        return _select_begun([option for option in options if option.startswith("--")], begun)
+    last = next((word for word in reversed(before) if word.startswith("-")), None)
+    action = options.get(last) if last else None
+    if action is not None and action.nargs != 0 and (before[-1] == last or action.nargs == "+"):
+        return _select_begun(_list_values(action), begun)
+    places = [each for each in parser._actions if not each.option_strings]
+    return _select_begun([name for each in places for name in _list_values(each)], begun)
+
+
+def _select_begun(names: Sequence[str], begun: str) -> list[str]:
+    return [name for name in names if name.startswith(begun)]
+
+
+def _list_values(action: argparse.Action) -> list[str]:
+    """Return what an option or argument may say, as far as it is known without the stack."""
+    if action.choices:
+        return [str(each) for each in action.choices]
+    if isinstance(action.metavar, str) and "|" in action.metavar:
+        return [each for each in action.metavar.split("|") if each.islower()]
+    return sorted(VALUES[action.dest]()) if action.dest in VALUES else []
+
+
+def _list_configs(*folders: str) -> Iterator[str]:
+    """Yield the shipped configurations of some folders as ``--config`` names them."""
+    for folder in folders:
+        for file in (
+            (find_configs_folder() / folder).rglob("*.yaml") if folder else find_configs_folder().glob("*.yaml")
+        ):
+            yield f"{CONFIGS}/{file.relative_to(find_configs_folder()).as_posix()}"
+
+
+def _list_operator_names() -> Iterator[str]:
+    """Yield the names of shipped operators, read from their files."""
+    for file in (PACKAGE.parent / "callbacks").glob("*/*.py"):
+        if file.parent.name not in NOT_OPERATORS and not file.name.startswith("_"):
+            yield from re.findall(r"^class ([A-Z]\w*)\(", file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def _list_test_policies() -> Iterator[str]:
+    yield from ("aligned", "all", *(file.stem for file in (find_configs_folder() / "organisms").glob("*.yaml")))
+
+
+VALUES: dict[str, Callable[[], Iterator[str]]] = {
+    "config": lambda: _list_configs("", "conditions", "models"),
+    "tasks": lambda: _list_configs("tasks"),
+    "file": lambda: _list_configs("campaigns"),
+    "conditions": _list_operator_names,
+    "baseline": _list_operator_names,
+    "organism": _list_test_policies,
+}
+"""Names of options and arguments whose values come with rlcredit."""

@@ -1,0 +1,36 @@
+"""The words of a run's command line: ``--out`` and ``--mlflow`` as a configuration says them, and files as found."""
+
+from collections.abc import Sequence
+
+from rlcredit.cli.shared_options import MLFLOW_OF_ENVIRONMENT, NO_MLFLOW
+from rlcredit.config.paths import resolve_config_flags
+
+OUT, MLFLOW = "--out", "--mlflow"
+
+
+def resolve_run_words(args: Sequence[str]) -> list[str]:
+    """Return a command line in the words of a configuration, its files where they were found.
+
+    Example:
+        >>> resolve_run_words(["fit", "--out", "a", "--mlflow=none"])
+        ['fit', '--trainer.default_root_dir=a', '--trainer.logger=false']
+
+    """
+    words, rest = [], iter(resolve_config_flags(args))
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag not in (OUT, MLFLOW):
+            words.append(word)
+            continue
+        if not (value if equals else (value := next(rest, ""))):
+            example = "--out runs/mine" if flag == OUT else "--mlflow none"
+            raise ValueError(f"{flag}: its value is missing. Say it, as `{example}`.")
+        words.append(f"--trainer.default_root_dir={value}" if flag == OUT else _set_tracker(value))
+    return words
+
+
+def _set_tracker(value: str) -> str:
+    """Return the option of a configuration that says where the record is delivered."""
+    if value == NO_MLFLOW:
+        return "--trainer.logger=false"
+    return f"--trainer.logger.init_args.tracking_uri={'null' if value == MLFLOW_OF_ENVIRONMENT else value}"

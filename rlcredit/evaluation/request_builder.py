@@ -1,0 +1,143 @@
+"""The request that the options of an evaluation make."""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rlcredit.config.allowed_values import validate_folder_name
+from rlcredit.config.arguments import parse_path
+from rlcredit.config.class_paths import patch_jsonargparse
+from rlcredit.config.passwords import refuse_passwords
+from rlcredit.config.strict_yaml import parse_yaml
+from rlcredit.decoding.token_filters import make_token_filter
+from rlcredit.evaluation.evaluate_options import COMPLETIONS, TEMPERATURE
+from rlcredit.evaluation.evaluated_policies import (
+    BASE,
+    EvaluatedPolicy,
+    find_trained_policy,
+    make_base_policy,
+    override_policy_settings,
+    strip_adapter,
+)
+from rlcredit.evaluation.evaluation_request import EvaluationRequest, SamplingParameters
+from rlcredit.evaluation.question_sets import read_question_set
+
+
+def build_evaluation_request(options: argparse.Namespace) -> EvaluationRequest:
+    """Return the request of a command line; questions are read, weights are not.
+
+    Raises:
+        ValueError: with the flag, or the file, and the repair.
+
+    """
+    patch_jsonargparse()
+    refuse_passwords({name: str(value) for name, value in vars(options).items()})
+    sampling, policies = _read_sampling_options(options), _list_evaluated_policies(options)
+    names = Counter(file.stem for file in options.tasks)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise ValueError(f"--tasks: {repeated[0]} occurs twice, and tasks are named after their files. Rename one.")
+    sets = [read_question_set(file, options.questions, options.unsafe_scorers) for file in options.tasks]
+    return EvaluationRequest(sets, policies, sampling, options.margin)
+
+
+def _read_sampling_options(options: argparse.Namespace) -> SamplingParameters:
+    greedy = options.greedy or options.temperature == 0
+    make_token_filter(options.top_k, options.top_p, greedy)  # refuses values
+    completions = options.completions or options.k or (1 if greedy else COMPLETIONS)
+    return SamplingParameters(
+        completions,
+        options.k or completions,
+        options.max_tokens,
+        options.temperature or (1.0 if greedy else TEMPERATURE),
+        options.top_p,
+        options.top_k,
+        greedy,
+        options.seed,
+    )
+
+
+def _list_evaluated_policies(options: argparse.Namespace) -> list[EvaluatedPolicy]:
+    """Return the policies to evaluate, the one that others are compared with first."""
+    who = [_parse_policy_argument(text, options.model) for text in options.trained]
+    if not who and options.model is None:
+        raise ValueError("no policy is named. Name one with --ckpt_path, --adapter or --model.")
+    if options.against == BASE:
+        bases = [strip_adapter(each) for each in who] or [make_base_policy(options.model)]
+        models = {str(each.build_policy().path) for each in bases}
+        if len(models) > 1:
+            raise ValueError(
+                f"--against base: these policies have several base models, {', '.join(sorted(models))}. Name a path."
+            )
+        if not who:
+            raise ValueError(
+                "--against base: there is no policy to compare with it. Name a --ckpt_path or an --adapter."
+            )
+        who.insert(0, bases[0])
+    elif options.against:
+        who.insert(0, _parse_policy_argument(options.against, options.model))
+    arguments = _parse_model_args(options.model_args)
+    return _number_repeated_names(
+        [override_policy_settings(each, arguments) for each in who or [make_base_policy(options.model)]]
+    )
+
+
+def _parse_policy_argument(text: str, model: str | None) -> EvaluatedPolicy:
+    """Return the policy of a path, or of ``NAME=PATH``."""
+    name, equals, rest = text.partition("=")
+    if not equals or "/" in name or Path(text).exists():
+        return find_trained_policy(parse_path(text), model)
+    return find_trained_policy(parse_path(rest), model, validate_folder_name("NAME=PATH", name))
+
+
+def _number_repeated_names(policies: Sequence[EvaluatedPolicy]) -> list[EvaluatedPolicy]:
+    """Number the names that occur more than once."""
+    seen: Counter[str] = Counter()
+    named = []
+    for each in policies:
+        seen[each.name] += 1
+        named.append(each if seen[each.name] == 1 else replace(each, name=f"{each.name}-{seen[each.name]}"))
+    return named
+
+
+def _parse_model_args(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the content of ``--model_args`` as nested mappings.
+
+    Example:
+        >>> _parse_model_args(["dtype=bfloat16", "lora.rank=8"])
+        {'dtype': 'bfloat16', 'lora': {'rank': 8}}
+
+    """
+    arguments: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--model_args: {text!r} is not KEY=VALUE.")
+        inner = arguments
+        *outer, last = key.split(".")
+        for name in outer:
+            inner = inner.setdefault(name, {})
+        inner[last] = parse_yaml(value, f"--model_args {key}")
+    return arguments
+
+
+def parse_device(text: str) -> torch.device:
+    """Return a device that this machine has.
+
+    Raises:
+        ValueError: it has none of this name; with those that it has.
+
+    """
+    try:
+        device = torch.device(text)
+    except RuntimeError:
+        raise ValueError(f"--device: expected cpu, cuda or cuda:1, got {text!r}.") from None
+    count = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= count:
+        shown = f"has {count} of them" if count else "has no GPU that PyTorch can use; say --device cpu"
+        raise ValueError(f"--device: there is no {text}; this machine {shown}.")
+    return device

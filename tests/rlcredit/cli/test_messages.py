@@ -1,0 +1,113 @@
+"""Messages of many wrong configurations, held to one rule: key, value, place and repair, on one line that is read."""
+
+import re
+
+import pytest
+
+from rlcredit.cli.application import run_lightning_command
+
+LONGEST = 200
+
+WRONG_FLAGS = [
+    ("--trainer.accelerator=gpuu", "trainer.accelerator", "gpuu"),
+    ("--trainer.accelerator=tpu", "trainer.accelerator", "tpu"),
+    ("--trainer.accelerator=hpu", "trainer.accelerator", "hpu"),
+    ("--trainer.strategy=dpp", "trainer.strategy", "dpp"),
+    ("--trainer.devices=0", "trainer.devices", "0"),
+    ("--trainer.precision=bf17", "trainer.precision", "bf17"),
+    ("--trainer.max_steps=ten", "trainer.max_steps", "ten"),
+    ("--trainer.max_steps=-5", "trainer.max_steps", "-5"),
+    ("--trainer.val_check_interval=0.5", "trainer.val_check_interval", "0.5"),
+    ("--trainer.learning_rate=1", "trainer.learning_rate", ""),
+    ("--trainer.logger=MLFlow", "trainer.logger", "MLFlow"),
+    ("--trainer.callbacks=GPRO", "trainer.callbacks", "GPRO"),
+    ("--trainer.callbacks=[GTPO(beta=-1)]", "beta", "-1"),
+    ("--trainer.callbacks=[GTPO(beta=x)]", "trainer.callbacks[0].init_args.beta", "x"),
+    ("--trainer.callbacks=[GTPO(betta=1)]", "trainer.callbacks[0].init_args.betta", "`GTPO`"),
+    ("--trainer.callbacks=[GTPO(]", "trainer.callbacks[0]", "GTPO("),
+    ("--trainer.callbacks=[{GTPO: {beta: 0.1}}]", "trainer.callbacks[0]", "GTPO(beta=0.1)"),
+    ("--model.sampling.temperature=0", "model.sampling.temperature", "0"),
+    ("--model.sampling.temperature=hot", "model.sampling.temperature", "hot"),
+    ("--model.validation.temperature=-1", "model.validation.temperature", "-1"),
+    ("--model.sampling.completions=0", "model.sampling.completions", "0"),
+    ("--model.sampling.completions=1.5", "model.sampling.completions", "1.5"),
+    ("--model.sampling.top_p=0.9", "model.sampling.top_p", "0.9"),
+    ("--model.policy.dtype=float8", "model.policy.dtype", "float8"),
+    ("--model.loss=GSP", "model.loss", "`GSP`"),
+    ("--model.optimizer=torch.nn.Linear", "model.optimizer", "torch.nn.Linear"),
+    ("--model.engine=VLLM", "model.engine", "VLLM"),
+    ("--model.pass_k=99", "model.pass_k", "99"),
+    ("--model.sampler.completions=4", "model.sampler.completions", ""),
+    ("--data=ReasoningGim", "data", "ReasoningGim"),
+    ("--data=table.csv", "data", "table.csv"),
+    ("--data.init_args.prompts_per_step=0", "prompts_per_step", "0"),
+    ("--data.init_args.dataset=chain_summ", "data.init_args.dataset", "`ReasoningGym`"),
+    ("--completions.rows=0", "completions.rows", "0"),
+    ("--seed_everything=true", "seed_everything", "true"),
+    ("--seed_everything=-1", "seed_everything", "-1"),
+    ("--threads=0", "threads", "0"),
+    ("--condition=a/b", "condition", "a/b"),
+    ("--temperature=0.5", "temperature", ""),
+    ("--mlflow=http://ann:secret@host", "tracking_uri", "password"),
+    ("--config=chain_sum_3_5.yaml", "chain_sum_3_5.yaml", "configs/tasks/chain_sum_3_5.yaml"),
+    ("--config=configs/tyni.yaml", "configs/tyni.yaml", "configs/tiny.yaml"),
+    ("--config=", "--config", ""),
+    ("--out=", "--out", ""),
+    ("stray", "stray", ""),
+]
+"""A word of a command line, the key that its message names, and the value or name in it."""
+
+WRONG_FILES = [
+    ("", "wrong.yaml", "empty"),
+    ("# a comment\n", "wrong.yaml", "empty"),
+    ("- GRPO\n", "wrong.yaml", "a list"),
+    ("condition: no\n", "condition", "`no`"),
+    ("condition: on\n", "condition", "`on`"),
+    ("data: {class_path: ReasoningGym, init_args: {instruction: no}}\n", "data.init_args.instruction", "`no`"),
+    ("model: {policy: {path: off}}\n", "model.policy.path", "`off`"),
+    ("trainer:\ncallbacks: [GRPO]\n", "trainer", "empty"),
+    ("trainer: {max_steps: 1, max_steps: 2}\n", "wrong.yaml", "max_steps"),
+    ("trainr: {max_steps: 3}\n", "trainr", "`trainer`"),
+]
+"""The content of a configuration file, the key that its message names, and the value or name in it."""
+
+
+def read_message(capsys, *words):
+    """Return what a refused command says."""
+    with pytest.raises(SystemExit) as stop:
+        run_lightning_command(["explain", "--config=configs/tiny.yaml", *words])
+    assert stop.value.code == 2
+    return capsys.readouterr().err
+
+
+def hold_to_the_rule(message, key, value):
+    assert message.startswith("error: "), message
+    assert message.count("\n") == 1, message
+    assert len(message.strip()) <= LONGEST, (len(message), message)
+    assert key in message
+    assert value in message
+    sentences = re.findall(r"[.?!](?= |$)", message.strip())
+    assert len(sentences) >= 2 or re.search(r"expected|Did you mean|[Ss]ay|[Ww]rite", message), message
+
+
+@pytest.mark.parametrize(("word", "key", "value"), WRONG_FLAGS, ids=[word for word, _, _ in WRONG_FLAGS])
+def test_a_wrong_flag_is_refused_with_key_value_and_repair_in_one_line(word, key, value, capsys):
+    hold_to_the_rule(read_message(capsys, word), key, value)
+
+
+@pytest.mark.parametrize(("text", "key", "value"), WRONG_FILES, ids=[text or "nothing" for text, _, _ in WRONG_FILES])
+def test_a_wrong_file_is_refused_with_key_value_and_repair_in_one_line(text, key, value, capsys, tmp_path):
+    (tmp_path / "wrong.yaml").write_text(text)
+    hold_to_the_rule(read_message(capsys, f"--config={tmp_path / 'wrong.yaml'}"), key, value)
+
+
+def test_blanks_around_names_are_left_out(capsys, tmp_path):
+    (tmp_path / "blanks.yaml").write_text(
+        "condition: ' mine '\ndata: {class_path: ' ReasoningGym '}\n"
+        "trainer: {callbacks: [' GRPO', 'GTPO(beta=0.1) ']}\n"
+    )
+    run_lightning_command(["explain", "--config=configs/tiny.yaml", f"--config={tmp_path / 'blanks.yaml'}"])
+    shown = capsys.readouterr().out
+    assert re.search(r"^condition +mine$", shown, re.MULTILINE)
+    assert re.search(r"1  GRPO", shown)
+    assert re.search(r"2  GTPO\(beta=0.1", shown)
