@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": "rlcredit.evaluation.evaluate_command:run_evaluate_command",
     "export": "rlcredit.cli.export:run_export_command",
     "list": "rlcredit.cli.listing:run_list_command",
+    "new": "rlcredit.cli.new_operator:run_new_command",
     "report": "rlcredit.report.report_command:run_report_command",
     "sample": "rlcredit.cli.sample:run_sample_command",
     "try": "rlcredit.cli.question_trial:run_try_command",
