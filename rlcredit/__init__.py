@@ -11,7 +11,9 @@ from rlcredit.base.lazy_names import load_lazy_name
 from rlcredit.config.former_names import keep_former_names_importable
 
 if TYPE_CHECKING:
+    from rlcredit.campaign.recorded_campaign import RecordedCampaign, read_campaign
     from rlcredit.cards.card import Card
+    from rlcredit.cli.python_trainer import make_trainer
     from rlcredit.credit.contract import StackError
     from rlcredit.credit.operator import CreditOperator
     from rlcredit.credit.rollout import Rollout
@@ -40,6 +42,7 @@ __all__ = [
     "Policy",
     "PolicyModule",
     "ReasoningGym",
+    "RecordedCampaign",
     "RecordedRun",
     "Records",
     "Rollout",
@@ -49,6 +52,8 @@ __all__ = [
     "StackError",
     "Task",
     "check_stack",
+    "make_trainer",
+    "read_campaign",
     "read_run",
 ]
 
@@ -62,6 +67,7 @@ _MODULES = {
     "Policy": "rlcredit.policy.policy",
     "PolicyModule": "rlcredit.training.module",
     "ReasoningGym": "rlcredit.tasks.reasoning_gym",
+    "RecordedCampaign": "rlcredit.campaign.recorded_campaign",
     "RecordedRun": "rlcredit.record.recorded_run",
     "Records": "rlcredit.tasks.records",
     "Rollout": "rlcredit.credit.rollout",
@@ -71,6 +77,8 @@ _MODULES = {
     "StackError": "rlcredit.credit.contract",
     "Task": "rlcredit.tasks.task",
     "check_stack": "rlcredit.credit.stack",
+    "make_trainer": "rlcredit.cli.python_trainer",
+    "read_campaign": "rlcredit.campaign.recorded_campaign",
     "read_run": "rlcredit.record.recorded_run",
 }
 

@@ -50,7 +50,7 @@ def test_numbers_of_stack_optimizer_sampling_and_task_have_names_of_their_own():
 def test_a_setting_that_is_no_default_is_a_parameter():
     trainer = SimpleNamespace(callbacks=[], max_steps=7, precision="bf16-mixed", gradient_clip_val=None)
     module = PolicyModule(policy=Policy(lora=LoRA(rank=8)), validation=Sampling(temperature=0.3))
-    flat = collect_flat_parameters(trainer, module, ReasoningGym("chain_sum", tolerance=0.5))
-    assert (flat["policy.lora.rank"], flat["validation.temperature"], flat["task.tolerance"]) == (8, 0.3, 0.5)
+    flat = collect_flat_parameters(trainer, module, ReasoningGym("chain_sum", solved_at=0.5))
+    assert (flat["policy.lora.rank"], flat["validation.temperature"], flat["task.solved_at"]) == (8, 0.3, 0.5)
     assert flat["trainer.precision"] == "bf16-mixed"
     assert "trainer.gradient_clip_val" not in flat
