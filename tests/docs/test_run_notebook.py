@@ -37,7 +37,7 @@ def test_the_cells_run_as_a_script(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].startswith("probability of the right answer: 0.9")
+    assert float(done.stdout.splitlines()[-1].removeprefix("probability of the right answer: ")) > 0.9
 
 
 @pytest.mark.slow
