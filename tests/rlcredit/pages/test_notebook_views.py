@@ -47,7 +47,7 @@ def test_a_rollout_shows_verdict_and_credit_of_its_completions():
 def test_the_heat_map_of_a_rollout_without_questions_is_a_page_for_a_notebook():
     credited = CreditStack([GRPO()]).assign(make_rollout())
     page = CreditHeatmap().render_html(credited)
-    assert page.startswith("<!DOCTYPE html>")
+    assert page.startswith("<!doctype html>")
     assert '"stack": "GRPO"' in page
     assert page._repr_html_().startswith("<iframe srcdoc=")
 
