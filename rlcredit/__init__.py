@@ -5,6 +5,7 @@ What a script or a notebook needs is imported from here. Each name imports its m
 tasks in :mod:`rlcredit.tasks`, formulas in :mod:`rlcredit.formulas`.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from rlcredit.base.lazy_names import load_lazy_name
@@ -94,3 +95,4 @@ def __dir__() -> list[str]:
 
 
 keep_former_names_importable()
+warnings.filterwarnings("ignore", message="IProgress not found")  # progress bars of libraries, which no cell shows

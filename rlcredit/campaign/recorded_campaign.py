@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlcredit.campaign.campaign_record import CampaignRecord
 from rlcredit.campaign.record_schema import restore_declaration
@@ -31,7 +31,7 @@ class RecordedCampaign:
     held_out: "pd.DataFrame"
 
 
-KEYS = ["condition", "seed"]
+KEYS: list[Any] = ["condition", "seed"]
 
 
 def read_campaign(folder: Path | str) -> RecordedCampaign:

@@ -9,7 +9,7 @@ def test_a_trainer_of_a_script_records_a_run_and_prints_nothing_but_results(tmp_
         "chain_sum", {"min_terms": 3, "max_terms": 3}, prompts_per_step=2, validation_size=2, train_size=8
     )
     short = Sampling(completions=2, max_tokens=8)
-    module = PolicyModule(sampling=short, validation=short)
+    module = PolicyModule(sampling=short, validation=short, pass_k=2)
     make_trainer([GRPO()], tmp_path, max_steps=2, accelerator="cpu").fit(module, task)
     printed, errors = capfd.readouterr()
     assert [line[:23] for line in printed.splitlines()] == ["held out after    2 ste"]
